@@ -15,7 +15,7 @@ import system
 
 from unit.engines.samples import ROOT
 
-sys.path.insert(0, str(ROOT / "tests/gpu"))
+sys.path.insert(0, str(ROOT / "tools/gpu"))
 import two_nodes
 
 SUITE, PYTHON = "trixie", "3.13"

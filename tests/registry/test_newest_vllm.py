@@ -19,7 +19,7 @@ from sparkwright.engines.catalog import engine
 from unit.engines.samples import ROOT
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(3600, func_only=True)]
-ACCEPTANCE = ROOT / "tests/gpu/acceptance.py"
+ACCEPTANCE = ROOT / "tools/gpu/acceptance.py"
 MODEL = ROOT.parent / "shared/data/model-tiny-qwen3"
 VENVS = Path("/var/tmp/sparkwright-tests")  # nodes of the acceptance have a /tmp of their own
 # Builds for GPUs of what vLLM can do without: their import fails next to a torch for CPUs.

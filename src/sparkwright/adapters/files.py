@@ -20,6 +20,7 @@ from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import RecipeError, UsageError
+from sparkwright.domain.homes import expand_home
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.values import dataclass, field, replace
 
@@ -330,7 +331,7 @@ def _is_path(name: str) -> bool:
 
 
 def _from(name: str, places: Places) -> Path:
-    return places.home / name[2:] if name.startswith("~/") else places.cwd / name
+    return places.cwd / expand_home(name, str(places.home))
 
 
 def _short(path: Path, places: Places) -> str:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.checkpoint import Checkpoint, Published, Stored
-from sparkwright.domain.cluster import Cluster, Node, NodePaths
+from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.domain.facts import EngineFound, NodeFacts, Unknown
@@ -123,21 +123,6 @@ class ClusterState:
     draft: ModelShape | None = None
     flags: FlagLibrary = SHIPPED
     digests: Mapping[str, str] = field(default_factory=dict)
-
-
-def home_of(facts: NodeFacts) -> str:
-    """The ssh user's home on the node; `~` when it could not be read (then scripts expand it there)."""
-    return "~" if isinstance(facts.identity, Unknown) else facts.identity.home
-
-
-def resolved_paths(node: Node, facts: NodeFacts) -> NodePaths:
-    """Node.paths with `~` replaced by the home on the node."""
-    home, paths = home_of(facts), node.paths
-    return NodePaths(*(expand(p, home) for p in (paths.models, paths.hub, paths.cache, paths.state)))
-
-
-def expand(path: str, home: str) -> str:
-    return home + path[1:] if path == "~" or path.startswith("~/") else path
 
 
 def api_key(services: Services, recipe: Recipe) -> Secret | None:

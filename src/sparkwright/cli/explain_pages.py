@@ -1,6 +1,6 @@
 """The page of each code: from the row of its CHECKS table, or from its cause's file.
 
-`sparkwright explain` prints it; scripts/docs_rules.py writes it for the site.
+`sparkwright explain` prints it; scripts/docs/docs_rules.py writes it for the site.
 """
 
 import re

@@ -10,9 +10,9 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import Services
 from sparkwright.app.setup import keys as use
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, counted
+from sparkwright.cli.columns import aligned
 from sparkwright.cli.kinds import Whole
-from sparkwright.domain.units import duration
+from sparkwright.domain.units import counted, duration
 from sparkwright.gateway.keys import Key, Role
 from sparkwright.gateway.usage import Used
 

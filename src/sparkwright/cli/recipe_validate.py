@@ -21,7 +21,7 @@ from sparkwright.checks import deployment
 from sparkwright.checks.catalog import RECIPE
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import counted, echo
+from sparkwright.cli.columns import echo
 from sparkwright.cli.failure import hint_json
 from sparkwright.cli.kinds import Whole, renamed_option
 from sparkwright.cli.options import json_option, print_json
@@ -31,6 +31,7 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import Recipe, RecipeState
+from sparkwright.domain.units import counted
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.engines.catalog import rehearse
 from sparkwright.planner.parallelism import advise

@@ -16,10 +16,11 @@ from sparkwright.app.bench import runs as use
 from sparkwright.cli import eval_text, soak_text
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import next_text, summary_json, summary_text
-from sparkwright.cli.columns import aligned, counted, fold, mark
+from sparkwright.cli.columns import aligned, fold, mark
 from sparkwright.cli.incidents import when
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.run import Run, RunListing
+from sparkwright.domain.units import counted
 from sparkwright.loadgen import stated
 from sparkwright.loadgen.endurance import is_soak
 from sparkwright.loadgen.stats import summarize

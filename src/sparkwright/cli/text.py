@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from sparkwright.cli.columns import SIMULATED, aligned, counted, fold, mark
+from sparkwright.cli.columns import SIMULATED, aligned, fold, mark
 from sparkwright.cli.plan_outlook import (
     Shown,
     advice_text,
@@ -20,7 +20,7 @@ from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveNode, Supervised, phase_text
 from sparkwright.domain.plan import Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import Runtime
-from sparkwright.domain.units import GIB, MIB, duration, gib
+from sparkwright.domain.units import GIB, MIB, counted, duration, gib
 from sparkwright.domain.verdict import LoaderCost
 from sparkwright.engines.tables import DEFAULT
 from sparkwright.gateway.decide import comes_back, waits

@@ -13,7 +13,7 @@ from sparkwright.cli.columns import aligned, mark
 from sparkwright.cli.watch import Frame, every_option, watch
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.live import DeploymentState, Live, LiveEngine, LiveNode, phase_text
-from sparkwright.domain.units import duration, gib
+from sparkwright.domain.units import duration, gib, grouped, percent
 from sparkwright.gateway.decide import refusal_text
 from sparkwright.report.rates import SPAN, EngineHistory
 
@@ -162,8 +162,8 @@ def _node(node: LiveNode, lives: Sequence[Live]) -> tuple[str, ...]:
 
 
 def _number(value: float | None, unit: str = "") -> str:
-    return _UNKNOWN if value is None else f"{value:,.{1 if abs(value) < 10 and value % 1 else 0}f}{unit}"
+    return _UNKNOWN if value is None else grouped(value, 1 if value % 1 else 0) + unit
 
 
 def _percent(part: float | None) -> str:
-    return _UNKNOWN if part is None else f"{100 * part:.0f} %"
+    return _UNKNOWN if part is None else percent(part)

@@ -83,7 +83,8 @@ class LoadSample:
 
     more; -1: not known), freed (by evicting page cache just now). at: its own clock. stall: percent of the last 10 s in
     which all tasks waited for memory, -1: not known. swapped: pages read since the sample before. late: seconds. stop:
-    why the node stopped its rank, '' for none; then nothing else is set.
+    why the node stopped its rank, '' for none; hung: seconds after which a guard without a sign of life was ended; then
+    nothing else is set.
     """
 
     at: float = 0.0
@@ -95,3 +96,4 @@ class LoadSample:
     late: float = 0.0
     freed: int = 0
     stop: str = ""
+    hung: float = 0.0

@@ -62,6 +62,7 @@ def _no_replicas(split: Parallelism) -> tuple[str, ...]:
 
 TRAITS = Traits(
     tier=tier,
+    host_cache=True,
     positions=4.0,  # FP32 (layers/rotary_embedding.py)
     windows=windows,
     choose=lambda texts: {"regex": f"({'|'.join(texts)})"},
@@ -279,6 +280,8 @@ def _limits(recipe: Recipe) -> Options:
         "chunked-prefill-size": s.batched_tokens or None,
         "kv-cache-dtype": s.kv_dtype or None,
         "mem-fraction-static": s.memory_fraction or None,
+        "enable-hierarchical-cache": True if s.host_cache else None,
+        "hicache-size": max(1, s.host_cache // 10**9) if s.host_cache else None,  # GB of a rank
     }
 
 

@@ -128,6 +128,8 @@ def parse_load(line: str) -> LoadSample | None:
         return None
     if found.get("stop") in LOAD_STOPS:
         return LoadSample(stop=found["stop"])
+    if isinstance(hung := found.get("hung"), int | float) and 0 < hung < _MOST:
+        return LoadSample(hung=float(hung))
     figures = {name: found[name] for name in _LOAD if isinstance(found.get(name), int | float)}
     good = {"at", "free", "available"} <= figures.keys() and all(abs(one) < _MOST for one in figures.values())
     return LoadSample(**figures) if good else None

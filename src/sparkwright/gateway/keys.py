@@ -80,8 +80,13 @@ def digest(key: str) -> str:
 
 
 def parse(text: str | bytes) -> Keys:
-    """Raises Unreadable, also for a version that this one does not know: it may restrict further who may enter."""
-    keys = from_json(Keys, text) if text.strip() else Keys()
+    """Raises Unreadable, also for a version that this one does not know: it may restrict further who may enter.
+
+    We write no empty file, not even for no keys: one that is empty has lost them.
+    """
+    if not text.strip():
+        raise Unreadable("it is empty")
+    keys = from_json(Keys, text)
     if not 1 <= keys.version <= VERSION:
         raise Unreadable(f"version {keys.version}; this sparkwright reads versions 1 to {VERSION}")
     return keys

@@ -79,6 +79,9 @@ _UNIFIED = {
     True: Range(CONTEXT, 1.7, 0.0, 4.5, "as on one node, on the tightest of the ranks: they differ by up to 3.2 GiB"),
 }
 _GRAPH = (1 * MIB, 0.1 * MIB)  # bytes of a captured graph: at least, and for each layer of the model
+# Model Runner V2 estimates from the largest captures: 0.66, 0.67 and 0.81 GiB for 51 sizes of models with 36, 12 and 9
+# layers, 0.11 for 4 sizes of one with 64 (0.33.0, one H200).
+_GRAPH_V2 = 6 * MIB
 # The first capture, with NCCL's buffers where there are ranks. A GB10's own measure of it sees the page cache move too:
 # 0.9, 1.4, 2.0, 2.4 and 5.1 GiB in all on five multi-node engines, once nearly all of the budget.
 _FIRST = {(False, False): 0.04, (False, True): 0.04, (True, False): 0.24, (True, True): 1.6}
@@ -276,7 +279,8 @@ def _graphs(recipe: Recipe, shape: ModelShape | None, unified: bool) -> LedgerLi
     mode = str(limits.compilation(recipe).get("cudagraph_mode", "")).upper()
     kinds = 1 if mode in ("PIECEWISE", "FULL", "FULL_DECODE_ONLY") else 2
     models = 2 if recipe.speculation.method not in ("", "ngram") else 1
-    each = max(_GRAPH[0], _GRAPH[1] * (shape.layers if shape else 0))
+    least = _GRAPH_V2 if traits(recipe).second_runner(recipe) else _GRAPH[0]
+    each = max(least, _GRAPH[1] * (shape.layers if shape else 0))
     several = recipe.parallelism.world_size > 1
     first = _FIRST[several, unified] * GIB
     size = first + sizes * kinds * models * each

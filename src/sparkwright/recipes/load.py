@@ -195,19 +195,27 @@ def digest(recipe: Recipe) -> str:
         facts["engine"]["definition"] = {k: v for k, v in definition.items() if k not in _DEFINITION_PROSE}
     for name in ("shape", "on_disk", "stated"):  # what is planned with
         facts["model"].pop(name)
-    for mod in facts["mods"]:  # who has read it, and where it came from
-        del mod["approved"], mod["origin"]
-    if not facts["mods"]:  # as before there were any
-        del facts["mods"]
-    if not facts["model"]["aliases"]:
-        del facts["model"]["aliases"]
-    if facts["model"]["kind"] == ModelKind.CHAT:  # as before there was another
-        facts["model"].pop("kind")
     facts["speculation"].pop("draft")
+    if not facts["serving"]["host_cache"]:  # as before there was one
+        facts["serving"].pop("host_cache")
     for name in _BEFORE_THE_ENGINE:  # no rank knows of it
         facts["serving"].pop(name)
+    for mod in facts["mods"]:  # who has read it, and where it came from
+        del mod["approved"], mod["origin"]
+    _drop_defaults(facts)
+    if recipe.loading.weight_cache:  # other words for the ranks
+        facts["weight_cache"] = True
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _drop_defaults(facts: dict[str, Any]) -> None:
+    """Removes keys that say nothing, so that recipes from before those keys were known have the same hash."""
+    if facts["model"]["kind"] == ModelKind.CHAT:
+        del facts["model"]["kind"]
+    for table, name in ((facts, "mods"), (facts["model"], "aliases"), (facts["serving"], "queue")):
+        if not table[name]:
+            del table[name]
 
 
 _NO_NAME = (

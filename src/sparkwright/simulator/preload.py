@@ -10,8 +10,9 @@ from itertools import pairwise
 
 from sparkwright.simulator.boot import SIMULATED
 from sparkwright.simulator.log import LogVoice
+from sparkwright.simulator.settings import PREFIX
 
-FAIL = "SPARKWRIGHT_SIMULATOR_PRELOAD_FAILS"
+FAIL = f"{PREFIX}PRELOAD_FAILS"
 _READY = "===== Weight cache daemon READY: node {}/{} serving 1 local rank(s) x 1 role(s) in {} ====="
 _REFUSED = (
     "vllm.model_executor.model_loader.weight_cache.protocol.UnsupportedPlatformForIPCError: platform 'cpu' does not "

@@ -147,7 +147,7 @@ async def weigh_suspect(bus: EventBus, cause: Cause) -> None:
     await context.store.note(context.name, IncidentEvent(context.now(), "noticed", text))
 
 
-_EVERY, _AGAIN = 3600.0, 60.0
+_EVERY, _AGAIN = 300.0, 60.0
 # Twice in vain: Caddy restarts within a second, and so does the service behind it.
 _PROBE_EVERY, _IN_VAIN = 15.0, 2
 # Its answer to a request without a key, whatever the engine does meanwhile.
@@ -170,7 +170,7 @@ PROGRAMS = {"caddy": "gateway (Caddy)", "door": "key check", "console": "console
 
 
 async def watch(bus: EventBus) -> None:
-    """The findings of `up` again, hourly. Nothing is stopped for them, and they are over once they are fixed."""
+    """The findings of `up` again, every five minutes. Nothing is stopped for them; fixed, they are over."""
     while True:
         await look(bus)
         wrong = any(code in bus.lasting for code in _WATCHED)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import ceil
 from statistics import fmean, median
 
+from sparkwright.domain.summary import Interval
 from sparkwright.domain.tuning import (
     START,
     Candidate,
@@ -20,19 +21,20 @@ from sparkwright.domain.units import duration
 from sparkwright.domain.verdict import Estimate
 from sparkwright.report.html import data_json, document
 from sparkwright.report.markup import Html, join, tag
-from sparkwright.report.page_parts import Headline, banner, table_html, tiles
+from sparkwright.report.page_parts import Headline, banner, plot_section, table_html, tiles
+from sparkwright.report.series import Axis, Curve, Plot
+from sparkwright.report.series import Point as PlotPoint
 from sparkwright.report.tables import Table
 from sparkwright.tune import search
 
 _FEWEST = 2  # settings that a comparison takes
-_WIDTH, _HEIGHT, _EDGE = 720, 260, 44
 
 
 def score_text(goal: TuneGoal, score: float) -> str:
     """The score as users read it: latency in seconds an answer."""
     if score <= 0:
         return "-"
-    shown = 1 / score if goal is TuneGoal.LATENCY else score
+    shown = _shown(goal, score)
     digits = 0 if shown >= 100 else 1 if shown >= 10 else 3
     unit = {TuneGoal.THROUGHPUT: "tok/s", TuneGoal.LATENCY: "s/answer", TuneGoal.AGENTS: "turns/min"}[goal]
     return f"{shown:,.{digits}f} {unit}"
@@ -142,6 +144,7 @@ def budget_text(settings: Sequence[TuneSetting], trial: Estimate | None, seconds
 def tuning_page(found: Tuned, maker: str) -> str:
     """The whole file."""
     tables = [table for table in (effect_table(found), trial_table(found)) if table.rows]
+    plot = _plot(found)
     body = join(
         tag("h1", found.recipe),
         banner() if found.simulated else Html(""),
@@ -154,13 +157,13 @@ def tuning_page(found: Tuned, maker: str) -> str:
         tiles(_tiles(found)),
         tag("p", verdict(found), class_="note"),
         tag("p", found.note, class_="note") if found.note else Html(""),
-        _curve(found),
+        tag("div", plot_section(plot), class_="plots wide") if plot else Html(""),
         *(part for table in tables for part in (tag("h2", table.title), table_html(table))),
         tag("details", tag("summary", f"Profile {found.profile}"), tag("pre", found.text, tabindex="0"))
         if found.text
         else Html(""),
     )
-    data = Html(data_json((found.id,), (), ()))
+    data = Html(data_json((found.id,), (plot,) if plot else (), ()))
     return document(found.id, tag("section", body, class_="wide details"), data, maker, "Tuning")
 
 
@@ -184,52 +187,31 @@ def _score_tile(goal: TuneGoal, name: str, scores: Sequence[float], where: str) 
     return Headline(name, value, unit, f"{low} to {high}" if len(scores) > 1 else "one repeat", where)
 
 
-def _curve(found: Tuned) -> Html:
-    """Scores in the order of the trials: larger dots were measured longer; the line is the best so far."""
+def _plot(found: Tuned) -> Plot | None:
+    """Scores in the order of the trials, with the ends of their repeats, and the best so far; None below two."""
     known = [one for one in found.trials if one.scores and one.rung >= 0 and one.state is Tried.MEASURED]
-    if len(known) < 2:
-        return Html("")
-    scores = [fmean(one.scores) for one in known]
-    most, step = max(scores), (_WIDTH - 2 * _EDGE) / (len(known) - 1)
-    xs = [_EDGE + step * n for n in range(len(known))]
-    ys = [_HEIGHT - _EDGE - (_HEIGHT - 2 * _EDGE) * score / most for score in scores]
-    tops = [min(ys[: n + 1]) for n in range(len(ys))]
-    dots = [
-        tag(
-            "circle",
-            tag("title", f"{changes_text(found.settings, one.point)}: {score_text(found.goal, score)}"),
-            cx=f"{x:.1f}",
-            cy=f"{y:.1f}",
-            r=str(3 + 2 * one.rung),
-            fill="#2a78d6",
-        )
-        for one, score, x, y in zip(known, scores, xs, ys, strict=True)
-    ]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, tops, strict=True))
-    line = tag("polyline", points=path, fill="none", stroke="#d6722a")
-    axis = tag(
-        "line", x1=str(_EDGE), x2=str(_WIDTH - _EDGE), y1=str(_HEIGHT - _EDGE), y2=str(_HEIGHT - _EDGE), stroke="gray"
-    )
-    texts = (
-        tag("text", f"best {score_text(found.goal, most)}", x="4", y=str(_EDGE - 14), fill="gray", font_size="13"),
-        tag("text", "0", x=str(_EDGE - 14), y=str(_HEIGHT - _EDGE + 4), fill="gray", font_size="13"),
-        tag("text", "trial 1", x=str(_EDGE), y=str(_HEIGHT - _EDGE + 16), fill="gray", font_size="13"),
-        tag(
-            "text",
-            f"trial {len(known)}",
-            x=str(_WIDTH - _EDGE),
-            y=str(_HEIGHT - _EDGE + 16),
-            fill="gray",
-            font_size="13",
-            text_anchor="end",
-        ),
-        tag(
-            "text",
-            "dots: trials in order, larger ones were measured longer; line: the best so far",
-            x=str(_EDGE),
-            y=str(_HEIGHT - 12),
-            fill="gray",
-            font_size="13",
-        ),
-    )
-    return tag("svg", axis, line, *dots, *texts, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label="Curve")
+    if len(known) < _FEWEST:
+        return None
+    best, points, tops = 0.0, list[PlotPoint](), list[PlotPoint]()
+    for number, one in enumerate(known, start=1):
+        score = fmean(one.scores)
+        best = max(best, score)
+        ends = sorted(_shown(found.goal, end) for end in (min(one.scores), max(one.scores)))
+        points.append(PlotPoint(number, Interval(_shown(found.goal, score), *ends), len(one.scores)))
+        tops.append(PlotPoint(number, Interval(*(_shown(found.goal, best),) * 3)))
+    label, unit = _AXES[found.goal]
+    curves = (Curve("trial", 0, 0, tuple(points)), Curve("best so far", 1, 1, tuple(tops), True))
+    says = "A point is the mean of a trial's repeats; its bar reaches from the least to the most."
+    return Plot("trials", "Trials in their order", Axis("trial", each="trial {}"), Axis(label, unit), curves, says)
+
+
+_AXES = {
+    TuneGoal.THROUGHPUT: ("output tokens per second of all requests", ""),
+    TuneGoal.LATENCY: ("seconds for an answer", "s"),
+    TuneGoal.AGENTS: ("turns per minute of all agents", ""),
+}
+
+
+def _shown(goal: TuneGoal, score: float) -> float:
+    """The score as the axis has it."""
+    return 1 / score if goal is TuneGoal.LATENCY and score > 0 else score

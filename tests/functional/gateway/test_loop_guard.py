@@ -16,12 +16,12 @@ import anthropic
 import httpx
 import openai
 import pytest
-from sparkwright.supervisor.gateway import Doorman
 
 from fakes.ports import free_port
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.domain.codec import to_json
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
+from sparkwright.supervisor.proxy.gateway import Doorman
 from sparkwright.supervisor.proxy.passing import Passing
 
 KEY = "sk-sw-" + "1f" * 24
@@ -118,25 +118,37 @@ class GuardedGateway:
 
 
 @asynccontextmanager
-async def gateway(
-    tmp_path: Path, engine: LoopingEngine, route: dict[str, Any], key: dict[str, Any]
+async def gateway_before(
+    tmp_path: Path, port: int, route: dict[str, Any], engine_key: str = "", **key: Any
 ) -> AsyncIterator[GuardedGateway]:
-    ports = free_port(), free_port()
+    """A gateway's process code before the engine on that port. key: limits of the client's key."""
+    own = free_port()
     routes = tuple(f"POST {path}" for path in PATHS)
-    setting = RouteSetting("tiny", f"127.0.0.1:{ports[0]}", 90_000, 8443, 9100, "", ("tiny",), routes, ())
+    named = "ENGINE_KEY" if engine_key else ""
+    setting = RouteSetting("tiny", f"127.0.0.1:{port}", 90_000, 8443, 9100, named, ("tiny",), routes, ())
     for place, text in (
         ("_gateway/door/gateway.json", to_json(FrontSetting(8443, str(tmp_path / "keys.json"), 9100))),
         ("tiny/door/door.json", to_json(replace(setting, **route))),
+        ("tiny/secrets.json", json.dumps({"ENGINE_KEY": engine_key})),
         ("keys.json", text_of(Keys((replace(Key("ci", digest(KEY)), **key),)))),
     ):
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / place).write_text(text)
     door = Doorman(tmp_path / "_gateway", SystemClock())
+    async with await asyncio.start_server(Passing({}, door), "127.0.0.1", own):
+        yield GuardedGateway(f"http://127.0.0.1:{own}", tmp_path)
+
+
+@asynccontextmanager
+async def gateway(
+    tmp_path: Path, engine: LoopingEngine, route: dict[str, Any], key: dict[str, Any]
+) -> AsyncIterator[GuardedGateway]:
+    port = free_port()
     async with (
-        await asyncio.start_server(engine, "127.0.0.1", ports[0]),
-        await asyncio.start_server(Passing({}, door), "127.0.0.1", ports[1]),
+        await asyncio.start_server(engine, "127.0.0.1", port),
+        gateway_before(tmp_path, port, route, **key) as made,
     ):
-        yield GuardedGateway(f"http://127.0.0.1:{ports[1]}", tmp_path)
+        yield made
 
 
 def looping() -> Iterator[str]:

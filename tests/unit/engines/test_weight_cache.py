@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -171,3 +172,12 @@ def test_the_simulator_says_what_vllm_says() -> None:
         running.terminate()
         assert running.wait(10) == 0
     assert "SIMULATED" in lines[0] and "Weight cache daemon READY: node 0/1" in lines[1]
+
+
+def test_the_real_process_says_that_it_is_ready_in_the_words_that_are_waited_for() -> None:
+    """A recording of `vllm preload` 0.33.0 on a GPU, with 65 GB of weights."""
+    log = Path(__file__).resolve().parents[2] / "data/captures/vllm-0.33.0/preload.log"
+    (rank,) = made_ranks(vllm_recipe())
+    assert rank.keeper
+    told = [line for line in log.read_text().splitlines() if rank.keeper.ready in line]
+    assert len(told) == 1 and "serving 1 local rank(s)" in told[0]

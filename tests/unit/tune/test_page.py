@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 from sparkwright.domain.tuning import START, Candidate, Trial, Tried, Tuned, TuneGoal, TuneSetting
 from sparkwright.domain.values import replace
 from sparkwright.domain.verdict import Estimate
@@ -81,13 +84,23 @@ def test_the_page_escapes() -> None:
     """A cause from a log cannot become a tag."""
     bad = trial(1, 0, state=Tried.NOT_STARTED, detail="<script>alert(1)</script>")
     page = tuning_page(tuned(trial(0, 0, 1.0), trial(0, 1, 1.0, 2.0), bad, best=(0,)), "us")
-    assert "<script>alert" not in page and "&lt;script&gt;alert" in page and "<svg" in page
+    assert "<script>alert" not in page and "&lt;script&gt;alert" in page and 'id="plot-trials"' in page
 
 
 def test_the_best_and_the_recipes_own_are_tiles() -> None:
     """Guards the big figures: both ends in order, also of seconds, and no table without rows."""
     page = tuning_page(tuned(trial(0, 2, 99.0, 101.0), trial(1, 2, 98.0, 102.0)), "test")
     assert "98.0 to 102" in page and "99.0 to 101" in page and "Tuning report</span>" in page
-    assert "What each setting is worth" not in page and "trial 2" in page
+    assert "What each setting is worth" not in page and 'id="plot-trials"' in page
     seconds = tuning_page(tuned(trial(1, 2, 0.5, 0.25), goal=TuneGoal.LATENCY), "test")
     assert "2.000 to 4.000" in seconds
+
+
+def test_trials_are_drawn_in_their_order() -> None:
+    """Guards units and ends of the plot: latency in seconds, so the best so far falls, and no plot of one trial."""
+    page = tuning_page(tuned(trial(0, 2, 0.5, 0.25), trial(1, 2, 1.0), goal=TuneGoal.LATENCY), "test")
+    (plot,) = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])["plots"]  # type: ignore[index]
+    first, best = (curve["points"] for curve in plot["curves"])
+    assert plot["y"]["unit"] == "s" and first[0] == [1, 1 / 0.375, 2.0, 4.0, 2]
+    assert best == [[1, 1 / 0.375], [2, 1.0]]
+    assert "plot-trials" not in tuning_page(tuned(trial(1, 2, 0.5)), "test")

@@ -3,9 +3,10 @@
 from sparkwright.app.cluster_state import model_path, stock
 from sparkwright.app.copy.download import fetch, lack
 from sparkwright.app.copy.transfer import Copied, CopyStop, copy_chain, follow, manners, not_copied, peer_of
-from sparkwright.app.services import ClusterState, Services, expand, home_of, resolved_paths
+from sparkwright.app.services import ClusterState, Services
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.errors import CommandFailed
+from sparkwright.domain.homes import expand_home, home_of, resolved_paths
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import gib
@@ -128,7 +129,7 @@ def _target(services: Services, plan: Plan, node: str, cluster_state: ClusterSta
     """The present or future path of the model's folder on a node, absolute."""
     where, model = services.cluster.node(node), plan.recipe.model
     if model.path:
-        return expand(model_path(where, plan.recipe), home_of(cluster_state.facts[node]))
+        return expand_home(model_path(where, plan.recipe), home_of(cluster_state.facts[node]))
     return f"{resolved_paths(where, cluster_state.facts[node]).hub}/models--{model.id.replace('/', '--')}"
 
 

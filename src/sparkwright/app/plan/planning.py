@@ -8,7 +8,7 @@ from functools import cache
 
 from sparkwright.app.cluster_state import model_path, nodes_for
 from sparkwright.app.plan.gate import Weighed, judge_of, weighed
-from sparkwright.app.services import ClusterState, LaunchRequest, Services, expand, home_of, resolved_paths
+from sparkwright.app.services import ClusterState, LaunchRequest, Services
 from sparkwright.checks.attention import attention
 from sparkwright.domain.check import Context
 from sparkwright.domain.checkpoint import Checkpoint
@@ -16,6 +16,7 @@ from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import FabricChoice, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.homes import expand_home, home_of, resolved_paths
 from sparkwright.domain.plan import Keeper, Placement, Plan, RankSpec, stopping
 from sparkwright.domain.recipe import Expose, Recipe, Runtime
 from sparkwright.domain.unknown import known
@@ -222,10 +223,10 @@ def _at_home(spec: RankSpec, node: Node, home: str) -> RankSpec:
     Docker takes `~` for a part of a name, and no shell expands a rank's words: the node's home is filled in here.
     """
     if spec.runtime is Runtime.PROCESS:
-        entrypoint = spec.entrypoint and tuple(expand(word, home) for word in spec.entrypoint)
-        spec = replace(spec, argv=tuple(expand(word, home) for word in spec.argv), entrypoint=entrypoint)
+        entrypoint = spec.entrypoint and tuple(expand_home(word, home) for word in spec.entrypoint)
+        spec = replace(spec, argv=tuple(expand_home(word, home) for word in spec.argv), entrypoint=entrypoint)
     own = {name: value for name, value in node.env if spec.runtime is Runtime.PROCESS or name not in _NOT_INSIDE}
-    mounts = tuple(replace(mount, host=expand(mount.host, home)) for mount in spec.mounts)
+    mounts = tuple(replace(mount, host=expand_home(mount.host, home)) for mount in spec.mounts)
     kept = spec.keeper and replace(spec.keeper, spec=_at_home(spec.keeper.spec, node, home))
     return replace(spec, env={**spec.env, **own}, mounts=mounts, keeper=kept)
 
@@ -237,7 +238,7 @@ def _model(node: Node, recipe: Recipe, cluster_state: ClusterState) -> str:
     if node.name in there:
         return there[node.name].path
     if recipe.model.path:
-        return expand(model_path(node, recipe), home_of(facts)) if there else ""
+        return expand_home(model_path(node, recipe), home_of(facts)) if there else ""
     where = next(iter(there.values()), None)
     revision = where.revision if where else recipe.model.revision or "main"
     root = f"{resolved_paths(node, facts).hub}/models--{recipe.model.id.replace('/', '--')}"

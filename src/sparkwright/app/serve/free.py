@@ -1,7 +1,8 @@
 """MemFree before a launch: page cache of model files is evicted where the plan needs more than is free."""
 
-from sparkwright.app.services import ClusterState, Services, each, resolved_paths
+from sparkwright.app.services import ClusterState, Services, each
 from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.homes import resolved_paths
 from sparkwright.domain.host_facts import LARGE_BLOCK
 from sparkwright.domain.ledger import Counts, MemoryLedger
 from sparkwright.domain.plan import Plan

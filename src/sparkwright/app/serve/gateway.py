@@ -168,8 +168,10 @@ async def _look(services: Services, plan: Plan, where: Installation, replaces: s
     seen = replace(seen, behind=tuple(name for name in seen.behind if name != replaces))
     seen = replace(seen, called=await services.hosts[where.node].address() or seen.hostname)
     seen = replace(seen, kept=_kept(seen).open_to, asked=_front(plan, where, seen, gateway).open_to)
+    if seen.keys is None:
+        return replace(seen, keys_wrong="it is gone" if seen.front else "")
     try:
-        parse(seen.keys or "")
+        parse(seen.keys)
     except Unreadable as error:
         return replace(seen, keys_wrong=str(error))
     return seen

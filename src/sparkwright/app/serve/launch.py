@@ -26,12 +26,13 @@ from sparkwright.app.serve.ready import ask, until_ready
 from sparkwright.app.serve.running import is_up, replaced, require_its_nodes
 from sparkwright.app.serve.stop import clean, forget, old_ranks
 from sparkwright.app.serve.swap import Swap, swapping
-from sparkwright.app.services import ClusterState, LaunchRequest, Services, finished, resolved_paths, together
+from sparkwright.app.services import ClusterState, LaunchRequest, Services, finished, together
 from sparkwright.checks.supervision import GARBAGE
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import CommandFailed, NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.finding import prevented
+from sparkwright.domain.homes import resolved_paths
 from sparkwright.domain.plan import Plan, RankSpec, stopping
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.units import DRAIN_SECONDS

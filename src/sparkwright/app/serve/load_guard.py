@@ -125,6 +125,12 @@ class LoadGuard:
         if found.stop:
             self.stopped = True
             raise self._reason(node, found.stop)
+        if found.hung:
+            text = (
+                f"the memory guard of {node} gave no sign of life for {found.hung:.0f} s: it was ended and begun again"
+            )
+            self._services.sink.report(Notice(text, warning=True))
+            return
         if found.freed >= GIB and not any(one.freed >= GIB for one in self.curves[node]):
             text = f"{node}: MemFree {gib(found.free)} while loading: {gib(found.freed)} of page cache evicted"
             self._services.sink.report(Notice(text))

@@ -180,7 +180,7 @@ class Swap:
             self.services.notice(f"interrupted: {old.name} {again}", warning=True)
         why = await self._back(old, wait=not gone)
         if isinstance(error, SparkwrightError):
-            self._told(old, error, why)
+            self._tell(old, error, why)
 
     async def _given_back(self, plan: Plan, cause: str) -> None:
         """Removes the ranks and files of the new deployment; its logs are kept here."""
@@ -191,6 +191,14 @@ class Swap:
             self.services.notice(f"not everything could be removed: {error.message}", warning=True)
         if self.stands_by:
             await self.answer(Ask.RETURN, f"its replacement failed: {cause}")
+
+    async def hand_back(self, error: Exception) -> None:
+        """Gives the nodes back to the supervisor that waits, and adds to the error what serves then."""
+        assert self.old
+        await self.answer(Ask.RETURN, f"its replacement failed: {_cause(error)}")
+        why = await self._back(self.old, wait=True)
+        if isinstance(error, SparkwrightError):
+            error.message += self._end_of_rollback(self.old, why)
 
     async def _left(self, old: Old, error: BaseException) -> None:
         """Settles what the old deployment, which is not started again, has left. Interrupted: the new ranks go on, and
@@ -221,12 +229,14 @@ class Swap:
             return error.message
         return ""
 
-    def _told(self, old: Old, error: SparkwrightError, why: str) -> None:
-        took = duration(self.services.clock.monotonic() - self._since)
+    def _end_of_rollback(self, old: Old, why: str) -> str:
         if why:
-            error.message += f"; rolled back, and {old.name} ({old.label}) does not serve either: {why}"
-        else:
-            error.message += f"; rolled back: {old.name} serves again as it was ({old.label}), away for {took}"
+            return f"; rolled back, and {old.name} ({old.label}) does not serve either: {why}"
+        took = duration(self.services.clock.monotonic() - self._since)
+        return f"; rolled back: {old.name} serves again as it was ({old.label}), away for {took}"
+
+    def _tell(self, old: Old, error: SparkwrightError, why: str) -> None:
+        error.message += self._end_of_rollback(old, why)
         if isinstance(error, NotReady):
             logs = "the logs of all ranks of the replacement are kept here"
             error.hint = f"{logs}; `sparkwright status` shows what serves"
@@ -262,6 +272,6 @@ async def swapping(swap: Swap, plan: Callable[[], Plan]) -> AsyncIterator[None]:
 
 def _cause(error: BaseException) -> str:
     if not isinstance(error, SparkwrightError):
-        return "interrupted"
+        return "interrupted" if isinstance(error, asyncio.CancelledError) else repr(error)[:200]
     causes = getattr(error, "causes", ())
     return str(causes[0].title) if causes else error.message.partition("\n")[0][:200]

@@ -9,7 +9,7 @@ from contextlib import suppress
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.lease import taking_over
 from sparkwright.app.serve.restart import halt, restart
-from sparkwright.app.serve.running import Old, answers_clients, find, missing, require_its_nodes, until_serving
+from sparkwright.app.serve.running import Old, answers_clients, find, missing, require_its_nodes
 from sparkwright.app.serve.swap import Swap
 from sparkwright.app.services import LaunchRequest, Services, finished
 from sparkwright.domain.errors import SparkwrightError
@@ -41,7 +41,7 @@ async def switch_to_resting(here: Services, there: Services, name: str, other: s
         await restart(there, other)
     except Exception as error:
         if swap.stands_by:
-            await finished(_return(swap, old, there, error))
+            await finished(_roll_back(swap, there, error))
         raise
     else:
         await finished(swap.answer(Ask.HALT, f"{other} serves in its place"))
@@ -56,14 +56,7 @@ async def _stop(services: Services, old: Old, other: str) -> None:
         await rank_work.stop_all(services, mine, _GRACE, remove=False)
 
 
-async def _return(swap: Swap, old: Old, there: Services, error: Exception) -> None:
-    """The old one again, in place of what failed; the error gets to know what serves."""
-    assert old.supervised
-    why = error.message if isinstance(error, SparkwrightError) else repr(error)
+async def _roll_back(swap: Swap, there: Services, error: Exception) -> None:
     with suppress(SparkwrightError):
         await halt(there, swap.launch_request.deployment)
-    await swap.answer(Ask.RETURN, f"its replacement failed: {why.partition(chr(10))[0][:200]}")
-    said = await until_serving(swap.services, old.supervised.node, old.name)
-    if isinstance(error, SparkwrightError):
-        told = f"rolled back, and {old.name} does not serve either: {said}" if said else f"{old.name} serves again"
-        error.message += f"; {told}" if said else f"; rolled back: {told}"
+    await swap.hand_back(error)

@@ -111,7 +111,7 @@ async def _read(services: Services) -> tuple[Keys, str]:
     head, state = services.cluster.head, _state(services)
     text = (await services.run(head, script(_READ, state))).stdout
     try:
-        return parse(text), hashlib.sha256(text.encode()).hexdigest() if text else ""
+        return (parse(text), hashlib.sha256(text.encode()).hexdigest()) if text else (Keys(), "")
     except Unreadable as error:
         hint = "move it away; the gateway then knows no key, and `sparkwright keys add NAME` makes new ones"
         raise CommandFailed(head, f"{state}/door/keys.json cannot be read: {error}", hint) from error

@@ -27,7 +27,9 @@ WHERE = Installation("spark-1", HOME, STATE, "/usr/bin/python3", "/s/runtime/1")
 CLUSTER = Cluster("desk", (Node("spark-1", "ann@spark.lan", paths=NodePaths(state=STATE)),), "spark-1")
 OPEN_TO = {Expose.ALL: "all addresses, tls internal", Expose.LOOPBACK: "127.0.0.1, tls internal"}
 LOOK = """@@ keys
+{{"keys": []}}
 @@ keys-mode
+600
 @@ keys-file
 /s/door/keys.json
 @@ caddy

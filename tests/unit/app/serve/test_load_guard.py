@@ -50,6 +50,17 @@ def ledger(left: float, loading: float = 0.0) -> MemoryLedger:
     return MemoryLedger("spark-1", sized("pool", 120), (sized("weights", 120 - left),), loading=peak)
 
 
+async def test_a_guard_that_hung_is_named() -> None:
+    """Guards the person who loads: for half a minute nobody looked at that node's memory."""
+    here = a_start('{"hung": 30.0}')
+    plan = (await prepare(here.services, request())).plan
+    with pytest.raises(StopAsyncIteration):
+        await LoadGuard(here.services, plan).follow("spark-2")
+        raise StopAsyncIteration
+    told = [one.text for one in here.sink.happenings if isinstance(one, Notice)]
+    assert "the memory guard of spark-2 gave no sign of life for 30 s: it was ended and begun again" in told
+
+
 @pytest.mark.parametrize(
     ("left", "loading", "soft", "hard"),
     [(40, 0, 8.0, 2.4), (6, 0, 6.0, 1.5), (1.6, 0, 1.6, 0.4), (20, 118, 2.0, 0.5), (-3, 0, 2.4, 0.0)],

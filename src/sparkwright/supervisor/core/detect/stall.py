@@ -6,7 +6,7 @@ from statistics import median
 
 from sparkwright.domain.facts import Memory
 from sparkwright.domain.live import LiveEngine
-from sparkwright.domain.units import GIB, duration, gib
+from sparkwright.domain.units import GIB, counted, duration, gib
 from sparkwright.supervisor.core.detect.canary import Canary
 from sparkwright.supervisor.core.detect.gpu import Doing, GpuWatch
 from sparkwright.supervisor.core.detect.setting import Setting
@@ -125,17 +125,13 @@ class Stall:
         """The work as the engine last reported it, else as the gateway counts it."""
         running, waiting = int((live and live.running) or 0), int((live and live.waiting) or 0)
         if not running and not waiting:
-            flying = f"{_requests(self.flights)} in flight at the gateway, none reported by the engine, "
+            flying = f"{counted(self.flights, 'request')} in flight at the gateway, none reported by the engine, "
             return flying if self.flying else ""
-        return f"{_requests(running)} running, " + (f"{waiting} waiting, " if waiting else "")
+        return f"{counted(running, 'request')} running, " + (f"{waiting} waiting, " if waiting else "")
 
 
 def has_work(live: LiveEngine | None) -> bool:
     return live is not None and ((live.running or 0) > 0 or (live.waiting or 0) > 0)
-
-
-def _requests(count: int) -> str:
-    return f"{count} request{'' if count == 1 else 's'}"
 
 
 # Split models differ by a few GiB between ranks, an embedding or a draft model: half is no split.
