@@ -42,7 +42,7 @@ def images(nodes: list[Node]) -> Any:
 def test_a_relaunch_keeps_the_image_though_somebody_pulled_a_new_latest(
     supervised: Drive, nodes: list[Node], testbed: Testbed
 ) -> None:
-    """`up` records which image the tag was; the next `up` takes what it is now."""
+    """`up` records which image the tag was; after `down` the next `up` takes what it is now."""
     head, worker = nodes
     first = commit(head, testbed.engine_image, TAG, "LABEL acme.build=1")
     recipe = supervised.recipe("docker", engine={"image": TAG, "image_note": None})
