@@ -2,13 +2,13 @@
 # Other Python: make setup PYTHON=python3.12      More arguments for a part: make unit ARGS="-k planner"
 PYTHON ?= python3
 ARGS ?=
-BOOTSTRAP := $(PYTHON) scripts/bootstrap.py
+BOOTSTRAP := $(PYTHON) scripts/setup/bootstrap.py
 RUN := .venv/bin/python
-TEST := $(RUN) scripts/test_all.py
+TEST := $(RUN) scripts/testing/test_all.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-runtime demo check test test-full test-rest lint types layers unit unit-full functional registry npm cluster format house docs bench bench-client engine-data \
-        site planner-report diagnose-report diagnose-fresh record-failures fuzz drills vm-guard vm-init testbed testbed-down clean
+        site planner-report diagnose-report diagnose-fresh record-failures fuzz drills vm-guard vm-init vm-watchdog testbed testbed-down clean
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -31,7 +31,7 @@ test-full: setup ## all that `make test` runs and what is marked `full`: each ro
 test-rest: setup ## what `make test-full` runs and `make test` does not (AFTER=build/tests/summary.json: add up both)
 	@$(TEST) --rest $(if $(AFTER),--after "$(AFTER)")
 
-lint: setup     ## ruff: rules and format; docstrings, names of classes and functions (scripts/readability.py)
+lint: setup     ## ruff: rules and format; docstrings, names of classes and functions (scripts/check/readability.py)
 	@$(TEST) lint
 
 types: setup    ## mypy, strict
@@ -41,7 +41,7 @@ layers: setup   ## import-linter: imports run downwards only
 	@$(TEST) layers
 
 check: setup    ## format, lint, types, layers and the unit tests of what changed: in seconds
-	@$(RUN) scripts/check.py $(ARGS)
+	@$(RUN) scripts/check/check.py $(ARGS)
 
 unit: setup     ## unit tests but the long ones, on all cores (ARGS="-k planner" for a part)
 	@$(TEST) unit $(ARGS)
@@ -66,54 +66,57 @@ format: setup   ## rewrite the code in the house format
 	@.venv/bin/ruff check --fix --quiet . ; .venv/bin/ruff format .
 
 house: setup    ## sizes of the tree, and engine names outside their packages (ARGS="--list PACKAGE": each place)
-	@$(RUN) scripts/house.py $(ARGS)
+	@$(RUN) scripts/check/house.py $(ARGS)
 
 site: setup     ## build the documentation as a site into build/site and check its links (ARGS=--serve shows it)
-	@$(RUN) scripts/docs_site.py $(ARGS)
+	@$(RUN) scripts/docs/docs_site.py $(ARGS)
 
 docs: setup     ## write the generated reference pages
-	@if [ -f scripts/docs.py ]; then $(RUN) scripts/docs.py $(ARGS); \
-	else echo "docs: scripts/docs.py is not there, nothing is generated yet"; fi
+	@if [ -f scripts/docs/docs.py ]; then $(RUN) scripts/docs/docs.py $(ARGS); \
+	else echo "docs: scripts/docs/docs.py is not there, nothing is generated yet"; fi
 
 engine-data: setup ## read engines' flags from their wheels again (downloads 3 GB; ARGS="--check", "--wheels DIR")
-	@$(RUN) scripts/engine_data.py $(ARGS)
+	@$(RUN) scripts/engines/engine_data.py $(ARGS)
 
 planner-report: setup ## the planner held to published measurements (DATA=rows.jsonl, OUT=answers.jsonl)
-	@$(RUN) scripts/planner_report.py $(if $(DATA),--data "$(DATA)") $(if $(OUT),--out "$(OUT)") $(ARGS)
+	@$(RUN) scripts/planner/planner_report.py $(if $(DATA),--data "$(DATA)") $(if $(OUT),--out "$(OUT)") $(ARGS)
 
 diagnose-report: setup ## diagnose held to logs with known causes (DATA=cases.jsonl, OUT=answers.jsonl)
-	@$(RUN) scripts/diagnose_report.py $(if $(DATA),--data "$(DATA)") $(if $(OUT),--out "$(OUT)") $(ARGS)
+	@$(RUN) scripts/diagnose/diagnose_report.py $(if $(DATA),--data "$(DATA)") $(if $(OUT),--out "$(OUT)") $(ARGS)
 
 diagnose-fresh: setup ## diagnose scored on recorded failures that no rule was written for (ARGS="--half develop")
-	@$(RUN) scripts/diagnose_fresh.py $(ARGS)
+	@$(RUN) scripts/diagnose/diagnose_fresh.py $(ARGS)
 
 record-failures: setup ## provoke failures of real programs and record their logs (root; ARGS="--only hf ssh", "--list", "--seed N")
-	@cd scripts && ../$(RUN) -m record_failures $(ARGS)
+	@cd scripts/diagnose && ../../$(RUN) -m record_failures $(ARGS)
 
 fuzz: setup     ## diagnose fed with junk, for a minute or ARGS="--seconds N"
-	@$(RUN) scripts/diagnose_fuzz.py $(ARGS)
+	@$(RUN) scripts/diagnose/diagnose_fuzz.py $(ARGS)
 
 bench: setup    ## what sparkwright adds to the engine's own time, as ratios
-	@$(RUN) scripts/bench.py $(ARGS)
+	@$(RUN) scripts/bench/bench.py $(ARGS)
 
 bench-client: setup ## the load client and its peers against a server of known times (ARGS="--only ...", "--fresh")
-	@cd scripts && ../$(RUN) -m bench_client $(ARGS)
+	@cd scripts/bench && ../../$(RUN) -m bench_client $(ARGS)
 
 drills: setup   ## real faults on the two-node testbed, measured (root; three hours, an hour of it a soak; ARGS="--quick", "--outages", "--only WORDS", "--resume")
-	@cd tests && ../$(RUN) -m drills $(ARGS)
+	@cd tools && PYTHONPATH=../tests ../$(RUN) -m drills $(ARGS)
 
 vm-guard: setup ## the guard of a load on a virtual machine that freezes without it (root, qemu; 10 minutes; ARGS="--swap")
-	@cd tests && ../$(RUN) -m vm $(ARGS)
+	@cd tools && PYTHONPATH=../tests ../$(RUN) -m vm $(ARGS)
 
 vm-init: setup ## init on virtual machines with Ubuntu 24.04, through reboots and back (root, qemu; 20 minutes; ARGS="--one")
-	@cd tests && ../$(RUN) -m vm.prepare $(ARGS)
+	@cd tools && PYTHONPATH=../tests ../$(RUN) -m vm.prepare $(ARGS)
+
+vm-watchdog: setup ## a virtual machine that is frozen on purpose and reset by its watchdog (root, qemu; 10 minutes)
+	@cd tools && PYTHONPATH=../tests ../$(RUN) -m vm.watchdog $(ARGS)
 
 testbed: setup  ## build and start the two-node testbed (root; kept between runs)
-	@cd tests && ../$(RUN) -m testbed up $(ARGS)
+	@cd tools && PYTHONPATH=../tests ../$(RUN) -m testbed up $(ARGS)
 
 testbed-down: setup ## stop the testbed; its root file system stays for the next start
-	@cd tests && ../$(RUN) -m testbed down $(ARGS)
+	@cd tools && PYTHONPATH=../tests ../$(RUN) -m testbed down $(ARGS)
 
 clean:          ## remove what was built here; not the testbed
 	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .demo
-	@find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src tests tools scripts -name __pycache__ -type d -prune -exec rm -rf {} +

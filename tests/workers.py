@@ -2,7 +2,7 @@
 
 pytest-xdist starts each worker from nothing: it imports and collects all again (docs/adr/0018-test-runner.md). With
 `--apart` each fork has namespaces of its own (namespaces.py). TEST_WORKER is the fork's number: each has a testbed of
-its own. TEST_PROGRESS names a file that holds how far the run is, for scripts/test_all.py.
+its own. TEST_PROGRESS names a file that holds how far the run is, for scripts/testing/test_all.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Chunks = list[list[pytest.Item]]
 ENDING = 12.0  # seconds for fixtures to clean up
 GRACE = 5.0  # seconds for processes that a worker's tests started to end
 TYPICAL = 1.0  # seconds of a test that no run has measured
-DURATIONS = Path("build/tests/durations.json")  # seconds per test file, written by scripts/test_all.py
+DURATIONS = Path("build/tests/durations.json")  # seconds per test file, written by scripts/testing/test_all.py
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 Imports inside functions keep the start of the verbs that do without them quick.
 """
 
+import hashlib
 import os
 import secrets
 import select
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -25,6 +25,7 @@ from sparkwright.app.services import Services
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.ports import Clock, Endpoint, Program, Sink, Tokenizer
 
 if TYPE_CHECKING:
@@ -76,34 +77,78 @@ def has_cluster(where: ClusterOptions) -> bool:
     return bool(named) or any(path.is_file() for path in places().clusters)
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterAccess:
+    """The way of one program to a cluster. who: for leases and the nodes' audit logs.
+
+    evidence, state: folders on this machine; `state` holds what is measured there. persist: ssh connections stay open
+    for a while, so that the next call is quick.
+    """
+
+    cluster: Cluster
+    ssh: SshSettings
+    who: str
+    evidence: Path
+    state: Path
+    persist: bool = False
+
+
 @asynccontextmanager
-async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> AsyncIterator[Services]:
-    """The real services of a cluster. ssh connections stay open for a while, so that the next call is quick."""
+async def open_services(access: ClusterAccess, sink: Sink) -> AsyncIterator[Services]:
+    """The real services of a cluster, with all that every program needs; each adds its own with `replace`."""
     clock = SystemClock()
-    hosts = ClusterHosts(cluster, _ssh_settings(where))
+    hosts = ClusterHosts(access.cluster, access.ssh, access.who)
     try:
         yield Services(
-            cluster=cluster,
+            cluster=access.cluster,
             hosts=hosts,
             endpoint=cast(Endpoint, _Later("openai_http", "OpenAiEndpoint", clock)),
             clock=clock,
-            save_evidence=artifacts.FolderArtifacts(places().state / "evidence", clock).save,
-            calibrations=artifacts.FolderCalibrations(places().state / "calibrations"),
-            history=FilePlanHistory(plan_history()),
+            save_evidence=artifacts.FolderArtifacts(access.evidence, clock).save,
+            calibrations=artifacts.FolderCalibrations(access.state / "calibrations"),
             sink=sink,
-            who=whoami(),
+            who=access.who,
             nonce=secrets.token_hex(8),
+        )
+    finally:
+        await hosts.close(access.persist)
+
+
+@asynccontextmanager
+async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> AsyncIterator[Services]:
+    """The services of a command that a user runs on any machine."""
+    state = places().state
+    access = ClusterAccess(cluster, _ssh_settings(where), whoami(), state / "evidence", state, persist=True)
+    async with open_services(access, sink) as made:
+        yield replace(
+            made,
+            history=FilePlanHistory(plan_history()),
             secrets=masked(os.environ),
             python=sys.executable,
-            launch_key=Secret(secrets.token_hex(32)),
-            **_hub(clock),
+            launch_key=new_launch_key(),
+            **_hub(made.clock),
             keyring=artifacts.FolderKeyring(keys_folder()),
             program=cast(Program, _Later("bundle", "Bundle")),
             time_scale=_scale(),
             flags=flag_store(),
         )
-    finally:
-        await hosts.close(persist=True)
+
+
+def new_launch_key() -> Secret:
+    return Secret(secrets.token_hex(32))
+
+
+def head_access(home: Path, cluster: Cluster, who: str, ssh: SshSettings) -> ClusterAccess:
+    """The access of a program on the head node. home: the folder of a deployment. ssh: without the settings file that
+    lies there, which is taken."""
+    config = home / "ssh/config"
+    found = replace(ssh, config=config if config.exists() else None)
+    return ClusterAccess(cluster, found, who, home / "evidence", home.parents[1])
+
+
+def socket_folder(home: Path) -> Path:
+    """The folder of the ssh connections; HOME itself may be too long for a socket's name."""
+    return Path(f"/tmp/sparkwright-{os.getuid()}-{hashlib.sha256(str(home).encode()).hexdigest()[:12]}")
 
 
 class _Later:

@@ -27,6 +27,7 @@ class Asking:
     key: str
     answers: list[tuple[float, int, str, str, str]] = field(default_factory=list)
     resets: int = 0
+    model: str = "twin-tiny"
 
     def statuses(self) -> set[int]:
         return {status for _, status, *_ in self.answers}
@@ -55,7 +56,7 @@ class Asking:
             self.address, self.port, timeout=60, context=ssl._create_unverified_context()
         )
         try:
-            body = json.dumps({"model": "twin-tiny", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 1})
+            body = json.dumps({"model": self.model, "messages": [{"role": "user", "content": "hi"}], "max_tokens": 1})
             link.request("POST", "/v1/chat/completions", body, {"Authorization": f"Bearer {self.key}"})
             answer = link.getresponse()
             told = json.loads(answer.read())

@@ -1,4 +1,4 @@
-"""The two-node testbed for the tests here: see tests/testbed. One session at a time; others wait for its lock."""
+"""The two-node testbed for the tests here: see tools/testbed. One session at a time; others wait for its lock."""
 
 import os
 import signal

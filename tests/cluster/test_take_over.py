@@ -1,4 +1,4 @@
-"""What owners already run, on real containers: imported, recognized by `up`, and changed by mods."""
+"""Servers that owners already run, in real containers: imported, recognized by `up`, and changed by mods."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ SERVE = f"vllm serve {MODEL} --port 8000 --max-model-len 8192 --served-model-nam
 
 
 @pytest.fixture
-def image(drive: Drive, nodes: list[Node]) -> Iterator[str]:
+def owners_image(drive: Drive, nodes: list[Node]) -> Iterator[str]:
     """An image of the owner's with a program `vllm` and the metadata of its package, under a tag that moves."""
     node = nodes[0]
     info = "/opt/sparkwright/lib/python3.11/site-packages/vllm-0.33.0.dist-info"
@@ -32,13 +32,13 @@ def image(drive: Drive, nodes: list[Node]) -> Iterator[str]:
     node.sh(f"docker rm -f $(docker ps -aq) ; docker image rm -f {IMAGE}", check=False)
 
 
-def test_a_running_container_becomes_a_recipe(drive: Drive, nodes: list[Node], image: str, tmp_path: Path) -> None:
+def test_a_running_container_becomes_a_recipe(
+    drive: Drive, nodes: list[Node], owners_image: str, tmp_path: Path
+) -> None:
     """`docker inspect` of the real container has its image, words, mounts, variables and sizes; the image itself tells
     the version, which a tag like `nightly` does not."""
-    words = (
-        f"docker run -d --name mine --shm-size 1g -e VLLM_LOGGING_LEVEL=DEBUG -v /srv/models:/models {image} {SERVE}"
-    )
-    nodes[0].sh(words)
+    options = "--shm-size 1g -e VLLM_LOGGING_LEVEL=DEBUG -v /srv/models:/models"
+    nodes[0].sh(f"docker run -d --name mine {options} {owners_image} {SERVE}")
     out = tmp_path / "mine.yaml"
     told = drive.run(
         "recipes import", "--from-container", "mine", "--node", "spark-1", "--ask-image", "--out", str(out)
@@ -55,17 +55,19 @@ def test_a_running_container_becomes_a_recipe(drive: Drive, nodes: list[Node], i
 
 
 @pytest.mark.parametrize("starter", ["sparkrun", "compose"])
-def test_up_recognizes_what_serves_the_model_already(drive: Drive, nodes: list[Node], image: str, starter: str) -> None:
+def test_up_recognizes_what_serves_the_model_already(
+    drive: Drive, nodes: list[Node], owners_image: str, starter: str
+) -> None:
     """A second copy would not fit: `up` refuses before anything starts, and says how that tool stops its own."""
     if starter == "sparkrun":
-        nodes[0].sh(f"docker run -d --name sparkrun_ab12_head {image} sleep 100000")
+        nodes[0].sh(f"docker run -d --name sparkrun_ab12_head {owners_image} sleep 100000")
         nodes[0].sh(f"docker exec -d sparkrun_ab12_head {SERVE}")
         stop = "sparkrun stop ab12"
     else:
         label = "com.docker.compose.project=chat"
-        nodes[0].sh(f"docker run -d --label {label} --name chat-vllm-1 {image} {SERVE}")
+        nodes[0].sh(f"docker run -d --label {label} --name chat-vllm-1 {owners_image} {SERVE}")
         stop = "docker compose -p chat down"
-    engine = {"name": "vllm", "version": "0.33.0", "image": image, "image_note": "made by the test"}
+    engine = {"name": "vllm", "version": "0.33.0", "image": owners_image, "image_note": "made by the test"}
     model = {"id": MODEL, "simulated": False}
     done = drive.run("up", drive.recipe("docker", engine=engine, model=model, env={}, nodes=1, parallelism={"tp": 1}))
     assert done.code == 1 and stop in done.out + done.err, str(done)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from sparkwright.domain.history import Minute
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
 from sparkwright.domain.live import Live, Request
-from sparkwright.supervision.state import State
+from sparkwright.supervisor.core.state import State
 
 
 @dataclass

@@ -20,9 +20,9 @@ from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.adapters.ssh import SshSettings
-from sparkwright.app.launch import Options, up
+from sparkwright.app.serve.launch import Options, up
+from sparkwright.app.serve.stop import down
 from sparkwright.app.services import LaunchRequest, Services
-from sparkwright.app.stop import down
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import from_json, to_json
 from sparkwright.domain.command import Command, Completed
@@ -33,8 +33,8 @@ from sparkwright.domain.progress import Happening, Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.ports import Host
 from sparkwright.simulator.nodes import make_cluster
-from sparkwright.supervision.state import Policy, State
 from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.core.state import Policy, State
 from sparkwright.supervisor.home import Home
 from sparkwright.supervisor.loop import supervise
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from functional.command import Shell
-from sparkwright.images.dockerfile import FOLDER
+from sparkwright.recipes.dockerfile import FOLDER
 
 SHIPPED = "deepseek-v4-flash-built"
 PLAIN = "title: mine\nmodel: {id: a/b}\nengine: {name: vllm, version: 0.21.0, runtime: process}\n"

@@ -14,10 +14,10 @@ from sparkwright.adapters.bundle import Bundle
 _IMPORTS = """
 import importlib, pkgutil, sys
 sys.path.insert(0, {folder!r})
-for name in ("sparkwright.supervisor.run", "sparkwright.supervisor.gateway"):
+for name in ("sparkwright.supervisor.run", "sparkwright.supervisor.proxy.gateway"):
     importlib.import_module(name)
-import sparkwright.logscan.multi_search, sparkwright.causes.diagnose, sparkwright.compat.table
-from sparkwright.compat.table import ENGINES, read_table
+import sparkwright.logscan.multi_search, sparkwright.causes.diagnose, sparkwright.checks.compat.table
+from sparkwright.checks.compat.table import ENGINES, read_table
 assert all(read_table(name).rows for name in ENGINES)
 assert len(sparkwright.causes.diagnose.known()) > 300
 assert not sparkwright.logscan.multi_search.COMPILED
@@ -32,7 +32,8 @@ print(sorted({{"pydantic", "ahocorasick_rs", "rich", "pydantic_core"}} & set(sys
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runtime")
     with tarfile.open(fileobj=io.BytesIO(Bundle().archive())) as archive:
-        archive.extractall(folder, filter="data")
+        safe = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python 3.11.2 of Debian 12 has none
+        archive.extractall(folder, **safe)  # type: ignore[arg-type]
     return folder
 
 

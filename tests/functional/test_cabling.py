@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from functional.netns import MISSING, ip
-from sparkwright.app.init_layout import PingWay, unseen, with_reached
+from sparkwright.app.setup.init_layout import PingWay, unseen, with_reached
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts.cabling import Cabling, parse, parse_claimed, parse_reached

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fakes.sink import FakeSink
+from sparkwright.app.check.deep import deep
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.deep import deep
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.services import Services
 from sparkwright.checks.catalog import check_all

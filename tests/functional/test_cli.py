@@ -71,6 +71,7 @@ def test_an_unreachable_node_is_3_with_a_hint_and_no_traceback(shell: Shell, ver
     assert code == 3, err
     assert "no-such-host.invalid" in out + err
     assert "Traceback" not in err
+    assert verb != ["status"] or "hint:  sparkwright check" in err
 
 
 def test_a_reader_who_leaves_is_no_error(shell: Shell) -> None:

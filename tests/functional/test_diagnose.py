@@ -217,4 +217,4 @@ def test_a_file_is_read_without_what_a_cluster_needs(tmp_path: Path) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "sparkwright", "diagnose", str(tmp_path / "a.log")]
     loaded = subprocess.run(command, capture_output=True, text=True, timeout=60).stderr.split()
     heavy = {"asyncio", "sparkwright.wiring", "sparkwright.app.services", "sparkwright.domain.recipe"}
-    assert "sparkwright.app.examine" in loaded and not heavy & set(loaded)
+    assert "sparkwright.app.diagnose.examine" in loaded and not heavy & set(loaded)

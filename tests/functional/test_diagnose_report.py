@@ -22,7 +22,7 @@ CASES = [
 
 
 def report(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "scripts" / "diagnose_report.py"), *words]
+    command = [sys.executable, str(ROOT / "scripts" / "diagnose" / "diagnose_report.py"), *words]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=600)
 
 

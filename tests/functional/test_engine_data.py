@@ -11,7 +11,7 @@ from unit.engines.samples import ROOT
 
 pytestmark = pytest.mark.full
 
-TOOL = ROOT / "scripts/engine_data.py"
+TOOL = ROOT / "scripts/engines/engine_data.py"
 
 
 def tool(*words: str) -> subprocess.CompletedProcess[str]:

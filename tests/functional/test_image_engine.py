@@ -24,7 +24,7 @@ from sparkwright.engines.own_data import OptionsOrigin, from_answer, from_text, 
 from sparkwright.facts.engine_image import Question, engine_of_image, engine_of_node, known_engine, parse_found
 from sparkwright.facts.engine_options import OptionsAnswer, options_of_image
 from sparkwright.facts.engine_options import parse as parse_options
-from sparkwright.images.dockerfile import archive
+from sparkwright.recipes.dockerfile import archive
 
 pytestmark = dockerd.skipped()
 SITE = "/usr/lib/python3/dist-packages"

@@ -79,6 +79,18 @@ def test_files_for_nodes_that_nobody_has(shell: Shell, form: str, words: tuple[s
     assert "/home/user/hub" in out
 
 
+def test_files_start_no_process_that_keeps_weights(shell: Shell, tmp_path: Path) -> None:
+    """Their ranks read weights from files, and do not look for it first."""
+    text = "engine: {name: vllm, version: 0.33.0, runtime: process, venv: /opt/vllm}\nloading: {weight_cache: true}\n"
+    recipe = tmp_path / "kept.yaml"
+    recipe.write_text(f"title: Kept\nmodel: {{id: openai/gpt-oss-20b, size: 13GiB}}\n{text}")
+    code, out, err = shell.run("plan", str(recipe), "--nodes", "1", "--emit", "systemd", "--force", "a test")
+    assert "loading.weight_cache is left out" in err and "ipc_cache" not in out, out + err
+    assert code == 0
+    commands = shell.run("plan", str(recipe), "--nodes", "1", "--commands", "--force", "a test")[1]
+    assert "weight cache process" in shell.run("plan", str(recipe), "--nodes", "1", "--why")[1] + commands
+
+
 def test_no_files_of_a_plan_that_does_not_fit(shell: Shell) -> None:
     code, out, err = shell.run("plan", "deepseek-v4-flash", "--nodes", "2", "--free", "60GiB", "--emit", "compose")
     assert code != 0 and not out and "nothing was written" in err
@@ -98,6 +110,13 @@ def test_a_context_beyond_the_models_own_is_the_first_reason(shell: Shell) -> No
     code, out, _ = shell.run("plan", "qwen3.6-27b-fp8", "--nodes", "1", "--context", "999999999")
     assert code == 1
     assert "does not fit: the model supports 262,144 tokens, not 999,999,999 (MODEL013); " in out
+
+
+def test_a_refusal_names_its_reasons_in_words(shell: Shell) -> None:
+    """Guards the first line: what fits and is refused says why, not only by codes."""
+    code, out, _ = shell.run("plan", "qwen3.6-27b-fp8", "--nodes", "2", "--tp", "3")
+    first = next(line for line in out.splitlines() if "refused for another reason" in line)
+    assert code == 1 and "tp 3 is not possible for this model (PAR001)" in first, out
 
 
 def test_a_model_of_the_hub_is_planned_from_its_headers(shell: Shell, hub: Server) -> None:

@@ -68,7 +68,12 @@ def test_a_file_of_rows_becomes_a_file_of_answers(tmp_path: Path) -> None:
 def test_rows_of_another_form_are_refused(tmp_path: Path) -> None:
     """A message with the file's name and exit code 2, no traceback."""
     (tmp_path / "rows.jsonl").write_text("no rows\n")
-    words = [sys.executable, str(ROOT / "scripts" / "planner_report.py"), "--data", str(tmp_path / "rows.jsonl")]
+    words = [
+        sys.executable,
+        str(ROOT / "scripts/planner/planner_report.py"),
+        "--data",
+        str(tmp_path / "rows.jsonl"),
+    ]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert done.stderr.startswith(f"planner-report: {tmp_path / 'rows.jsonl'}: ")

@@ -1,4 +1,4 @@
-"""`scripts/test_all.py`: what runs, what counts, and how a run ends."""
+"""`scripts/testing/test_all.py`: what runs, what counts, and how a run ends."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from test_results import Outcome
 
 from fakes.processes import command_lines
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPTS = Path(__file__).parents[2] / "scripts" / "testing"
 TESTS = """
 from pathlib import Path
 import pytest

@@ -15,7 +15,7 @@ import system
 
 from unit.engines.samples import ROOT
 
-sys.path.insert(0, str(ROOT / "tests/gpu"))
+sys.path.insert(0, str(ROOT / "tools/gpu"))
 import two_nodes
 
 SUITE, PYTHON = "trixie", "3.13"
@@ -24,6 +24,7 @@ MIRROR = "http://deb.debian.org/debian"
 PACKAGES = (
     *("python3", "openssh-server", "openssh-client", "iproute2", "procps", "rsync", "util-linux", "coreutils", "bash"),
     *("dash", "curl", "sed", "grep", "mawk", "findutils", "gzip", "tar", "hostname", "login", "libgomp1", "libstdc++6"),
+    "caddy",
 )
 PLATFORMS = ("manylinux_2_17_aarch64", "manylinux2014_aarch64", "manylinux_2_28_aarch64")
 VENV = "opt/sparkwright"
@@ -124,7 +125,8 @@ def lacking() -> str:
 
 def make_root(root: Path) -> str:
     """Debian's packages, the dependencies' arm64 wheels and this source. Returns why it could not be made, or ''."""
-    if not (root / "etc/made").exists():
+    made = root / "etc/made"
+    if not made.exists() or made.read_text() != " ".join(PACKAGES):
         shutil.rmtree(root, ignore_errors=True)
         root.parent.mkdir(parents=True, exist_ok=True)
         words = ["mmdebstrap", "--quiet", "--arch=arm64", "--variant=extract", f"--include={','.join(PACKAGES)}"]
@@ -142,7 +144,7 @@ def make_root(root: Path) -> str:
             link.symlink_to(program)
         if why := _dependencies(root / VENV):
             return why
-        (root / "etc/made").touch()
+        made.write_text(" ".join(PACKAGES))
     site = root / VENV / "site/sparkwright"
     shutil.rmtree(site, ignore_errors=True)
     shutil.copytree(ROOT / "src/sparkwright", site, ignore=shutil.ignore_patterns("__pycache__"))

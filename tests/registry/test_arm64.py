@@ -2,12 +2,16 @@
 
 import json
 import os
+import re
+import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 
@@ -45,6 +49,12 @@ class Arm64Cluster:
         assert code == 0, f"{' '.join(words)}: exit {code}\n{said[-4000:]}"
         return said
 
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 1200) -> None:
+        until = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < until, "not in time"
+            time.sleep(5)
+
 
 @pytest.fixture(scope="module")
 def arm64(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm64Cluster]:
@@ -73,19 +83,44 @@ def test_facts_and_checks(arm64: Arm64Cluster) -> None:
     assert "aarch64" not in json.dumps([one for one in json.loads(said)["findings"] if one["code"] == "NODE001"])
 
 
-def test_a_real_engine(arm64: Arm64Cluster) -> None:
-    """llama.cpp's arm64 build, with the launcher that travels with the rank; its own parser is asked, too."""
-    model = write_tiny_gguf(arm64.nodes.nodes[0].folder / "models/tiny.gguf")
+def tiny_recipe(arm64: Arm64Cluster, **serving: object) -> str:
+    model = arm64.nodes.nodes[0].folder / "models/tiny.gguf"
     recipe = {
         "name": "tiny",
         "title": "Random weights",
-        "model": {"path": str(model), "served_name": "tiny"},
+        "model": {"path": str(model if model.exists() else write_tiny_gguf(model)), "served_name": "tiny"},
         "engine": {"name": "llama-cpp", "version": "2026.10.11549", "runtime": "process", "venv": f"/{VENV}"},
-        "serving": {"port": PORT, "context": 512, "sequences": 2, "batched_tokens": 256, "coherence": False},
+        "serving": {"port": PORT, "context": 512, "sequences": 2, "batched_tokens": 256, "coherence": False, **serving},
         "flags": {"n-gpu-layers": 0, "threads": 2},
         "phases": SLOW,
     }
-    arm64.write("tiny.yaml", recipe)
+    return arm64.write("tiny.yaml", recipe)
+
+
+def test_a_real_engine(arm64: Arm64Cluster) -> None:
+    """llama.cpp's arm64 build, with the launcher that travels with the rank; its own parser is asked, too."""
+    recipe = tiny_recipe(arm64)
     arm64.good("engines", "update", "llama-cpp", "--venv", f"/{VENV}", "--node", "spark-1")
-    arm64.good("up", "./tiny.yaml", "--no-supervise", *FORCE)
+    arm64.good("up", recipe, "--no-supervise", *FORCE)
     arm64.good("down", "tiny")
+
+
+def test_supervisor_gateway_and_console(arm64: Arm64Cluster) -> None:
+    """The program that `up` leaves on the head, its Python packages and Caddy are arm64 ones, and so is what they do.
+
+    A chat goes through the gateway with its own CA and key; the console sends a browser to its login; a killed rank is
+    noticed and launched again.
+    """
+    recipe = tiny_recipe(arm64, expose="all")
+    said = arm64.good("up", recipe, "--json", *FORCE)
+    try:
+        way = re.findall(r"https://[\d.]+:8443", said)[0]
+        arm64.good("connect", "curl", "tiny")
+        (ca,) = (arm64.folder / ".local/state/sparkwright").rglob("ca.crt")
+        page = httpx.get(f"{way}/console/", verify=ssl.create_default_context(cafile=ca), timeout=120)
+        assert page.status_code == 303 and page.headers["location"].endswith("/login")
+        rank = arm64.nodes.nodes[0].folder / "state/deployments/tiny/rank0"
+        assert arm64.nodes.call("spark-1", f"read -r p s <{rank}/pid; kill -9 -$p").returncode == 0
+        arm64.wait_for(lambda: "serving again" in arm64.good("incidents", "list"))
+    finally:
+        arm64.good("down", "tiny")

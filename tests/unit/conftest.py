@@ -6,7 +6,7 @@ import pytest
 from hypothesis import is_hypothesis_test, settings
 
 from cpu_limit import pytest_runtest_call
-from sparkwright.app.examine import examine
+from sparkwright.app.diagnose.examine import examine
 
 __all__ = ["pytest_collection_finish", "pytest_collection_modifyitems", "pytest_runtest_call"]
 

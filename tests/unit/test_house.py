@@ -15,7 +15,7 @@ CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CONTRACTS = {contract["name"]: contract for contract in CONFIG["tool"]["importlinter"]["contracts"]}
 LAYERS = CONTRACTS["Decide below, do above"]["layers"]
 
-SIZED = ("src", "tests", "scripts")
+SIZED = ("src", "tests", "scripts", "tools")
 CODE_OR_LINK = re.compile(r"^```.*?^```|^\|.*?$|!?\[[^]]*\]\([^)]*\)|^ *`[^`\n]*`.?$", re.S | re.M)
 PROGRAMS = ("cli", "supervisor", "simulator")
 
@@ -27,7 +27,7 @@ def tracked_files() -> list[Path]:
         command = [git, "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
-    folders = ("src", "tests", "scripts", "docs", ".ci")
+    folders = ("src", "tests", "tools", "scripts", "docs", ".ci")
     found = [path for folder in folders for path in (ROOT / folder).rglob("*")] + list(ROOT.iterdir())
     return [path for path in found if path.is_file() and "__pycache__" not in path.parts]
 

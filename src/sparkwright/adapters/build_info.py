@@ -11,7 +11,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def full_version() -> str:
-    """Return `0.1.0 (commit 1a2b3c4d5e6f)`, or the version alone if the commit is not known.
+    """Return `0.2.0 (commit 1a2b3c4d5e6f)`, or the version alone if the commit is not known.
 
     A wheel that was built from git carries the commit; a checkout is asked.
     """

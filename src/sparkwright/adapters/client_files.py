@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.homes import expand_home
 from sparkwright.domain.values import dataclass
 
 _MOST = 4_000_000
@@ -37,7 +38,7 @@ class ClientFiles:
 
     def change(self, file: str, make: Callable[[str], str]) -> FileChange:
         """The change that would be made. make: turns the present text into the new one. Raises UsageError."""
-        path = self._home / file.removeprefix("~/")
+        path = Path(expand_home(file, str(self._home)))
         before = self._read(path)
         return FileChange(path, before, make(before or ""))
 

@@ -3,10 +3,10 @@
 load one event carries many tokens (128 tokens in 27 reads, captures/vllm-0.21.0-speculation-agent).
 """
 
-import re
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from sparkwright.domain.event_stream import TOO_LARGE, EventReader, data_of
 from sparkwright.domain.foreign_json import read_json
 
 T = TypeVar("T")
@@ -84,45 +84,18 @@ def _count(usage: dict[str, Any], name: str) -> int:
     return int(value)
 
 
-_END_OF_LINE = re.compile(rb"\r\n|\n|\r")
-LARGEST = 16 << 20  # bytes of one event: far more than an answer in one piece
-
-
 class SseReader:
     """Feed bytes, get the `data` of complete events. One read may hold many events or a part of one."""
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []  # of the line that has no end yet
-        self._held = b""
-        self._data: list[str] = []
-        self._size = 0  # bytes since the last event
+        self._events = EventReader()
 
     def feed(self, chunk: bytes) -> list[str]:
         """The data of every event that this chunk completes. Comments, names, ids and empty events give nothing.
 
-        What came before is not searched again. Raises Broken for an event of more than LARGEST bytes.
+        Raises Broken for an event that is too large.
         """
-        text, events, at = self._held + chunk, [], 0
-        self._held = b"\r" if text.endswith(b"\r") else b""
-        end = len(text) - len(self._held)
-        for found in _END_OF_LINE.finditer(text, 0, end):
-            line, at = b"".join((*self._parts, text[at : found.start()])), found.end()
-            self._parts.clear()
-            if line:
-                name, _, value = line.partition(b":")
-                if name == b"data":
-                    self._data.append(value.removeprefix(b" ").decode("utf-8", "replace"))
-            else:
-                events += ["\n".join(self._data)] if self._data else []
-                self._data.clear()
-                self._size = -at
-        self._parts.append(text[at:end])
-        self._size += end
-        if self._size > LARGEST:
-            raise Broken(f"an event of more than {LARGEST >> 20} MiB")
-        return events
-
-    @property
-    def pending(self) -> bool:
-        """True if the stream ended inside an event."""
-        return bool(b"".join(self._parts).strip() or self._data)
+        found = [data_of(event) for event in self._events.feed(chunk)]
+        if self._events.too_large:
+            raise Broken(TOO_LARGE)
+        return [data.decode("utf-8", "replace") for data in found if data is not None]

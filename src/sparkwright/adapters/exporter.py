@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.live import DeploymentState, Live, LiveEngine
-from sparkwright.supervision.rates import Share
+from sparkwright.report.rates import Share
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _STALE = 15.0
@@ -73,7 +73,8 @@ class Exporter:
         yield made.counter("incidents_total", "Incidents that are remembered.", live.incidents)
         yield made.counter("relaunches_total", "Launches by the supervisor since `up`.", live.relaunches)
         if fresh:
-            phases = [((str(phase),), float(phase is live.phase)) for phase in DeploymentState]
+            states = [state for state in DeploymentState if state is not DeploymentState.RUNNING]
+            phases = [((str(state),), float(state is live.phase)) for state in states]
             yield made.gauges("deployment_phase", "1 for the state that it is in.", ("phase",), phases)
             yield made.gauge("deployment_phase_start_timestamp_seconds", "Since when.", live.since)
             said = "1 while new requests get 503 at the gateway."

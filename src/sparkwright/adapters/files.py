@@ -20,6 +20,7 @@ from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import RecipeError, UsageError
+from sparkwright.domain.homes import expand_home
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.values import dataclass, field, replace
 
@@ -133,8 +134,7 @@ def read_text(path: Path, subject: str) -> str:
 
 def engine_files(places: Places) -> tuple[tuple[str, str], ...]:
     """The user's own engine files as (name, text), in the order of their names. Raises RecipeError: not readable."""
-    folder = places.config / "engines"
-    paths = sorted(folder.glob("*.toml"))[:_MOST_ENGINES] if folder.is_dir() else ()
+    paths = [path for path in _inside(places.config / "engines") if path.suffix == ".toml"][:_MOST_ENGINES]
     return tuple((_short(path, places), _read(path, f"engine file {_short(path, places)}")) for path in paths)
 
 
@@ -312,9 +312,17 @@ def _listed(places: Places) -> Iterator[tuple[str, Callable[[], SourceText]]]:
         if entry.name.endswith(".yaml"):
             name = entry.name.removesuffix(".yaml")
             yield name, partial(shipped, name)
-    for path in sorted(places.recipes.glob("*")) if places.recipes.is_dir() else ():
+    for path in _inside(places.recipes):
         if path.suffix in SUFFIXES:
             yield path.stem, partial(own, path)
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The entries of a folder, sorted; none where there is none, or where this user may not look."""
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
 
 
 def _is_path(name: str) -> bool:
@@ -323,7 +331,7 @@ def _is_path(name: str) -> bool:
 
 
 def _from(name: str, places: Places) -> Path:
-    return places.home / name[2:] if name.startswith("~/") else places.cwd / name
+    return places.cwd / expand_home(name, str(places.home))
 
 
 def _short(path: Path, places: Places) -> str:

@@ -5,7 +5,7 @@ import codecs
 import re
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Protocol
 
 from sparkwright.adapters import node_script, process
@@ -88,6 +88,16 @@ class LineSplitter:
 _SLACK = node_script.KILL_AFTER + 6.0
 
 
+@contextmanager
+def _nothing_to_start(node: str) -> Iterator[None]:
+    """Turns a shortage of this machine (processes, descriptors, memory, room in /tmp) into Unreachable."""
+    try:
+        yield
+    except OSError as error:
+        why = f"this machine cannot start a process to reach it: {error.strerror or error}"
+        raise Unreachable(node, why, "`ulimit -u -n`, `free -m` and `df /tmp` here show what is short") from error
+
+
 class Transport(Protocol):
     """The way of a script to a node."""
 
@@ -136,7 +146,8 @@ class NodeHost:
     async def stream(self, command: Command) -> AsyncIterator[str]:
         """Raises Unreachable when the connection is lost before the command ended."""
         script = node_script.stream(self._setting, command)
-        running = await self._transport.open(script)
+        with _nothing_to_start(self.name):
+            running = await self._transport.open(script)
         feeding = asyncio.create_task(process.feed(running, script.stdin))
         lines = LineSplitter(script.mark.decode())
         try:
@@ -169,14 +180,17 @@ class NodeHost:
         """The complete output of a script, with one more try when a shared connection had died (node rebooted)."""
         output = await self._attempt(script)
         # It did not begin, as far as we know, and does no harm when it runs twice.
-        if (script.again and not script.agent and not output.begun(script.mark)) and await self._transport.renew():
+        with _nothing_to_start(self.name):
+            again = script.again and not (script.agent or output.begun(script.mark)) and await self._transport.renew()
+        if again:
             output = await self._attempt(script)
         if not output.ended(script.mark):
             raise self._transport.lost(output.stderr.decode("utf-8", "replace"), output.begun(script.mark))
         return output
 
     async def _attempt(self, script: NodeScript) -> Output:
-        running = await self._transport.open(script)
+        with _nothing_to_start(self.name):
+            running = await self._transport.open(script)
         grace = process.GRACE
         try:
             async with asyncio.timeout(script.limit + _SLACK):

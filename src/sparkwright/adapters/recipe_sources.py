@@ -22,6 +22,7 @@ from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.adapters.git import Git
 from sparkwright.domain.codec import Unreadable, from_json, from_tree, to_json
 from sparkwright.domain.errors import RecipeError, StoreError, UsageError
+from sparkwright.domain.homes import expand_home
 from sparkwright.domain.values import asdict, dataclass
 from sparkwright.recipes import registry
 from sparkwright.recipes.importers.mods import MOST_BYTES, mod_content
@@ -189,7 +190,7 @@ class RecipeSources:
                 hint = "leave it out: git asks its credential helper, as for any other repository"
                 raise UsageError("the URL has a password in it, which would be stored", hint)
             return GIT, where
-        path = (Path.home() / where[2:] if where.startswith("~/") else self._cwd / where).resolve()
+        path = (self._cwd / expand_home(where, str(Path.home()))).resolve()
         if not path.is_dir():
             known = "an https, ssh, git or file URL, user@host:path, or a folder"
             raise UsageError(f"{where[:200]!r} is no source: expected {known}")

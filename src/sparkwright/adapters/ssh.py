@@ -125,7 +125,7 @@ class SshTransport:
             if code != 0 and "mux_client_" in stderr:  # the shared connection went away while it was asked
                 self._control.unlink(missing_ok=True)
                 code, stderr = await process.call(words, limit, self._environ)
-        except FileNotFoundError:
+        except (FileNotFoundError, PermissionError):
             raise UsageError(f"no {self._settings.program} on this machine", "install openssh-client") from None
         if code != 0:
             silent = f"Connection timed out after {limit:.0f} s" if code == 124 else ""

@@ -1,11 +1,13 @@
 """Searches of settings on this machine: a file each, a line for what was begun and one for each trial, on the disk."""
 
+import fcntl
 import json
 import os
 import re
 import secrets
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,22 @@ class FileJournal:
     @property
     def id(self) -> str:
         return self.path.stem
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the search: one process at a time continues it. Raises UsageError."""
+        try:
+            handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise UsageError(f"{self.path} cannot be read: {error.strerror}") from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            hint = "wait until it ends, or press Ctrl-C there"
+            raise UsageError(f"search {self.id} goes on in another process", hint) from None
+        finally:
+            os.close(handle)
 
     def add(self, trial: Trial) -> None:
         """Appends the trial; it is on the disk when this returns. Raises UsageError."""
@@ -64,10 +82,12 @@ def find(folder: Path, wanted: str) -> FileJournal:
     if not found:
         names = ", ".join(path.stem for path in known[-5:])
         raise UsageError(f"no search {wanted} to resume", f"there are: {names}" if names else "none was begun here")
-    whole = found[-1].read_bytes()
-    if not whole.endswith(b"\n"):  # the process was killed while it wrote
-        os.truncate(found[-1], whole.rfind(b"\n") + 1)
-    return FileJournal(found[-1])
+    journal = FileJournal(found[-1])
+    with journal.locked():
+        whole = journal.path.read_bytes()
+        if not whole.endswith(b"\n"):  # the process was killed while it wrote
+            os.truncate(journal.path, whole.rfind(b"\n") + 1)
+    return journal
 
 
 def _append(path: Path, tree: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from sparkwright.app.gather import Gathered, gather, lost, reached
+from sparkwright.app.ranks import keepers_on
 from sparkwright.app.services import ClusterState, Services, by_node, together
 from sparkwright.domain.checkpoint import Checkpoint, Published, Stored
 from sparkwright.domain.cluster import Node
@@ -17,6 +18,7 @@ from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.catalog import simulator, traits
 from sparkwright.engines.identity import question
+from sparkwright.engines.weight_cache import keeps_weights
 from sparkwright.facts import checkpoint, engine_image
 from sparkwright.facts import inventory as disks
 from sparkwright.facts.engine_image import parse_found
@@ -132,11 +134,19 @@ async def gather_state(services: Services, nodes: Sequence[Node], recipe: Recipe
     require_all(facts.result())
     found = replace(stocked.result(), facts=reached(facts.result()), engines=there.result(), draft=draft.result())
     found = replace(found, flags=services.flags.load()) if services.flags else found
+    found = await _with_keepers(services, recipe, found) if recipe and keeps_weights(recipe) else found
     others = [node for node in services.cluster.ordered if node not in nodes]
     if recipe is None:
         return found
     found = await _beyond(services, others, recipe, found) if others else found
     return replace(found, published=await published(services, recipe, found))
+
+
+async def _with_keepers(services: Services, recipe: Recipe, found: ClusterState) -> ClusterState:
+    """Adds whose weights are kept on the nodes: a relaunch finds them in memory, and they count once."""
+    kept = await keepers_on(services, list(found.facts))
+    names = {node: tuple(one.deployment for one in kept if one.node == node and one.running) for node in found.facts}
+    return replace(found, facts={node: replace(facts, keepers=names[node]) for node, facts in found.facts.items()})
 
 
 async def _beyond(services: Services, others: Sequence[Node], recipe: Recipe, found: ClusterState) -> ClusterState:
@@ -162,9 +172,10 @@ async def stock(services: Services, nodes: Sequence[Node], recipe: Recipe | None
     if recipe is None:
         return ClusterState({})
     found = await together(_stock(services, node, recipe) for node in nodes)
-    pairs = [(node.name, model, image) for node, (model, image) in zip(nodes, found, strict=True)]
-    checkpoints = {name: model for name, model, _ in pairs if model is not None}
-    return ClusterState({}, checkpoints, {name: image for name, _, image in pairs if image})
+    named = list(zip((node.name for node in nodes), found, strict=True))
+    checkpoints = {name: model for name, (model, _, _) in named if model is not None}
+    images = {name: image for name, (_, image, _) in named if image}
+    return ClusterState({}, checkpoints, images, digests={name: digest for name, (*_, digest) in named if digest})
 
 
 def require_all(gathered: Gathered) -> None:
@@ -178,7 +189,7 @@ def require_all(gathered: Gathered) -> None:
     raise kind(first.node, first.message.removeprefix(f"{first.node}: ") + also, first.hint)
 
 
-Stock = tuple[Checkpoint | Unknown | None, tuple[str, int] | None]
+Stock = tuple[Checkpoint | Unknown | None, tuple[str, int] | None, str]
 
 
 async def _stock(services: Services, node: Node, recipe: Recipe) -> Stock:
@@ -193,8 +204,9 @@ async def _stock(services: Services, node: Node, recipe: Recipe) -> Stock:
     try:
         listing, *image = await services.hosts[node.name].run_all(asked)
     except NodeError:
-        return None, None
-    return checkpoint.parse(listing), image_of(image[0]) if image else None
+        return None, None, ""
+    digest = digest_of(image[0], recipe.engine.image) if image else ""
+    return checkpoint.parse(listing), image_of(image[0]) if image else None, digest
 
 
 async def _draft(services: Services, node: Node, recipe: Recipe | None) -> ModelShape | None:
@@ -219,8 +231,18 @@ def model_path(node: Node, recipe: Recipe) -> str:
 def image_of(done: Completed) -> tuple[str, int] | None:
     """(id, bytes), as `staging.image` prints them."""
     words = done.stdout.split()
-    good = done.ok and len(words) == 2 and Plain.IMAGE_ID.fits(words[0])
+    good = done.ok and len(words) >= 2 and Plain.IMAGE_ID.fits(words[0])
     return (words[0], size) if good and (size := whole(words[1])) is not None else None
+
+
+def digest_of(done: Completed, reference: str) -> str:
+    """`NAME@sha256:...` by which the image can be pulled again, of the reference's own repository if it is there; ''
+    for one that was built or copied here."""
+    found = [word for word in done.stdout.split()[2:] if "@sha256:" in word and Plain.IMAGE.fits(word)]
+    last = reference.rpartition("/")[2]
+    name = reference.removesuffix(last) + last.partition("@")[0].partition(":")[0]
+    own = (word for word in found if word.partition("@")[0].endswith(name))
+    return next(own, next(iter(found), ""))
 
 
 async def published(services: Services, recipe: Recipe, cluster_state: ClusterState) -> Published | None:

@@ -17,13 +17,14 @@ from sparkwright.domain.units import duration
 from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.ranks import ranks_fact
-from sparkwright.facts.store import supervised_fact
+from sparkwright.facts.store import CLOSED, supervised_fact
 from sparkwright.remote import docker, process, service
 
 _AUDITED = 86400.0
 PROBE = "Reply with one word."
 PROBE_TOKENS = 1
 PROBE_SECONDS = 5.0
+_MAY_SERVE = (DeploymentState.READY, DeploymentState.RUNNING)
 Probed = tuple[DeploymentState, Answer | None, str]
 
 
@@ -72,8 +73,8 @@ def _corrected(found: Deployment, all_asked: bool) -> Deployment:
     problems = [one for one in problems if one not in found.problems]
     if problems:
         problems.append(f"its supervisor's report of {duration(found.supervised.now - live.at)} ago does not have that")
-    if found.supervised.read_only:
-        problems.append(f"read-only file system on {found.supervised.node}: its supervisor cannot write its report")
+    if why := found.supervised.unwritable:
+        problems.append(f"{why} on {found.supervised.node}: its supervisor cannot write its report")
     state = DeploymentState.DEGRADED if problems and found.state is DeploymentState.READY else found.state
     return replace(found, state=state, problems=(*found.problems, *problems))
 
@@ -123,7 +124,9 @@ async def _told(services: Services, name: str) -> _Told:
     except NodeError as error:
         return _Told(trouble=(error.message,))
     ranks, supervised = listed.read(first), watched.read(second)
-    trouble = (f"{name}: {ranks.why}{ranks.raw and f': {ranks.raw}'}",) if isinstance(ranks, Unknown) else ()
+    wrong = [ranks] if isinstance(ranks, Unknown) else []
+    wrong += [supervised] if isinstance(supervised, Unknown) and supervised.why == CLOSED else []
+    trouble = tuple(f"{name}: {one.why}{one.raw and f': {one.raw}'}" for one in wrong)
     return _Told(known(ranks) or (), known(supervised) or (), trouble)
 
 
@@ -135,7 +138,7 @@ async def _deployment(
     found = _as_watched(supervised, live) if supervised and live else await _as_seen(services, ordered, probe)
     if supervised and not live:
         # It may serve all the same, and nobody would notice its end
-        state = DeploymentState.DEGRADED if found.state is DeploymentState.READY else found.state
+        state = DeploymentState.DEGRADED if found.state in _MAY_SERVE else found.state
         name, endpoint = supervised.deployment, supervised.endpoint or found.endpoint
         problems = (*found.problems, supervised.trouble)
         found = replace(found, name=name, state=state, endpoint=endpoint, problems=problems)
@@ -182,7 +185,7 @@ def _unproven(ranks: Sequence[RankStatus], problems: Sequence[str], probe: bool)
         return DeploymentState.FAILED if failed else DeploymentState.STOPPED
     if problems:
         return DeploymentState.DEGRADED
-    return DeploymentState.LOADING if probe else DeploymentState.STARTING
+    return DeploymentState.LOADING if probe else DeploymentState.RUNNING
 
 
 async def _probe(services: Services, head: RankStatus) -> Probed:

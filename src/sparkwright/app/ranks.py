@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from secrets import token_hex
 
-from sparkwright.app.services import Services, by_node, each
+from sparkwright.app.services import Services, by_node, each, together
 from sparkwright.domain.errors import CommandFailed, NodeError, Unreachable
-from sparkwright.domain.facts import RankStatus, Unknown
+from sparkwright.domain.facts import KeeperStatus, RankStatus, Unknown
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.values import dataclass, field, replace
+from sparkwright.facts import keepers as asking
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.ports import Host
 from sparkwright.remote import docker, process
@@ -106,6 +107,15 @@ class End:
 
     how: str
     ago: float
+
+
+async def keepers_on(services: Services, nodes: Sequence[str]) -> tuple[KeeperStatus, ...]:
+    """All of ours on the nodes. Raises Unreachable."""
+
+    async def one(node: str) -> tuple[KeeperStatus, ...]:
+        return asking.parse(await services.run(node, asking.command(services.state_on(node))), node)
+
+    return tuple(found for told in await together(map(one, nodes)) for found in told)
 
 
 async def follow(host: Host, runtime: str, handle: str, tail: int = 0) -> AsyncIterator[str | End]:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.checkpoint import Checkpoint, Published, Stored
-from sparkwright.domain.cluster import Cluster, Node, NodePaths
+from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.domain.facts import EngineFound, NodeFacts, Unknown
@@ -86,6 +86,7 @@ class LaunchRequest:
 
     measured: figures of logs that were given by hand, in place of those of earlier starts. supervised: the engine
     listens where only the gateway reaches it. replaces: another deployment, whose memory and ports count as free.
+    image: the id that runs wherever every node has it, whatever the recipe's tag means by now.
     """
 
     recipe: Recipe
@@ -97,11 +98,13 @@ class LaunchRequest:
     # Deployments that ran on the same nodes while it served, at the user's request.
     beside: tuple[str, ...] = ()
     replaces: str = ""
+    image: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
     """The answers of the nodes. images: node -> (id, bytes) of the recipe's image, absent if the node lacks it.
+    digests: node -> `NAME@sha256:...` of it, absent where its registry is not known.
 
     engines: node -> the engine that is there, absent where nobody has looked yet. calibrations: node -> what the engine
     printed there (or elsewhere) at an earlier start. stored: every checkpoint on the cluster's disks, () where
@@ -119,21 +122,7 @@ class ClusterState:
     published: Published | None = None
     draft: ModelShape | None = None
     flags: FlagLibrary = SHIPPED
-
-
-def home_of(facts: NodeFacts) -> str:
-    """The ssh user's home on the node; `~` when it could not be read (then scripts expand it there)."""
-    return "~" if isinstance(facts.identity, Unknown) else facts.identity.home
-
-
-def resolved_paths(node: Node, facts: NodeFacts) -> NodePaths:
-    """Node.paths with `~` replaced by the home on the node."""
-    home, paths = home_of(facts), node.paths
-    return NodePaths(*(expand(p, home) for p in (paths.models, paths.hub, paths.cache, paths.state)))
-
-
-def expand(path: str, home: str) -> str:
-    return home + path[1:] if path == "~" or path.startswith("~/") else path
+    digests: Mapping[str, str] = field(default_factory=dict)
 
 
 def api_key(services: Services, recipe: Recipe) -> Secret | None:

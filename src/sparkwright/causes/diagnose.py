@@ -24,7 +24,7 @@ from sparkwright.causes.ranking import (
 from sparkwright.causes.similarity import index
 from sparkwright.causes.state import marks, ready_lines, server_of, state_of
 from sparkwright.causes.whole_log.rules import ENDS, WHOLE_LOG
-from sparkwright.compat.versions import ranges
+from sparkwright.checks.compat.versions import ranges
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, LogSource, LogState, Proof, Sureness, likely
 from sparkwright.domain.finding import Severity
 from sparkwright.engines.advice import fitting

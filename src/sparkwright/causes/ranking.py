@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sparkwright.causes.cause import LogCause, WholeLogRule
 from sparkwright.causes.load import whole_log
-from sparkwright.compat.versions import ranges
+from sparkwright.checks.compat.versions import ranges
 from sparkwright.domain.diagnosis import Cause, Proof, StatedFact
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.values import dataclass, replace

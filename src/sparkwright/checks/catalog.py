@@ -28,7 +28,7 @@ from sparkwright.checks import (
     storage,
     upkeep,
 )
-from sparkwright.compat import checks as compat
+from sparkwright.checks.compat import checks as compat
 from sparkwright.domain.check import Check, Context
 from sparkwright.domain.finding import Finding, Severity
 

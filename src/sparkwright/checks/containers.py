@@ -8,10 +8,10 @@ from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.fabric_facts import Container, Image
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
+from sparkwright.domain.image import is_built_here
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.unknown import known
 from sparkwright.engines.catalog import simulator
-from sparkwright.images.dockerfile import image_name
 
 _ENGINES = {
     "vLLM": "vLLM",
@@ -176,7 +176,7 @@ def image_unpublished(context: Context) -> Iterator[Found]:
 
 
 def _remedy(recipe: Recipe) -> str:
-    if recipe.build and recipe.engine.image == image_name(recipe, recipe.build):
+    if is_built_here(recipe):
         return f"sparkwright build {recipe.label}"
     if simulator(recipe):
         return "`make testbed` makes it for its own nodes; on others run the simulator with runtime: process"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from sparkwright.checks.compat.versions import ranges
 from sparkwright.checks.reading import (
     DASHBOARD,
     differing,
@@ -16,7 +17,6 @@ from sparkwright.checks.reading import (
     sparks,
     upstream,
 )
-from sparkwright.compat.versions import ranges
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN

@@ -79,7 +79,10 @@ def keys_unreadable(node: str, gateway: GatewayFacts) -> Iterator[Found]:
     if gateway.keys_wrong:
         yield Found(
             f"{file}: {gateway.keys_wrong}",
-            fix=f"on {node}: mv {file} {file}.bad; then `sparkwright keys add NAME`",
+            title="the gateway's keys are lost" if gateway.keys in (None, "") else None,
+            fix="sparkwright keys add NAME"
+            if gateway.keys in (None, "")
+            else f"on {node}: mv {file} {file}.bad; then `sparkwright keys add NAME`",
         )
 
 

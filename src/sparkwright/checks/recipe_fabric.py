@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from sparkwright.checks.compat.combination import flag, shape_of, variables
 from sparkwright.checks.reading import environments, interface_names, served_on_gb10
-from sparkwright.compat.combination import flag, shape_of, variables
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import Interface
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN

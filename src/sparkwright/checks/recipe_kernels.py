@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from sparkwright.checks.compat.combination import flag, on, shape_of, variables
 from sparkwright.checks.reading import served_on_gb10
-from sparkwright.compat.combination import flag, on, shape_of, variables
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.recipe import Recipe, RecipeState

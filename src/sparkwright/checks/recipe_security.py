@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from difflib import get_close_matches
 
+from sparkwright.checks.compat.combination import flag, on, shape_of
 from sparkwright.checks.reading import served_on_gb10
-from sparkwright.compat.combination import flag, on, shape_of
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN, Severity
 from sparkwright.domain.power import KNOWN as KNOWN
@@ -12,6 +12,7 @@ from sparkwright.domain.power import Power, powers
 from sparkwright.domain.recipe import Expose, Recipe
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.mods import touches
+from sparkwright.engines.variants import build_variables
 
 _CLOSE = 0.86
 _ADAPTERS = "env.VLLM_ALLOW_RUNTIME_LORA_UPDATING"
@@ -22,7 +23,7 @@ def misspelt_variable(context: Context) -> Iterator[Found]:
     given = {*(recipe.env if recipe else ()), *(name for node in context.cluster.nodes for name, _ in node.env)}
     for name in sorted(given - KNOWN) if recipe else ():
         near = get_close_matches(name, KNOWN, 1, _CLOSE)
-        if near and not (recipe and name in recipe.engine.extra_env):
+        if near and not (recipe and name in build_variables(recipe.engine, (name,))):
             yield Found(
                 f"no library is known to read it; {near[0]} is one that does",
                 title=f"{name} looks misspelt",
@@ -88,9 +89,9 @@ def mod_runs(context: Context) -> Iterator[Found]:
     """Findings that name the files each mod touches and their origin."""
     for mod in context.recipe.mods if context.recipe else ():
         origin = f", from {mod.origin}" if mod.origin else ""
-        if mod.files:
+        if mod.files and mod.is_code:
             yield Found(
-                f"{mod.script} of {len(mod.files)} files ({mod.digest}{origin}): {touches(mod)}",
+                f"{mod.script or 'nothing'} of {len(mod.files)} files ({mod.digest}{origin}): {touches(mod)}",
                 title=f"mod {mod.name} runs in the container before the engine",
                 subject=f"mods.{mod.name}",
             )
@@ -98,7 +99,7 @@ def mod_runs(context: Context) -> Iterator[Found]:
 
 def mod_unread(context: Context) -> Iterator[Found]:
     for mod in context.recipe.mods if context.recipe else ():
-        if mod.files and mod.approved != mod.digest:
+        if mod.files and mod.is_code and mod.approved != mod.digest:
             changed = f"approved is {mod.approved}, and " if mod.approved else ""
             yield Found(
                 f"{changed}its digest is {mod.digest}: {touches(mod)}",

@@ -8,6 +8,7 @@ from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.facts import Disk, NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, WARN
+from sparkwright.domain.homes import expand_home, home_of
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import known
@@ -83,13 +84,9 @@ def _folder(recipe: Recipe, node: Node) -> str:
 
 def _disk_of(facts: NodeFacts, folder: str) -> Disk | None:
     """The disk of this folder, or of the nearest known folder above it; None if neither is known."""
-    home = identity.home if (identity := known(facts.identity)) else "~"
-    disks = [d for d in known(facts.disks) or () if _holds(_expand(d.path, home), _expand(folder, home))]
+    home = home_of(facts)
+    disks = [d for d in known(facts.disks) or () if _holds(expand_home(d.path, home), expand_home(folder, home))]
     return max(disks, key=lambda disk: len(disk.path), default=None)
-
-
-def _expand(path: str, home: str) -> str:
-    return home + path[1:] if path.startswith("~") else path
 
 
 def _holds(above: str, folder: str) -> bool:

@@ -27,6 +27,8 @@ _DISK = (
 )
 _PCIE = r"(AER: |PCIe Bus Error: severity=)Uncorrect"
 _DISK_OR_PCIE = re.compile(f"{_DISK}|{_PCIE}")
+_NO_TIMER = "look for a watchdog timer in the setup of the firmware"
+_ARM = "sparkwright check --fix --only HOST026"
 _CLOCKS_APART = 2.0
 _CLOCK_OFF = 60.0
 
@@ -143,6 +145,28 @@ def unclean_shutdown(facts: NodeFacts) -> Iterator[Found]:
         yield Found("last -x: two boots and no shutdown between them")
 
 
+def watchdog_idle(facts: NodeFacts) -> Iterator[Found]:
+    upkeep = known(facts.upkeep)
+    found = known(upkeep.watchdog) if upkeep else None
+    systemd = known(found.systemd) if found else None
+    if not found or systemd is None or found.armed is not False:
+        return
+    if not (found.device or found.driver):
+        yield Found(
+            "no /dev/watchdog0, and no timer that is known",
+            title="no hardware watchdog",
+            fix="in the firmware setup, look for a watchdog timer",
+        )
+        return
+    timer = f"/dev/{found.device} ({found.identity or 'unnamed'})"
+    there = timer if found.device else f"driver {found.driver} is not loaded"
+    yield Found(
+        f"{there}; systemd: RuntimeWatchdogUSec={systemd}",
+        fix=_ARM,
+        repair=repair.watchdog_fix(facts.node, "" if found.device else found.driver),
+    )
+
+
 def log_unread(facts: NodeFacts) -> Iterator[Found]:
     if isinstance(facts.kernel_log, Unknown) and facts.kernel_log != NOT_ASKED:
         yield Found(facts.kernel_log.raw or facts.kernel_log.why)
@@ -204,6 +228,7 @@ CHECKS = explained(
     Check("HOST015", WARN, "kernel oops or lockup since boot", reading.in_kernel_log(_KERNEL_FAILED)),
     Check("HOST021", WARN, "disk or PCIe errors since boot", reading.in_kernel_log(_DISK_OR_PCIE)),
     Check("HOST023", INFO, "previous boot ended uncleanly", reading.per_node(reading.sparks, unclean_shutdown)),
+    Check("HOST026", INFO, "hardware watchdog is not armed", reading.per_node(reading.sparks, watchdog_idle)),
     Check("HOST024", INFO, "kernel log is not readable", reading.per_node(reading.sparks, log_unread)),
     Check("TIME001", WARN, "clock skew between nodes", clock_skew),
     Check("TIME002", WARN, "clock is not synchronized", reading.per_node(reading.nodes, clock_unsynchronized)),

@@ -17,9 +17,9 @@ from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, go, is_
 from sparkwright.app.bench.measure import adjusted, resumed
 from sparkwright.app.bench.prediction import compare_with_plan
 from sparkwright.app.bench.prompt_corpus import replayed_paths
+from sparkwright.app.bench.runs import loaded, taken_up
 from sparkwright.app.bench.target import Bench, BenchTarget, KeyWanted
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.runs import loaded, taken_up
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_live import bench_screen

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from sparkwright.cli.columns import echo
 from sparkwright.domain.run import Lag, Row
-from sparkwright.domain.units import duration
+from sparkwright.domain.units import duration, three_digits
 from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Agent, LevelPlan, Single
-from sparkwright.report.texts import number, seconds
+from sparkwright.report.texts import seconds
 
 _BAR = 24
 # Tokens of prompt that take a GB10 about as long as one token of output: 2,000 and 40 tokens/s.
@@ -141,7 +141,7 @@ def summary_line(progress: BenchProgress) -> str:
     """Requests, tokens/s, TTFT so far, failures by kind, and how far the client itself was behind."""
     told = [f"{progress.ended} of {progress.planned} requests" if progress.planned else f"{progress.ended} requests"]
     if (rate := progress.rate()) is not None:
-        told.append(f"{number(rate)} tokens/s")
+        told.append(f"{three_digits(rate)} tokens/s")
     if progress.ttft:
         told.append(f"TTFT {seconds(median(progress.ttft))}")
     if progress.lag.p99:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from sparkwright.app.report import GatedRun, judged
+from sparkwright.app.bench.report import GatedRun, judged
 from sparkwright.cli.columns import aligned, fold, mark
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import Comparison, GateResult, RunSummary

@@ -5,9 +5,9 @@ from typing import Any
 
 from sparkwright.app.bench.benchmark import PreparedBench
 from sparkwright.app.bench.measure import LevelOutline
-from sparkwright.cli.columns import aligned, counted, fold, mark
+from sparkwright.cli.columns import aligned, fold, mark
 from sparkwright.domain.probed import Probed
-from sparkwright.domain.units import duration
+from sparkwright.domain.units import counted, duration
 from sparkwright.domain.workload import Agent, Arrival, LevelPlan
 
 

@@ -6,14 +6,14 @@ import click
 
 from sparkwright import __version__
 from sparkwright.adapters.files import open_recipe
-from sparkwright.app.build import BuildOptions, Built, section_of
-from sparkwright.app.build import build as make
 from sparkwright.app.cluster_options import ClusterOptions
+from sparkwright.app.copy.build import BuildOptions, Built, section_of
+from sparkwright.app.copy.build import build as make
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
 from sparkwright.domain.recipe import Build, Recipe
 from sparkwright.domain.units import duration, gib
-from sparkwright.images.dockerfile import context, image_name, labels
+from sparkwright.recipes.dockerfile import context, image_name, labels
 from sparkwright.wiring import places
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from sparkwright.app.check import CheckReport, check_deeply, check_nodes
+from sparkwright.app.check.checking import CheckReport, check_deeply, check_nodes
+from sparkwright.app.check.fix import FixOutcome, Result
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.fix import FixOutcome, Result
 from sparkwright.app.gather import Gathered, gather
 from sparkwright.app.services import Services
 from sparkwright.checks.attention import FORMER, attention

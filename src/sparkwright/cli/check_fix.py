@@ -10,17 +10,26 @@ from typing import Any
 
 import click
 
-from sparkwright.app.check import CheckReport, check_nodes
+from sparkwright.app.check.checking import CheckReport, check_nodes
+from sparkwright.app.check.fix import (
+    FixOutcome,
+    Result,
+    WantedFix,
+    apply_fixes,
+    mendable,
+    undo,
+    undoable,
+    with_password,
+)
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.fix import FixOutcome, Result, WantedFix, apply_fixes, mendable, undo, undoable, with_password
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import counted, echo, fold, mark, severity_word
+from sparkwright.cli.columns import echo, fold, mark, severity_word
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.domain.units import duration
+from sparkwright.domain.units import counted, duration
 from sparkwright.domain.values import dataclass, replace
 
 Taken = tuple[tuple[Result, ...], tuple[NodeError, ...]]  # how it went, and the nodes that gave no answer

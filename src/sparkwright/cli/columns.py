@@ -11,6 +11,7 @@ import click
 
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.printable import printable
+from sparkwright.domain.units import exact_number
 
 if TYPE_CHECKING:  # `diagnose FILE` starts without recipes
     from sparkwright.domain.recipe import Figure
@@ -33,22 +34,16 @@ def shown(text: str) -> str:
     return "".join(part if n % 2 else printable(part) for n, part in enumerate(_COLORS.split(text)))
 
 
+def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Left-aligned columns, two spaces apart, a line a row."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Indented columns, two spaces apart; an empty column is left out."""
+    """Indented columns; an empty column is left out."""
     used = [column for column in zip(*rows, strict=True) if any(column)]
-    widths = [max(map(len, column)) for column in used]
-    lines = [zip(row, widths, strict=True) for row in zip(*used, strict=True)]
-    return "\n".join(f"  {'  '.join(cell.ljust(width) for cell, width in line)}".rstrip() for line in lines)
-
-
-def counted(count: int, what: str) -> str:
-    """`1 node`, `2 nodes`."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-def number_text(value: float) -> str:
-    """`1,188`, `45.72`: as it was published, without zeros behind the point."""
-    return f"{value:,.0f}" if value == int(value) else f"{value:,}"
+    return "\n".join(f"  {line}".rstrip() for line in in_columns(list(zip(*used, strict=True))))
 
 
 def fold(text: str, indent: int) -> str:
@@ -77,7 +72,7 @@ def published_text(figures: "Sequence[Figure]", why: bool) -> str:
 
 
 def _published(one: "Figure") -> str:
-    return f"{one.what}: {number_text(one.value)} {one.unit}"
+    return f"{one.what}: {exact_number(one.value)} {one.unit}"
 
 
 def fold_command(head: str, step: str) -> str:

@@ -9,10 +9,10 @@ import click
 
 from sparkwright import __version__
 from sparkwright.adapters.run_files.formats import write
-from sparkwright.app import report as use
+from sparkwright.app.bench import report as use
+from sparkwright.app.bench.report import Against, ReportForm
+from sparkwright.app.bench.runs import chosen, publish
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.report import Against, ReportForm
-from sparkwright.app.runs import chosen, publish
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import comparison_text, gates_text
 from sparkwright.cli.columns import aligned, mark

@@ -27,7 +27,7 @@ def _files() -> "CompletionItem[str]":
 
 
 def recipes(_: click.Context, __: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
-    """Complete NAME, SOURCE/NAME of a registry, either with @PROFILE, and paths of files."""
+    """Complete recipes and `SOURCE/NAME` of a registry, either with `@PROFILE`, and paths of files."""
     from sparkwright.adapters.files import open_recipe, recipe_names
     from sparkwright.adapters.recipe_sources import RecipeSources
     from sparkwright.domain.errors import RecipeError
@@ -57,13 +57,14 @@ def profiles(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[C
 
 
 def workloads(_: click.Context, __: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete names of workloads, shipped and yours, and paths of files."""
     from sparkwright.loadgen.profiles import names
 
     return [*_begin_with(incomplete, names()), _files()]
 
 
 def deployments(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
-    """Complete the deployments that `up`, `status` or `top` of this machine has seen last."""
+    """Complete the deployments that `up`, `status` or `top` on this machine saw last."""
     from sparkwright.wiring import shell_names
 
     return _begin_with(incomplete, shell_names().deployments(_cluster(ctx)))
@@ -72,6 +73,7 @@ def deployments(ctx: click.Context, _: click.Parameter, incomplete: str) -> "lis
 def deployments_and_files(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> "list[CompletionItem[str]]":
+    """Complete deployments and paths of files."""
     return [*deployments(ctx, parameter, incomplete), _files()]
 
 
@@ -98,6 +100,7 @@ def runs(_: click.Context, __: click.Parameter, incomplete: str) -> "list[Comple
 
 
 def runs_and_files(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete ids and tags of runs, and paths of files."""
     return [*runs(ctx, parameter, incomplete), _files()]
 
 
@@ -107,6 +110,7 @@ def targets(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> 
 
 
 def targets_and_runs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete deployments, the beginning of a URL, and ids and tags of runs."""
     return [*targets(ctx, parameter, incomplete), *runs(ctx, parameter, incomplete)]
 
 
@@ -120,12 +124,14 @@ def codes(_: click.Context, __: click.Parameter, incomplete: str) -> "list[Compl
 
 
 def clients(_: click.Context, __: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete names of clients."""
     from sparkwright.gateway.clients import clients as known
 
     return _begin_with(incomplete, known())
 
 
 def probes(_: click.Context, __: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete names of probes."""
     from sparkwright.evals.catalog import PROBES
 
     return _begin_with(incomplete, PROBES)

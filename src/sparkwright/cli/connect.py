@@ -126,7 +126,7 @@ def _undo(client: str, as_json: bool) -> None:
 
 
 def _connect(name: str, target: str, where: ClusterOptions, how: _How, as_json: bool) -> None:
-    from sparkwright.app.connect import EndpointCheck, EndpointWay, check, found
+    from sparkwright.app.setup.connect import EndpointCheck, EndpointWay, check, found
     from sparkwright.gateway.clients import client as known
     from sparkwright.gateway.clients import settings
     from sparkwright.wiring import asker
@@ -171,7 +171,7 @@ def _state(ended: bool, age: float) -> str:
 def _way(target: str, where: ClusterOptions, how: _How) -> Any:
     """The way to an endpoint: a deployment, or a URL, which needs no cluster file. Opens the tunnel where one is asked
     for. Raises UsageError."""
-    from sparkwright.app import connect as use
+    from sparkwright.app.setup import connect as use
     from sparkwright.wiring import authority, keys
 
     if "://" in target and not target.startswith(("http://", "https://")):
@@ -190,7 +190,7 @@ def _way(target: str, where: ClusterOptions, how: _How) -> Any:
 
 async def _tunnelled(way: Any, where: ClusterOptions, asked: bool) -> Any:
     from sparkwright.adapters.tunnels import Tunnel
-    from sparkwright.app.connect import port_of, through
+    from sparkwright.app.setup.connect import port_of, through
     from sparkwright.wiring import tunnels
 
     if not way.tunnel:

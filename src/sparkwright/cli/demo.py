@@ -13,12 +13,13 @@ import yaml
 
 from sparkwright.adapters.files import open_recipe
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.services import Services, expand
+from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo, fold
 from sparkwright.cli.demo_story import Stage, play
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.homes import expand_home
 from sparkwright.domain.recipe import GatewayTls, Recipe
 from sparkwright.domain.values import asdict, replace
 from sparkwright.engines.catalog import simulator
@@ -131,7 +132,7 @@ def _node(node: Node) -> dict[str, Any]:
         "ssh": node.ssh,
         "fabric": {name: list(value) if isinstance(value, tuple) else value for name, value in fabric if value},
         # Written out: the nodes share a machine, and are told apart by where they keep their state.
-        "paths": {name: expand(path, home) for name, path in asdict(node.paths).items()},
+        "paths": {name: expand_home(path, home) for name, path in asdict(node.paths).items()},
         "env": dict(node.env),
     }
 

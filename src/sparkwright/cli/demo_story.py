@@ -11,13 +11,13 @@ from typing import Any
 
 import click
 
-from sparkwright.app import incidents as remembered
-from sparkwright.app import keys as key_work
-from sparkwright.app.launch import Options, up
-from sparkwright.app.prepare import Outcome, prepare
+from sparkwright.app.diagnose import incidents as remembered
 from sparkwright.app.queries import status
+from sparkwright.app.serve.launch import Options, up
+from sparkwright.app.serve.prepare import Outcome, prepare
+from sparkwright.app.serve.stop import down
 from sparkwright.app.services import LaunchRequest, Services, finished
-from sparkwright.app.stop import down
+from sparkwright.app.setup import keys as key_work
 from sparkwright.cli.up_text import capacity_text, engine_reach
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sparkwright.adapters.log_files import Growing, Look, arriving, chunks, log_files
-from sparkwright.app.examine import Examined, examine
+from sparkwright.app.diagnose.examine import Examined, examine
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
 from sparkwright.cli.diagnose_text import cause_text, examined_text, explanation_text
@@ -24,7 +24,7 @@ from sparkwright.domain.errors import UsageError
 
 if TYPE_CHECKING:  # what only a deployment or --watch needs is loaded there: the start is quick
     from sparkwright.app.cluster_options import ClusterOptions
-    from sparkwright.app.diagnose_watch import Watching
+    from sparkwright.app.diagnose.log_watch import Watching
     from sparkwright.app.services import Services
 
 SCHEMA = 1
@@ -123,7 +123,7 @@ def _names_deployment(targets: tuple[str, ...]) -> bool:
 def _deployment(word: str, where: ClusterOptions) -> Examined:
     """Examines the deployment's nodes; if the cluster has nothing of it, or is missing, its last evidence on this
     machine."""
-    from sparkwright.app.diagnose import examine_deployment  # start-up
+    from sparkwright.app.diagnose.diagnosing import examine_deployment  # start-up
     from sparkwright.wiring import last_evidence
 
     name = word.partition("@")[0]
@@ -165,7 +165,7 @@ def _watched(targets: tuple[str, ...], where: ClusterOptions, as_json: bool) -> 
         return shared.drive(where, lambda services: _watch_nodes(services, targets[0], as_json), quiet=True)
     if "-" in targets and len(targets) > 1:
         raise click.UsageError("--watch follows either standard input or files")
-    from sparkwright.app.diagnose_watch import Watching  # start-up
+    from sparkwright.app.diagnose.log_watch import Watching  # start-up
 
     watching = Watching(datetime.now().year, {})
     found = 0
@@ -175,7 +175,7 @@ def _watched(targets: tuple[str, ...], where: ClusterOptions, as_json: bool) -> 
 
 
 async def _watch_nodes(services: Services, word: str, as_json: bool) -> bool:
-    from sparkwright.app.diagnose_watch import watch_deployment  # start-up
+    from sparkwright.app.diagnose.log_watch import watch_deployment  # start-up
 
     found = 0
     async for cause in watch_deployment(services, word.partition("@")[0]):
@@ -207,7 +207,7 @@ def _from_files(watching: Watching, targets: tuple[str, ...]) -> Iterator[Cause 
 
 
 def _growing(watching: Watching, files: Mapping[str, Growing]) -> Iterator[Cause]:
-    from sparkwright.app.diagnose_watch import QUIET  # start-up
+    from sparkwright.app.diagnose.log_watch import QUIET  # start-up
 
     heard = time.monotonic()
     while True:

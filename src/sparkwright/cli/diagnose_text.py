@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import click
 
-from sparkwright.app.examine import Examined
+from sparkwright.app.diagnose.examine import Examined
 from sparkwright.cli.columns import findings_text, fold, fold_command, mark
 from sparkwright.domain.diagnosis import (
     Cause,
@@ -21,6 +21,7 @@ from sparkwright.domain.diagnosis import (
     named,
 )
 from sparkwright.domain.finding import Severity
+from sparkwright.domain.units import counted
 
 _COLORS = {Sureness.HIGH: "red", Sureness.MEDIUM: "yellow", Sureness.LOW: "blue"}
 _SHOWN = 4  # lines of proof
@@ -61,7 +62,7 @@ def examined_text(examined: Examined) -> str:
 def _state_text(told: Diagnosis) -> str:
     """`serves since line 12; 3 notes`, or that it stopped; '' where the logs show no server."""
     number = len(told.notes) + len(told.harmless)
-    notes = f"; {number} note{'' if number == 1 else 's'}" if number else ""
+    notes = f"; {counted(number, 'note')}" if number else ""
     if told.state is LogState.SERVING and told.serves:
         several = sum(source.lines > 0 for source in told.sources) > 1
         return f"serves since {_place(told.serves) if several else f'line {told.serves.number}'}{notes}"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sparkwright.domain.engine import EngineDefinition
+    from sparkwright.engines.variants import EngineVariant
 
 _NEVER = "not run by sparkwright's authors"
 
@@ -71,6 +72,17 @@ def row(made: EngineDefinition) -> dict[str, Any]:
         "version": ", ".join(made.versions) or "any",
         "options": len(made.flags),
         "from": f"{made.source}; {f'run: {made.tried}' if made.tried else _NEVER}",
+    }
+
+
+def variant_row(made: EngineVariant) -> dict[str, Any]:
+    """One known fork for `list`."""
+    return {
+        "engine": made.engine,
+        "variant": made.name,
+        "adds": [*made.env, *made.flags, *made.also],
+        "from": f"{made.title}; {_NEVER}",
+        "see": list(made.see),
     }
 
 

@@ -17,6 +17,7 @@ from sparkwright.domain.recipe import EngineChoice, Runtime
 from sparkwright.domain.values import asdict
 from sparkwright.engines.flag_data import FlagData, FlagLibrary, nearest
 from sparkwright.engines.tables import SEPARATE
+from sparkwright.engines.variants import shipped_variants
 from sparkwright.wiring import flag_store
 
 if TYPE_CHECKING:
@@ -57,8 +58,10 @@ def list_engines(as_json: bool) -> None:
     others, unusable = engine_files.described()
     files = [engine_files.row(made) for made in others.values()]
     lines += [(one["engine"], one["version"], "-", one["from"]) for one in files]
+    forks = [engine_files.variant_row(one) for one in shipped_variants().values()]
+    lines += [(one["engine"], f"+ {one['variant']}", "-", one["from"]) for one in forks]
     broken += unusable
-    document = {"engines": rows, "described": files, "broken": broken}
+    document = {"engines": rows, "described": files, "variants": forks, "broken": broken}
     shared.answer(as_json, document, aligned([_HEADS, *lines]))
     engine_files.warn_of(broken)
 
@@ -136,14 +139,14 @@ def update(engine: str, wheel: Path | None, where: ClusterOptions, as_json: bool
 
 
 def _of_wheel(wheel: Path) -> Row:
-    from sparkwright.app.engine_options import read_from_wheel  # the readers of wheels
+    from sparkwright.app.plan.engine_options import read_from_wheel  # the readers of wheels
 
     return read_from_wheel(wheel, time.time())
 
 
 def _asked(engine: str, place: dict[str, str], where: ClusterOptions, quiet: bool) -> Row:
-    from sparkwright.app.engine_options import read_from_node
-    from sparkwright.app.estimate import HERE
+    from sparkwright.app.plan.engine_options import read_from_node
+    from sparkwright.app.plan.estimate import HERE
 
     cluster = shared.open_cluster(where) if place["node"] else HERE
     node = cluster.node(place["node"]) if place["node"] else cluster.nodes[0]

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from sparkwright.cli.columns import aligned, counted, fold, mark
+from sparkwright.cli.columns import aligned, fold, mark
 from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState
 from sparkwright.domain.printable import printable
 from sparkwright.domain.run import Run
-from sparkwright.domain.units import duration
+from sparkwright.domain.units import counted, duration
 from sparkwright.report.evaluation import score_text
 
 SCHEMA = 1
@@ -58,7 +58,7 @@ def document(run: Run) -> dict[str, Any]:
 
 
 def _missing_parser(run: Run) -> str:
-    from sparkwright.app.evaluate import missing_parser  # `runs` starts without the engines
+    from sparkwright.app.bench.evaluate import missing_parser  # `runs` starts without the engines
 
     return missing_parser(run)
 

@@ -14,12 +14,12 @@ import click
 
 from sparkwright.adapters.run_files.formats import of_content
 from sparkwright.adapters.tool_eval import program, running
-from sparkwright.app import evaluate as use
-from sparkwright.app import tool_eval as tool_use
+from sparkwright.app.bench import evaluate as use
+from sparkwright.app.bench import tool_eval as tool_use
 from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, is_url
+from sparkwright.app.bench.runs import loaded
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.runs import loaded
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench import BenchOptions, endpoint

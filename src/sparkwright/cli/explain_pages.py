@@ -1,6 +1,6 @@
 """The page of each code: from the row of its CHECKS table, or from its cause's file.
 
-`sparkwright explain` prints it; scripts/docs_rules.py writes it for the site.
+`sparkwright explain` prints it; scripts/docs/docs_rules.py writes it for the site.
 """
 
 import re
@@ -9,13 +9,13 @@ from functools import cache
 
 from sparkwright.causes.cause import LogCause
 from sparkwright.causes.load import families, whole_log
+from sparkwright.checks import supervision
 from sparkwright.checks.attention import FORMER as FORMER
 from sparkwright.checks.catalog import CHECKS
 from sparkwright.domain.check import Check
 from sparkwright.domain.values import dataclass, field
 from sparkwright.engines import findings as engines
 from sparkwright.planner import fabric_findings
-from sparkwright.supervision import findings as supervision
 
 _FAMILY = {
     **dict.fromkeys(("HOST", "TIME"), "host"),

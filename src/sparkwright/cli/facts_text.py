@@ -53,9 +53,17 @@ def _upkeep(found: Upkeep) -> Sequence[str]:
             known(found.target, "boots to {}"),
             "may sleep" if sleep and sleep.load != "masked" else "",
             "reboot pending" if found.reboot_needed else "",
+            _watchdog(found),
             known(found.wifi, "reached over {}"),
         )
     ]
+
+
+def _watchdog(found: Upkeep) -> str:
+    if isinstance(found.watchdog, Unknown) or found.watchdog.armed is None:
+        return ""
+    armed = f"hardware watchdog {'armed' if found.watchdog.armed else 'not armed'}"
+    return armed + (", it ended the last boot" if found.watchdog.has_reset else "")
 
 
 def _activity(found: Activity) -> Sequence[str]:

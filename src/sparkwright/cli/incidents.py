@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from sparkwright.app import incidents as use
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.incidents import Remembered, ShownIncident
+from sparkwright.app.diagnose import incidents as use
+from sparkwright.app.diagnose.incidents import Remembered, ShownIncident
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo, fold, fold_command, mark
 from sparkwright.cli.kinds import Whole

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from sparkwright.adapters.sparkrun_files import sparkrun_cluster
-from sparkwright.app.check import CheckReport, check_nodes
+from sparkwright.app.check.checking import CheckReport, check_nodes
+from sparkwright.app.check.fix import FixOutcome, Result, WantedFix
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.fix import FixOutcome, Result, WantedFix
-from sparkwright.app.init import InitSurvey, prepare, record_login, rights_there, survey
 from sparkwright.app.services import Services
+from sparkwright.app.setup.init import InitSurvey, prepare, record_login, rights_there, survey
 from sparkwright.cli import check_fix
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import leave_undone, proposal_text, results_text, summary, undone, wanted_json
@@ -40,6 +40,7 @@ _TITLES = {
     "swap": "no swapping",
     "sysctl": "kernel settings for unified memory",
     "clock": "GPU clock cap against sudden power-offs",
+    "watchdog": "a frozen node is reset by its hardware watchdog",
 }
 
 

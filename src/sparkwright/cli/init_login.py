@@ -6,7 +6,7 @@ import sys
 import click
 
 from sparkwright.adapters.first_login import FirstLogin, LoginWay, fingerprints
-from sparkwright.app.init import login_fix
+from sparkwright.app.setup.init import login_fix
 from sparkwright.cli.columns import echo
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import UsageError

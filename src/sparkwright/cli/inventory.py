@@ -9,13 +9,13 @@ from sparkwright.adapters.files import open_recipe, recipe_names
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.cluster_state import Inventory, inventory
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, counted, echo, fold, mark
+from sparkwright.cli.columns import aligned, echo, fold, mark
 from sparkwright.cli.kinds import renamed_option
 from sparkwright.domain.checkpoint import Stored, Usability, Use
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.units import gib
+from sparkwright.domain.units import counted, gib
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.planner.usable import uses
 from sparkwright.wiring import places

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from sparkwright.app import keys as use
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import Services
+from sparkwright.app.setup import keys as use
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, counted
+from sparkwright.cli.columns import aligned
 from sparkwright.cli.kinds import Whole
-from sparkwright.domain.units import duration
+from sparkwright.domain.units import counted, duration
 from sparkwright.gateway.keys import Key, Role
 from sparkwright.gateway.usage import Used
 
@@ -24,10 +24,12 @@ def limit_options(function: Any) -> Any:
         ("--per-minute", "Requests a minute; 0 for no limit."),
         ("--at-once", "Requests at the same time; 0 for no limit."),
         ("--tokens-a-day", "Tokens of prompts and answers a day (UTC); 0 for no limit."),
+        ("--reasoning-tokens", "Reasoning tokens of a streamed answer; 0 for no limit."),
     )
     for name, text in reversed(told):
         function = click.option(name, type=at_least, default=None, metavar="N", help=text)(function)
-    return function
+    text = "End streams that repeat themselves endlessly."
+    return click.option("--end-loops/--no-end-loops", default=None, help=text)(function)
 
 
 @click.group()
@@ -90,9 +92,10 @@ def limit_key(name: str, where: ClusterOptions, as_json: bool, **limits: int | N
     Examples:
       sparkwright keys limit ci --per-minute 60 --at-once 8
       sparkwright keys limit ci --tokens-a-day 0
+      sparkwright keys limit agents --end-loops --reasoning-tokens 32000
     """
     if all(value is None for value in limits.values()):
-        raise click.UsageError("name a limit: --per-minute, --at-once or --tokens-a-day")
+        raise click.UsageError("name a limit: --per-minute, --at-once, --tokens-a-day, --reasoning-tokens, --end-loops")
 
     async def change(services: Services) -> tuple[Key, ...]:
         await use.limit(services, name, **limits)
@@ -133,7 +136,8 @@ def list_keys(where: ClusterOptions, as_json: bool, days: int) -> None:
 def _usage_row(one: Used) -> tuple[str, ...]:
     cut = f"cut (at least {one.at_least:,} tokens)" if one.at_least else "cut"
     left = (cut, one.cut), ("failed", one.failed), ("without a count", one.uncounted), ("open or lost", one.open)
-    notes = ", ".join(f"{number:,} {what}" for what, number in (*left, ("refused", one.refused)) if number)
+    guarded = ("ended in a loop", one.looped), ("over the reasoning limit", one.reasoned)
+    notes = ", ".join(f"{number:,} {what}" for what, number in (*left, *guarded, ("refused", one.refused)) if number)
     return one.day, one.key, one.model, f"{one.requests:,}", f"{one.prompt:,}", f"{one.completion:,}", notes
 
 

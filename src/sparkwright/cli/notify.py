@@ -4,8 +4,8 @@ from dataclasses import asdict
 
 import click
 
-from sparkwright.app import notify as use
 from sparkwright.app.cluster_options import ClusterOptions
+from sparkwright.app.serve import notify as use
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo

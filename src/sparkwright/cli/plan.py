@@ -9,7 +9,7 @@ import click
 from sparkwright import wiring
 from sparkwright.adapters.files import open_recipe
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.prepare import Outcome, prepare
+from sparkwright.app.serve.prepare import Outcome, prepare
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.cli import options as shared
 from sparkwright.cli.kinds import Whole, renamed_option
@@ -101,15 +101,24 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
     models = [model_of(name) for name in recipes]
     if any(models) or asked_for(rest) or (rest["form"] and not wiring.has_cluster(where)):
         targets = [
-            (m, None if m else open_recipe(given, places(), profile)) for given, m in zip(recipes, models, strict=True)
+            (m, None if m else _for_files(open_recipe(given, places(), profile), rest["form"]))
+            for given, m in zip(recipes, models, strict=True)
         ]
         _without_nodes(where, targets, rest)
         return
-    opened = [open_recipe(recipe, places(), profile) for recipe in recipes]
+    opened = [_for_files(open_recipe(recipe, places(), profile), rest["form"]) for recipe in recipes]
     if len(opened) > 1:
         _compare(where, opened, rest["as_json"])
     else:
         _on_nodes(where, opened[0], name, rest)
+
+
+def _for_files(recipe: Recipe, form: str) -> Recipe:
+    """The recipe without what only sparkwright itself starts next to the ranks, where files are asked for."""
+    if not (form and recipe.loading.weight_cache):
+        return recipe
+    click.echo("loading.weight_cache is left out: these files start no process that keeps weights", err=True)
+    return replace(recipe, loading=replace(recipe.loading, weight_cache=False))
 
 
 def _without_nodes(
@@ -170,7 +179,7 @@ def _check_words(recipes: Sequence[str], rest: Mapping[str, Any]) -> None:
 
 def _compare(where: ClusterOptions, opened: Sequence[Recipe], as_json: bool) -> None:
     """Exit 1 when `up` would refuse every one of them."""
-    from sparkwright.app.prepare import planned  # only where several are compared
+    from sparkwright.app.serve.prepare import planned  # only where several are compared
     from sparkwright.cli.plan_optimize import comparison_json, comparison_text
     from sparkwright.cli.plan_result import plan_json
 
@@ -182,7 +191,7 @@ def _compare(where: ClusterOptions, opened: Sequence[Recipe], as_json: bool) -> 
 
 
 def _optimize(where: ClusterOptions, request: LaunchRequest, goal: Goal, as_json: bool) -> None:
-    from sparkwright.app.gate import optimum  # the planner, for a search only
+    from sparkwright.app.plan.gate import optimum  # the planner, for a search only
     from sparkwright.cli.plan_optimize import optimum_json, optimum_text
 
     found = shared.drive(where, lambda services: optimum(services, request, goal), quiet=True)

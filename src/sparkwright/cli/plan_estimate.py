@@ -110,7 +110,7 @@ def print_comparison(
     where: ClusterOptions, targets: Sequence[tuple[str, Recipe | None]], rest: Mapping[str, Any]
 ) -> None:
     """Print one row for each recipe or model, and for each count of nodes. Exit 1 if nothing surely fits."""
-    from sparkwright.app.estimate import HERE, compare
+    from sparkwright.app.plan.estimate import HERE, compare
     from sparkwright.cli.plan_buyers import rows_json, rows_text
 
     counts = rest["nodes"] or (None,)
@@ -122,12 +122,12 @@ def print_comparison(
 
 def print_estimate(where: ClusterOptions, name: str, recipe: Recipe | None, rest: Mapping[str, Any]) -> int:
     """Prints the plan for stock nodes; the exit code."""
-    from sparkwright.app.estimate import HERE, estimate  # the planner and httpcore, which other plans load later
+    from sparkwright.app.plan.estimate import HERE, estimate  # the planner and httpcore, which other plans load later
 
     asked = _asked(name, recipe, _one_count(rest))
     found = shared.drive_on(HERE, where, lambda services: estimate(services, asked), quiet=True)
     if rest["form"]:
-        from sparkwright.app.estimate import with_specs
+        from sparkwright.app.plan.estimate import with_specs
         from sparkwright.cli.plan_result import emit_stock
 
         emit_stock(found.plan, with_specs, rest)
@@ -155,7 +155,7 @@ def _one_count(rest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _asked(name: str, recipe: Recipe | None, rest: Mapping[str, Any]) -> Any:
-    from sparkwright.app.estimate import EstimateRequest
+    from sparkwright.app.plan.estimate import EstimateRequest
 
     given = {option: rest[option] for option in ("nodes", "free", *_SHAPING) if rest[option]}
     kind = {"kind": rest["node_type"]} if rest["node_type"] else {}
@@ -214,7 +214,7 @@ def new(model: str, out: str, where: ClusterOptions, as_json: bool, **rest: Any)
       sparkwright recipes new Qwen/Qwen3-30B-A3B --nodes 2 --out qwen3.yaml
       sparkwright recipes new ./my-model --engine sglang
     """
-    from sparkwright.app.estimate import HERE, estimate
+    from sparkwright.app.plan.estimate import HERE, estimate
 
     if not model_of(model):
         raise UsageError(f"{model}: names no model", "give a hub id, org/model, a folder or a .gguf file")

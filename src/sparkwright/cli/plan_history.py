@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sparkwright.cli.columns import aligned, counted, mark
+from sparkwright.cli.columns import aligned, mark
 from sparkwright.domain.plan_history import DECODE, KV_TOKENS, START, PredictionError, Score, scores
-from sparkwright.domain.units import duration, gib
+from sparkwright.domain.units import counted, duration, gib
 from sparkwright.domain.values import asdict
 
 _SHOWN = 12  # latest figures

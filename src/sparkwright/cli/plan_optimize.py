@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sparkwright.app.prepare import Planned
+from sparkwright.app.serve.prepare import Planned
 from sparkwright.cli.columns import aligned, fold, mark
 from sparkwright.domain.ledger import KV_POOL, WEIGHTS, Fit
 from sparkwright.domain.plan import Plan, stopping

@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from sparkwright.app.prepare import PORT_TAKEN, Outcome
-from sparkwright.app.running import describe_running
-from sparkwright.app.services import resolved_paths
-from sparkwright.app.stage import staging_text
+from sparkwright.app.copy.stage import staging_text
+from sparkwright.app.serve.prepare import PORT_TAKEN, Outcome
+from sparkwright.app.serve.running import describe_running
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo, findings_text
 from sparkwright.cli.failure import remedy_json
@@ -20,6 +19,7 @@ from sparkwright.cli.text import plan_text
 from sparkwright.domain.errors import Refused, UsageError
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding, Severity, prevented
+from sparkwright.domain.homes import resolved_paths
 from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.values import replace
 from sparkwright.emit.catalog import FORMS

@@ -65,7 +65,7 @@ async def _probed(bench: Bench, ready: PreparedBench, quiet: bool) -> Run:
     return found
 
 
-_PROBING = ("sparkwright.app.evaluate", "sparkwright.cli.eval_text", "sparkwright.evals.catalog")
+_PROBING = ("sparkwright.app.bench.evaluate", "sparkwright.cli.eval_text", "sparkwright.evals.catalog")
 
 
 def proof_text(deployment: str, proof: ServingProof) -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sparkwright.cli.columns import aligned, number_text
+from sparkwright.cli.columns import aligned
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.units import GIB, gib
+from sparkwright.domain.units import GIB, exact_number, gib
 from sparkwright.domain.verdict import Estimate, Load
 from sparkwright.planner.parts import main, settled
 from sparkwright.planner.speed import speed
@@ -64,7 +64,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     weights_text = gib(size) if size and size >= GIB // 10 else "not known"
     speed_text = "not known"
     if found:
-        value, low, high = (number_text(round(found[key], 1)) for key in ("value", "low", "high"))
+        value, low, high = (exact_number(round(found[key], 1)) for key in ("value", "low", "high"))
         speed_text = f"{value} ({low} to {high})"
     state = f"{row['state']}, older" if row["older"] else row["state"]
-    return row["name"], str(row["nodes"]), weights_text, speed_text, number_text(row["context"]), state, row["title"]
+    return row["name"], str(row["nodes"]), weights_text, speed_text, exact_number(row["context"]), state, row["title"]

@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from sparkwright.adapters.recipe_sources import KeptSource, RecipeSources, Snapshot, Update
-from sparkwright.cli.columns import aligned, counted, echo
+from sparkwright.cli.columns import aligned, echo
 from sparkwright.cli.incidents import when
 from sparkwright.cli.options import answer, json_option
 from sparkwright.cli.recipe_validate import rehearsed
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.units import counted
 from sparkwright.domain.values import asdict
 from sparkwright.wiring import places
 

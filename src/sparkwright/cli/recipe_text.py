@@ -9,11 +9,11 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from sparkwright.cli.columns import number_text
+from sparkwright.cli.columns import in_columns
 from sparkwright.domain.deployment import PHASE_ORDER
 from sparkwright.domain.recipe import Figure, Recipe, RecipeState, Runtime
-from sparkwright.domain.units import duration, gib
-from sparkwright.engines.options import option_words
+from sparkwright.domain.units import duration, exact_number, gib
+from sparkwright.engines.options import fits_context, option_words
 
 _HEADS = ("NAME", "ENGINE", "NODES", "PROFILES", "STATE", "TITLE")
 _PROSE = {"state_reason", "profile", "profiles", "published", "notes", "hash", "source", "title"}
@@ -28,7 +28,7 @@ Line = tuple[str, str]
 def listing(rows: Sequence[dict[str, Any]]) -> str:
     """The table of `recipes list`, a line each where that fits; below it its words, and why the refused ones are."""
     width = _width()
-    table = columns((_HEADS, *map(_cells, rows)))
+    table = "\n".join(in_columns((_HEADS, *map(_cells, rows))))
     fits = max(map(len, table.splitlines())) <= width
     refused = [row for row in rows if row["state"] == RecipeState.REFUSED]
     legend = "\n".join(_wrapped(_LEGEND, width, "", ""))
@@ -42,7 +42,7 @@ def _two_lines(rows: Sequence[dict[str, Any]], width: int) -> str:
         release = row["version"].partition("+")[0]  # without the commit that it was built from
         state = "simulated" if row["simulated"] else row["state"]
         narrow.append((row["name"], f"{row['engine']} {release}", str(row["nodes"]), state))
-    head, *lines = columns(narrow).splitlines()
+    head, *lines = in_columns(narrow)
     text = [head]
     for row, line in zip(rows, lines, strict=True):
         profiles = f"; profiles {_profiles(row)}" if row["profiles"] else ""
@@ -73,12 +73,6 @@ def first_sentence(text: str) -> str:
     """The first sentence, for lists."""
     head, stop, _ = text.partition(". ")
     return head + "." if stop else text
-
-
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Left-aligned columns, two spaces apart."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
 def describe(recipe: Recipe, others: Sequence[Recipe] = (), known: Iterable[Line] = ()) -> str:
@@ -185,7 +179,7 @@ def figures_text(figures: Sequence[Figure], width: int) -> str:
     for (conditions, source), group in groupby(figures, lambda f: (f.conditions, f.source)):
         mark = f"[{sources.index(source) + 1}]"
         rows += _wrapped(f"{conditions} {mark}".strip(), width, "  ", "    ")
-        values = [(f.what, number_text(f.value), f.unit) for f in group]
+        values = [(f.what, exact_number(f.value), f.unit) for f in group]
         names, digits = (max(len(row[column]) for row in values) for column in (0, 1))
         rows += [f"    {what.ljust(names)}  {number.rjust(digits)} {unit}" for what, number, unit in values]
     rows += [f"  [{number}] {source}" for number, source in enumerate(sources, 1)]
@@ -223,6 +217,7 @@ def _engine(recipe: Recipe) -> Iterator[Line]:
     yield "image", engine.image
     yield "image note", engine.image_note
     yield "build's own", ", ".join((*engine.extra_env, *(f"--{flag}" for flag in engine.extra_flags)))
+    yield "variant", engine.variant
     yield "venv", engine.venv
     yield "entrypoint", " ".join(engine.entrypoint or ())
     yield "nodes", f"{recipe.nodes} (tp {p.tp}, pp {p.pp}, dp {p.dp}{', ep' if p.ep else ''})"
@@ -235,7 +230,8 @@ def _serving(recipe: Recipe) -> Iterator[Line]:
     key = f", key from ${s.api_key_env}" if s.api_key_env else ", no key"
     yield "endpoint", f"port {s.port} on the head, {s.expose.value}{key}"
     yield "rendezvous", f"port {s.master_port}" if recipe.nodes > 1 else ""
-    yield "context", f"{s.context:,} tokens" if s.context else "the model's own"
+    most = "the longest that fits, up to the model's" if fits_context(recipe) else "the model's own"
+    yield "context", f"{s.context:,} tokens" if s.context else most
     yield "sequences", f"{s.sequences}" if s.sequences else "the engine's own"
     yield "batched tokens", f"{s.batched_tokens:,}" if s.batched_tokens else "the engine's own"
     yield "KV cache", " ".join(filter(None, (s.kv_dtype, gib(s.kv_cache_bytes) if s.kv_cache_bytes else "")))

@@ -21,7 +21,7 @@ from sparkwright.checks import deployment
 from sparkwright.checks.catalog import RECIPE
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import counted, echo
+from sparkwright.cli.columns import echo
 from sparkwright.cli.failure import hint_json
 from sparkwright.cli.kinds import Whole, renamed_option
 from sparkwright.cli.options import json_option, print_json
@@ -31,6 +31,7 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import Recipe, RecipeState
+from sparkwright.domain.units import counted
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.engines.catalog import rehearse
 from sparkwright.planner.parallelism import advise
@@ -162,6 +163,9 @@ def _say(result: dict[str, Any]) -> None:
 @click.option("--engine-version", "version", default="", metavar="VERSION", help="Version of the engine in the image.")
 @click.option("--nodes", type=Whole(1), metavar="N", help="Number of nodes. [default: the source's]")
 @click.option("--service", default="", metavar="NAME", help="Service of a Compose file. [default: the only engine]")
+@click.option(
+    "--set", "values", multiple=True, metavar="NAME=VALUE", help="Value of a variable that the file leaves open."
+)
 @click.option("--from-container", "container", default="", metavar="NAME", help="Read a running container instead.")
 @click.option("--node", default="", metavar="NODE", help="Node of the container or image. [default: the head]")
 @click.option("--ask-image", "ask", is_flag=True, help="Run the image once on the node to read the engine's version.")
@@ -177,10 +181,13 @@ def import_command(file: str, out: str, strict: bool, as_json: bool, **options: 
     \b
     Examples:
       sparkwright recipes import theirs.yaml --out mine.yaml
+      sparkwright recipes import start.sh --set MODEL=Qwen/Qwen3-8B --out mine.yaml
       sparkwright recipes import - --engine-version 0.26.0 <theirs.yaml >mine.yaml
       sparkwright recipes import --from-container vllm --node spark-1 --out mine.yaml
     """
-    given = ImportOptions(options["name"], options["version"], options["nodes"] or 0, options["service"])
+    given = ImportOptions(
+        options["name"], options["version"], options["nodes"] or 0, options["service"], _values(options["values"])
+    )
     made = _imported(file, given, options)
     path = out or f"{made.name}.yaml"
     said = Rehearsed(made.errors) if made.errors else rehearsed(_variants(made.text, path), path)
@@ -192,6 +199,14 @@ def import_command(file: str, out: str, strict: bool, as_json: bool, **options: 
         _say_unknown(made, said, path, shown=not out)
     if said.errors or (strict and made.notes):
         raise click.exceptions.Exit(2 if said.errors else 1)
+
+
+def _values(given: tuple[str, ...]) -> dict[str, str]:
+    """The words of --set. Raises UsageError for one without a name."""
+    for word in given:
+        if not re.fullmatch(r"[\w.-]+=.*", word, re.DOTALL):
+            raise UsageError(f"--set {word}: no NAME=VALUE", hint="as in --set MODEL=Qwen/Qwen3-8B")
+    return dict(word.partition("=")[::2] for word in given)
 
 
 def _imported(file: str, given: ImportOptions, options: Mapping[str, Any]) -> Imported:
@@ -225,13 +240,13 @@ def _opened(file: str, options: Mapping[str, Any]) -> tuple[str, Beside, Folder]
 
 
 def _container(name: str) -> Callable[["Services", str], Awaitable[str]]:
-    from sparkwright.app.import_sources import inspect_container  # start-up
+    from sparkwright.app.plan.import_sources import inspect_container  # start-up
 
     return lambda services, node: inspect_container(services, node, name)
 
 
 def _version(recipe: Recipe) -> Callable[["Services", str], Awaitable[str]]:
-    from sparkwright.app.import_sources import version_in_image  # start-up
+    from sparkwright.app.plan.import_sources import version_in_image  # start-up
 
     return lambda services, node: version_in_image(services, node, recipe)
 

@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from sparkwright.adapters.files import Places, find_recipe, open_recipe, recipe_names, recipe_of, reference
+from sparkwright.checks.compat.combination import combination
+from sparkwright.checks.compat.table import known_of, row_text, unheard
 from sparkwright.cli import complete
 from sparkwright.cli.columns import echo
 from sparkwright.cli.options import answer, json_option, print_json
 from sparkwright.cli.recipe_text import describe, first_sentence, listing
-from sparkwright.compat.combination import combination
-from sparkwright.compat.table import known_of, row_text, unheard
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError

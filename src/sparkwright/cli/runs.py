@@ -12,14 +12,15 @@ import click
 
 from sparkwright.adapters.files import open_recipe
 from sparkwright.adapters.run_files.formats import FORMS, bytes_of, form_of, read, write
-from sparkwright.app import runs as use
+from sparkwright.app.bench import runs as use
 from sparkwright.cli import eval_text, soak_text
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import next_text, summary_json, summary_text
-from sparkwright.cli.columns import aligned, counted, fold, mark
+from sparkwright.cli.columns import aligned, fold, mark
 from sparkwright.cli.incidents import when
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.run import Run, RunListing
+from sparkwright.domain.units import counted
 from sparkwright.loadgen import stated
 from sparkwright.loadgen.endurance import is_soak
 from sparkwright.loadgen.stats import summarize

@@ -11,9 +11,9 @@ from sparkwright import __version__
 from sparkwright.adapters.files import open_workload
 from sparkwright.app.bench.benchmark import BenchRequest
 from sparkwright.app.bench.measure import adjusted
+from sparkwright.app.bench.runs import taken_up
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.runs import taken_up
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench import BenchOptions, endpoint, filled
@@ -125,7 +125,7 @@ def _rounds(work: Workload) -> str:
 
 
 async def _soaked(target: str, where: ClusterOptions, quiet: bool, how: dict[str, Any]) -> Run:
-    from sparkwright.app.soak import soak as run_soak
+    from sparkwright.app.bench.soak import soak as run_soak
 
     shared.end_like_ctrl_c()
     gateway = "" if how["gateway"] else None
@@ -146,7 +146,7 @@ def _bare(how: dict[str, Any]) -> BenchRequest:
 
 async def _asked(made: Bench, target: str, asked: BenchOptions, how: dict[str, Any]) -> tuple[str, BenchOptions]:
     """The endpoint, and the workload: of the resumed run, or the profile's with the options applied."""
-    from sparkwright.app.soak import resumable
+    from sparkwright.app.bench.soak import resumable
 
     if not how["resume"]:
         if not target:
@@ -163,7 +163,7 @@ async def _asked(made: Bench, target: str, asked: BenchOptions, how: dict[str, A
 
 
 def _page(run: Run, out: str) -> Path:
-    from sparkwright.app.report import ReportForm, evaluated
+    from sparkwright.app.bench.report import ReportForm, evaluated
 
     path = Path(out or f"{run.id}.html").expanduser()
     try:

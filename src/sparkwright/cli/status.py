@@ -7,7 +7,7 @@ import click
 
 from sparkwright.app import queries
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.incidents import incident, incident_logs
+from sparkwright.app.diagnose.incidents import incident, incident_logs
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
@@ -22,6 +22,7 @@ _GOOD = (
     DeploymentState.READY,
     DeploymentState.LOADING,
     DeploymentState.STARTING,
+    DeploymentState.RUNNING,
     DeploymentState.ON_DEMAND,
 )
 

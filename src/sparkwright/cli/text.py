@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from sparkwright.cli.columns import SIMULATED, aligned, counted, fold, mark
+from sparkwright.cli.columns import SIMULATED, aligned, fold, mark
 from sparkwright.cli.plan_outlook import (
     Shown,
     advice_text,
@@ -20,7 +20,7 @@ from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveNode, Supervised, phase_text
 from sparkwright.domain.plan import Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import Runtime
-from sparkwright.domain.units import GIB, MIB, duration, gib
+from sparkwright.domain.units import GIB, MIB, counted, duration, gib
 from sparkwright.domain.verdict import LoaderCost
 from sparkwright.engines.tables import DEFAULT
 from sparkwright.gateway.decide import comes_back, waits
@@ -174,7 +174,7 @@ def deployment_text(found: Deployment) -> str:
     if found.answer:
         kind = "simulated" if found.simulated or found.answer.simulated else "real"
         lines.append(f"  answered with a {kind} token in {duration(found.answer.total)}")
-    if not supervised and found.state is DeploymentState.STARTING:
+    if found.state is DeploymentState.RUNNING:
         lines.append("  its ranks run; whether it serves was not asked")
     if not supervised and any(rank.running for rank in found.ranks):
         alone = "not supervised: nothing restarts it and it has no gateway; `sparkwright up` with its recipe adds both"

@@ -13,9 +13,9 @@ from sparkwright.cli.columns import aligned, mark
 from sparkwright.cli.watch import Frame, every_option, watch
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.live import DeploymentState, Live, LiveEngine, LiveNode, phase_text
-from sparkwright.domain.units import duration, gib
+from sparkwright.domain.units import duration, gib, grouped, percent
 from sparkwright.gateway.decide import refusal_text
-from sparkwright.supervision.rates import SPAN, EngineHistory
+from sparkwright.report.rates import SPAN, EngineHistory
 
 _UNKNOWN = "unknown"
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -80,8 +80,11 @@ class TopScreen:
         history, live, supervised = self._history(found), _current(found), found.supervised
         since = supervised.lasts if supervised else ""
         yield f"{mark(found.simulated)}{found.name}: {phase_text(found.state)}{since}  {found.endpoint}".rstrip()
-        if not supervised or not live:
-            yield "  no current report of a supervisor: its figures are unknown; `sparkwright status` asks the nodes"
+        if not supervised:
+            yield "  not supervised: its figures are unknown; `sparkwright status` asks it for a token"
+            return
+        if not live:
+            yield "  no current report of its supervisor: its figures are unknown; `sparkwright status` asks the nodes"
             return
         if live.refusing:
             yield f"  {refusal_text(live, supervised.now)}"
@@ -121,10 +124,15 @@ def _figures(live: Live, history: EngineHistory, now: float) -> Iterator[tuple[s
     seen = history if live.engine else EngineHistory()
     decode, prefill = seen.decode, seen.prefill
     yield "decode", _number(decode.value, " tok/s"), sparks(decode.points, now), "running", _number(engine.running)
-    yield "prefill", _number(prefill.value, " tok/s"), sparks(prefill.points, now), "waiting", _number(engine.waiting)
+    yield "prefill", _number(prefill.value, " tok/s"), sparks(prefill.points, now), "waiting", _waiting(engine)
     yield "KV cache", _percent(engine.kv_usage), "", "prefix hits", _percent(seen.hits.value)
     if engine.draft_tokens is not None:
         yield "acceptance", _percent(seen.accepted.value), "", "", ""
+
+
+def _waiting(engine: LiveEngine) -> str:
+    """`3, 1 deferred`: by vLLM's reasons, where it gives any and one waits for something else than room."""
+    return f"{_number(engine.waiting)}{f', {_number(engine.deferred)} deferred' if engine.deferred else ''}"
 
 
 def sparks(points: Sequence[tuple[float, float]], now: float) -> str:
@@ -154,8 +162,8 @@ def _node(node: LiveNode, lives: Sequence[Live]) -> tuple[str, ...]:
 
 
 def _number(value: float | None, unit: str = "") -> str:
-    return _UNKNOWN if value is None else f"{value:,.{1 if abs(value) < 10 and value % 1 else 0}f}{unit}"
+    return _UNKNOWN if value is None else grouped(value, 1 if value % 1 else 0) + unit
 
 
 def _percent(part: float | None) -> str:
-    return _UNKNOWN if part is None else f"{100 * part:.0f} %"
+    return _UNKNOWN if part is None else percent(part)

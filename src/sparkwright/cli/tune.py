@@ -12,10 +12,8 @@ from sparkwright import __version__
 from sparkwright.adapters import tune_journal
 from sparkwright.adapters.files import find_recipe, open_recipe, split_profile
 from sparkwright.adapters.run_files.formats import write
-from sparkwright.app import tune_session as use
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import LaunchRequest, Services, api_key
-from sparkwright.app.tune_survey import TuneRequest, TuneSource, TuneSurvey, survey
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo, mark
@@ -26,8 +24,10 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.tuning import Point, Trial, Tried, Tuned, TuneGoal, TuneSetting
 from sparkwright.domain.units import duration
 from sparkwright.domain.values import asdict, dataclass, replace
-from sparkwright.loadgen import search
-from sparkwright.report import tuning as text_of
+from sparkwright.tune import page as text_of
+from sparkwright.tune import search
+from sparkwright.tune import session as use
+from sparkwright.tune.survey import TuneRequest, TuneSource, TuneSurvey, survey
 from sparkwright.wiring import bench as tools
 from sparkwright.wiring import places, services, tune_folder
 
@@ -176,9 +176,9 @@ async def _tune(call: TuneCall, wanted: TuneRequest) -> Tuned:
             if journal:
                 made.first = tuple(tuple(point) for point in journal.header()["first"])
             journal = journal or await _begun(there, call, made)
-            return await _searched(
-                there, made, journal, (TuneLines(made.settings, wanted.goal, quiet), call.how["seconds"])
-            )
+            lines = TuneLines(made.settings, wanted.goal, quiet)
+            with journal.locked():
+                return await _searched(there, made, journal, (lines, call.how["seconds"]))
 
 
 async def _searched(there: Services, made: TuneSurvey, journal: tune_journal.FileJournal, given: Any) -> Tuned:

@@ -10,15 +10,15 @@ import click
 
 from sparkwright.adapters.files import open_recipe, recipe_names
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.launch import Options
-from sparkwright.app.launch import up as bring_up
-from sparkwright.app.prepare import Outcome
-from sparkwright.app.restart import restart as start_again
-from sparkwright.app.running import the_only_one
+from sparkwright.app.copy.stage import staging_text
+from sparkwright.app.serve.launch import Options
+from sparkwright.app.serve.launch import up as bring_up
+from sparkwright.app.serve.prepare import Outcome
+from sparkwright.app.serve.restart import restart as start_again
+from sparkwright.app.serve.running import the_only_one
+from sparkwright.app.serve.stop import Removed
+from sparkwright.app.serve.stop import down as take_down
 from sparkwright.app.services import LaunchRequest, Services, api_key
-from sparkwright.app.stage import staging_text
-from sparkwright.app.stop import Removed
-from sparkwright.app.stop import down as take_down
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
 from sparkwright.cli.plan_result import plan_json

@@ -6,10 +6,10 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sparkwright.app.gateway import NO_KEY_HERE, GatewayReach
-from sparkwright.app.prepare import Outcome
-from sparkwright.app.running import describe_running
-from sparkwright.app.stage import staging_text
+from sparkwright.app.copy.stage import staging_text
+from sparkwright.app.serve.gateway import NO_KEY_HERE, GatewayReach
+from sparkwright.app.serve.prepare import Outcome
+from sparkwright.app.serve.running import describe_running
 from sparkwright.cli.columns import aligned, findings_text, fold, mark
 from sparkwright.cli.plan_outlook import Shown
 from sparkwright.cli.text import plan_text
@@ -42,7 +42,8 @@ def outcome_text(outcome: Outcome, seconds: float, ssh_config: str = "", verbose
         return "\n\n".join(filter(None, (planned, describe_running(plan, outcome.cluster_state, outcome.old))))
     simulated = plan.recipe.model.simulated or plan.cluster.simulated
     done = "serves, but its answers are garbled," if outcome.done == "garbled" else outcome.done
-    parts = [f"{mark(simulated)}{plan.deployment}: {done} after {duration(seconds)}"]
+    after = "; the engine was not touched; checked in" if outcome.done == "already serving" else " after"
+    parts = [f"{mark(simulated)}{plan.deployment}: {done}{after} {duration(seconds)}"]
     parts += [fold(line, _COLUMN) for line in aligned([row for row in _rows(outcome) if row[1]]).splitlines()]
     if verbose:
         parts += [f"  {name}: {value}" for name, value in outcome.facts.items()]

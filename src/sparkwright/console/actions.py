@@ -65,21 +65,21 @@ class Operations:
 
 # What starts ranks is most of this program's memory and start: it is loaded when somebody asks for it.
 async def _started(watch: DeploymentWatch, who: str) -> None:
-    from sparkwright.app.restart import restart
+    from sparkwright.app.serve.restart import restart
 
     async with services(watch, who) as made:
         await restart(made, watch.name)
 
 
 async def _halted(watch: DeploymentWatch, who: str) -> None:
-    from sparkwright.app.restart import halt
+    from sparkwright.app.serve.restart import halt
 
     async with services(watch, who) as made:
         await halt(made, watch.name)
 
 
 async def _switched(old: DeploymentWatch, new: DeploymentWatch, who: str) -> None:
-    from sparkwright.app.switch import switch_to_resting
+    from sparkwright.app.serve.switch import switch_to_resting
 
     async with services(old, who) as here, services(new, who) as there:
         await switch_to_resting(here, there, old.name, new.name)

@@ -9,6 +9,7 @@ from pathlib import Path
 from sparkwright.adapters.sqlite import samples, usage
 from sparkwright.adapters.sqlite.folders import Folders
 from sparkwright.adapters.sqlite.store import FOLDERS, STORE
+from sparkwright.adapters.watched import Watched
 from sparkwright.console.requests import READ, RECENT, Latency, latency
 from sparkwright.console.strip import SPAN, STEP
 from sparkwright.domain.codec import Unreadable, from_json
@@ -21,8 +22,7 @@ from sparkwright.domain.units import duration
 from sparkwright.engines.engine import served_name
 from sparkwright.gateway.usage import DAY, Used
 from sparkwright.report.markup import Html
-from sparkwright.supervision.rates import EngineHistory
-from sparkwright.supervisor.watched import Watched
+from sparkwright.report.rates import EngineHistory
 
 _MOST = 200
 _LIST_EVERY, _COUNT_EVERY, _READ_EVERY = 2.0, 5.0, 2.0

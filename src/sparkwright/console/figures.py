@@ -2,9 +2,10 @@
 
 from datetime import UTC, datetime
 
+from sparkwright.domain import units
 from sparkwright.domain.live import DeploymentState, Live, phase_text
 from sparkwright.domain.printable import printable
-from sparkwright.domain.units import duration
+from sparkwright.domain.units import duration, grouped
 from sparkwright.report.markup import Html, join, tag
 
 UNKNOWN = "unknown"
@@ -32,13 +33,11 @@ def state_text(live: Live | None, stale: bool) -> str:
 
 def number(value: float | None, digits: int = 0) -> str:
     """`1,234`; one decimal below ten where `digits` allows it."""
-    if value is None:
-        return UNKNOWN
-    return f"{value:,.{digits if abs(value) < 10 else 0}f}"
+    return UNKNOWN if value is None else grouped(value, digits)
 
 
 def percent(part: float | None) -> str:
-    return UNKNOWN if part is None else f"{100 * part:.0f} %" if part >= 0.1 or not part else f"{100 * part:.1f} %"
+    return UNKNOWN if part is None else units.percent(part, fine=True)
 
 
 def unit(text: str, of: str = "") -> Html:

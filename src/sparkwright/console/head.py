@@ -1,16 +1,11 @@
 """The services for use cases that the console runs: the cluster as the head node reaches it."""
 
-import os
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
-from sparkwright.adapters.artifacts import FolderArtifacts, FolderCalibrations
-from sparkwright.adapters.hosts import ClusterHosts
-from sparkwright.adapters.machine import SystemClock, whoami
-from sparkwright.adapters.openai_http import OpenAiEndpoint
+from sparkwright.adapters.machine import whoami
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.services import Services
 from sparkwright.console.board import DeploymentWatch
@@ -18,6 +13,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.progress import Happening
 from sparkwright.gateway.keys import BYTES
+from sparkwright.wiring import head_access, open_services, socket_folder
 
 
 class SilentSink:
@@ -54,29 +50,7 @@ async def services(watch: DeploymentWatch, who: str, keyring: ShownKeys | None =
     desired = watch.desired
     if desired is None:
         raise UsageError(f"{watch.name}: what it is to serve cannot be read", "`sparkwright up` writes it again")
-    from sparkwright.supervisor.run import sockets  # with all of the supervisor
-
-    clock, caller = SystemClock(), f"{whoami()} (console, key {who})"
-    config, control = watch.home / "ssh/config", sockets(watch.home / "console", os.getuid())
-    hosts = ClusterHosts(desired.cluster, SshSettings(config if config.exists() else None, control), caller)
-    try:
-        yield Services(
-            cluster=desired.cluster,
-            hosts=hosts,
-            endpoint=OpenAiEndpoint(clock),
-            clock=clock,
-            save_evidence=FolderArtifacts(watch.home / "evidence", clock).save,
-            calibrations=FolderCalibrations(_state(watch) / "calibrations"),
-            sink=SilentSink(),
-            who=caller,
-            nonce=secrets.token_hex(8),
-            python=desired.python,
-            keyring=keyring,
-            time_scale=desired.time_scale,
-        )
-    finally:
-        await hosts.close(persist=False)
-
-
-def _state(watch: DeploymentWatch) -> Path:
-    return watch.home.parents[1]
+    who = f"{whoami()} (console, key {who})"
+    ssh = SshSettings(control=socket_folder(watch.home / "console"))
+    async with open_services(head_access(watch.home, desired.cluster, who, ssh), SilentSink()) as made:
+        yield replace(made, python=desired.python, keyring=keyring, time_scale=desired.time_scale)

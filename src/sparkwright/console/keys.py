@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlencode
 
-from sparkwright.app import keys as key_work
+from sparkwright.app.setup import keys as key_work
 from sparkwright.console.board import DeploymentWatch
 from sparkwright.console.figures import ago, short
 from sparkwright.console.head import ShownKeys, services

@@ -9,8 +9,8 @@ from contextlib import aclosing
 from itertools import accumulate, islice
 
 from sparkwright.app import queries
-from sparkwright.app.diagnose import name_of, words_of, year_of
-from sparkwright.app.diagnose_watch import Watching
+from sparkwright.app.diagnose.diagnosing import name_of, words_of, year_of
+from sparkwright.app.diagnose.log_watch import Watching
 from sparkwright.app.services import Services
 from sparkwright.console.board import DeploymentWatch
 from sparkwright.console.figures import clean, short

@@ -10,6 +10,7 @@ from sparkwright.domain.units import GIB, duration, gib
 from sparkwright.report.markup import Html, tag
 
 Runs = tuple[str, LiveRank]  # of which deployment
+_FLOOR, _LEFT = "floor", "time left"
 
 
 def section(watches: Sequence[DeploymentWatch], now: float) -> Html:
@@ -22,13 +23,13 @@ def section(watches: Sequence[DeploymentWatch], now: float) -> Html:
         known = newest.setdefault(node.node, node)
         newest[node.node] = max(known, node, key=lambda one: (one.reached, now - one.at < STALE, one.floor > 0, one.at))
     runs = [(live.deployment if len(lives) > 1 else "", rank) for live in lives for rank in live.ranks]
-    told = {name for node in newest.values() if node.reached for name, value in _facts(node) if value is not None}
+    told = {name for node in newest.values() if node.reached for name in _known(node)}
     cards = (_node(node, [one for one in runs if one[1].node == node.node], now, told) for node in newest.values())
     return tag("section", tag("h2", "Nodes"), tag("div", *cards, class_="nodes"))
 
 
 def _node(node: LiveNode, ranks: Sequence[Runs], now: float, told: Collection[str]) -> Html:
-    """told: facts that are known of any node; the others are not shown."""
+    """told: what is known of any node; the rest is not shown."""
     runs = "; ".join(f"{of} rank {r.rank} {'runs' if r.running else 'does not run'}".strip() for of, r in ranks)
     title = tag("div", tag("h3", node.node), tag("span", runs or "no rank was seen", class_="soft"), class_="row")
     if not node.reached:
@@ -36,10 +37,15 @@ def _node(node: LiveNode, ranks: Sequence[Runs], now: float, told: Collection[st
         return tag("article", title, tag("p", why, class_="unknown"), class_="node away")
     known = ((name, value or unit(UNKNOWN)) for name, value in _facts(node) if name in told)
     facts = (tag("div", tag("dt", name), tag("dd", value)) for name, value in known)
-    return tag("article", title, _memory(node), tag("dl", *facts, class_="facts"), class_="node")
+    return tag("article", title, _memory(node, told), tag("dl", *facts, class_="facts"), class_="node")
 
 
-def _memory(node: LiveNode) -> Html:
+def _known(node: LiveNode) -> Iterator[str]:
+    yield from (name for name, value in _facts(node) if value is not None)
+    yield from (name for name, known in ((_FLOOR, node.floor), (_LEFT, node.per_hour)) if known not in (None, 0))
+
+
+def _memory(node: LiveNode, told: Collection[str]) -> Html:
     if node.available is None or not node.total:
         return tag("p", "memory: ", tag("span", UNKNOWN, class_="unknown"), class_="memory")
     used = 1 - node.available / node.total
@@ -47,10 +53,11 @@ def _memory(node: LiveNode) -> Html:
     low = bool(node.floor and node.available < 1.25 * node.floor)
     taken = gib(node.total - node.available)
     said = f"{taken} used, {gib(node.available)} available of {gib(node.total)}"
-    limit = f"floor {gib(node.floor)}" if node.floor else "floor unknown"
-    row = tag("div", tag("span", said), tag("span", limit, class_="soft"), class_="row")
-    picture = bar(used, f"{node.node}: {said}, {limit}", floor, "low" if low else "")
-    return tag("div", row, picture, tag("p", _trend(node), class_="soft"), class_="memory")
+    limit = f"floor {gib(node.floor)}" if node.floor else "floor unknown" if _FLOOR in told else ""
+    row = tag("div", tag("span", said), tag("span", limit, class_="soft") if limit else "", class_="row")
+    picture = bar(used, f"{node.node}: {', '.join(filter(None, (said, limit)))}", floor, "low" if low else "")
+    trend = tag("p", _trend(node), class_="soft") if _LEFT in told else ""
+    return tag("div", row, picture, trend, class_="memory")
 
 
 def _trend(node: LiveNode) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 
-from sparkwright.app.prepare import prepare
+from sparkwright.app.serve.prepare import prepare
 from sparkwright.app.services import LaunchRequest
 from sparkwright.console.board import DeploymentWatch
 from sparkwright.console.head import services

@@ -29,7 +29,7 @@ from sparkwright.engines.engine import served_name
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.gateway.decide import refusal_text, waits
 from sparkwright.report.markup import Html, join, tag
-from sparkwright.supervision.rates import SPAN, Rate
+from sparkwright.report.rates import SPAN, Rate
 
 _NEW = 4
 _STRIPS, _MADE_EVERY = 4, 20.0
@@ -228,7 +228,8 @@ def _current(live: Live, stale: str, now: float) -> LiveEngine:
 
 
 def _waiting(engine: LiveEngine) -> str:
-    return f"{number(engine.waiting)} waiting" if engine.waiting is not None else "waiting: unknown"
+    apart = f", {number(engine.deferred)} of them deferred" if engine.deferred else ""
+    return f"{number(engine.waiting)} waiting{apart}" if engine.waiting is not None else "waiting: unknown"
 
 
 def _rate(name: str, of: str, rate: Rate, now: float) -> Html:

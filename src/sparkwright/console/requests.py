@@ -105,12 +105,17 @@ def _row(one: RequestRecord, now: float) -> Html:
     )
 
 
+_GUARDED = {"looped": "ended in a loop", "reasoned": "over the reasoning limit"}
+
+
 def _result(one: RequestRecord) -> tuple[str, str]:
     """Text and colour."""
     if one.outcome == "refused":
         return f"{one.status} refused", "doubt"
     if one.outcome == "failed":
         return f"{one.status} failed", "bad"
+    if one.outcome in _GUARDED:
+        return _GUARDED[one.outcome], "doubt"
     if one.outcome == "cut":
         return "cut before its end" if one.status else "no answer from the engine", "bad"
     return ("200" if one.status == 200 else str(one.status)), ""

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from pathlib import Path
 
-from sparkwright.app.runs import REPORT_NAME, REPORTS
+from sparkwright.app.bench.runs import REPORT_NAME, REPORTS
 from sparkwright.console.figures import ago, number, short
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.run import RunListing

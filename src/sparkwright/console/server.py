@@ -19,6 +19,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from sparkwright.adapters.watchdog import watched_by_systemd
+from sparkwright.adapters.watched import Watched
 from sparkwright.console import actions, chat, connect, incidents, keys, logs, pages, requests, runs, usage
 from sparkwright.console.board import DeploymentWatch, ReportBoard
 from sparkwright.console.feed import Feed
@@ -35,7 +36,6 @@ from sparkwright.domain.values import asdict
 from sparkwright.gateway.caddy import CONSOLE, CONSOLE_PATH
 from sparkwright.gateway.keys import FRONT, FrontSetting, Key, Keys, parse
 from sparkwright.report.markup import Html
-from sparkwright.supervisor.watched import Watched
 
 _PATIENCE = 2.0
 _VIEWERS = _READERS = 200

@@ -44,8 +44,11 @@ def _sum(name: str, rows: Sequence[Used]) -> Sum:
         return sum(int(getattr(row, what)) for row in rows)
 
     left = (("cut", "cut"), ("failed", "failed"), ("uncounted", "without a count"), ("refused", "refused by a limit"))
+    guarded = (("looped", "ended in a loop"), ("reasoned", "over the reasoning limit"))
     least = f" (at least {number(all_of('at_least'))} tokens)" if all_of("at_least") else ""
-    notes = ", ".join(f"{number(all_of(what))} {text}{least * (what == 'cut')}" for what, text in left if all_of(what))
+    notes = ", ".join(
+        f"{number(all_of(what))} {text}{least * (what == 'cut')}" for what, text in (*left, *guarded) if all_of(what)
+    )
     return Sum(name, all_of("requests"), all_of("prompt"), all_of("cached"), all_of("completion"), notes)
 
 

@@ -20,7 +20,8 @@ class EngineDefinition:
     metrics: our word -> the name on that page. log: the tables of a log file (engines/dialect.py); phases: phase ->
     (usual seconds, seconds of silence that count as stuck).
     flags: options with the version since which, and until which they are there; {} where they are not known.
-    quantizations: () if not known. most_nodes: 0 if not known.
+    quantizations: () if not known. most_nodes: 0 if not known. images: repositories whose images start the first word
+    of `command` themselves.
     owned_by: as its list of models names it.
     versions: those it was written for, oldest first. tried: where it was run for real, '' if it never was.
     see: public sources. source: the file as messages name it.
@@ -46,6 +47,7 @@ class EngineDefinition:
     phases: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     quantizations: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
     owned_by: str = ""
     versions: tuple[str, ...] = ()
     tried: str = ""

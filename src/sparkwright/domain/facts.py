@@ -212,10 +212,27 @@ class RankStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class KeeperStatus:
+    """A process that keeps the weights of a deployment's rank. handle: its container's name, or its folder.
+
+    spec_hash: over all that makes it what it is; another one holds other weights.
+    """
+
+    deployment: str
+    rank: int
+    node: str
+    runtime: str
+    handle: str
+    running: bool
+    spec_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class NodeFacts:
     """Everything gathered from one node in one go.
 
     asked, at: seconds since the epoch on the control machine when the node was asked and when its answer was there.
+    keepers: deployments whose weights a process keeps here; asked only where the recipe has such a process.
     """
 
     node: str
@@ -245,6 +262,7 @@ class NodeFacts:
     upkeep: Upkeep | Unknown = NOT_ASKED
     board: Board | Unknown = NOT_ASKED
     asked: float = 0.0
+    keepers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

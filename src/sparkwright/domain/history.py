@@ -39,7 +39,8 @@ class Minute:
 class RequestRecord:
     """One request at the gateway; its texts are not stored. at: when it began. status: what the client got.
 
-    outcome: finished, uncounted, cut, failed (the engine), refused (the gateway). first: seconds until the first byte
+    outcome: finished, uncounted, cut, failed (the engine), refused (the gateway), looped or reasoned (ended
+    by its guard). first: seconds until the first byte
     of a streamed answer, None of others. seconds: until its end. prompt, cached, completion: tokens, None: not counted.
     """
 

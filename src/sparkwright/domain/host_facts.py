@@ -159,6 +159,35 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
+class HardwareWatchdog:
+    """The timer that resets a machine which no longer answers it, and whether systemd answers it.
+
+    device: its /dev name, '' without one; driver: the kernel module of a timer that is there without one. active: it
+    counts now. systemd: its RuntimeWatchdogUSec as printed (`2min`, `0`). has_reset: it ended the boot before this one.
+    """
+
+    device: str = ""
+    identity: str = ""
+    driver: str = ""
+    active: bool | Unknown = NOT_ASKED
+    timeout: int | Unknown = NOT_ASKED
+    systemd: str | Unknown = NOT_ASKED
+    has_reset: bool = False
+
+    @property
+    def armed(self) -> bool | None:
+        """None if it is not known."""
+        if not self.device:
+            return False
+        if isinstance(self.active, Unknown):
+            return None if isinstance(self.systemd, Unknown) else self.systemd not in _OFF
+        return self.active
+
+
+_OFF = ("", "0", "infinity")
+
+
+@dataclass(frozen=True, slots=True)
 class Upkeep:
     """The setup and maintenance state of a node's system.
 
@@ -178,6 +207,7 @@ class Upkeep:
     host_keys: tuple[str, ...] = ()
     wifi: str = ""
     power_save: bool | Unknown = NOT_ASKED
+    watchdog: HardwareWatchdog | Unknown = NOT_ASKED
 
     def active(self, unit: str) -> bool:
         return unit in self.units and self.units[unit].active == "active"

@@ -1,5 +1,6 @@
 """A supervised deployment: its desired state, its live state for `status`, the exporter and the gateway."""
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -10,10 +11,13 @@ from sparkwright.domain.values import dataclass, field
 
 
 class DeploymentState(StrEnum):
+    """RUNNING: the ranks run, and nobody has asked whether it serves; never a supervisor's state."""
+
     PLANNED = "planned"
     STAGING = "staging"
     STARTING = "starting"
     LOADING = "loading"
+    RUNNING = "running"
     READY = "ready"
     DEGRADED = "degraded"
     DRAINING = "draining"
@@ -36,6 +40,26 @@ OVER = frozenset(
         DeploymentState.HALTED,
     }
 )
+
+
+READ_ONLY = "read-only file system"
+FOLDER = "state folder"
+OF_OTHERS = f"{FOLDER} owned by"
+
+
+def unwritable_text(word: str, owner: str = "") -> str:
+    """The reason why our state folder cannot be written, from what a node told; '' for nothing that we know."""
+    others = f"{OF_OTHERS} {owner if re.fullmatch('[A-Za-z0-9._-]{1,32}', owner) else 'another user'}"
+    return {"read-only": READ_ONLY, "mode": f"{FOLDER} without permission to write", "owned": others}.get(word, "")
+
+
+def unwritable_cure(reason: str, node: str, state: str) -> str:
+    """The command that shows why, or mends it. state: the folder."""
+    if reason == READ_ONLY:
+        return f"`dmesg` on {node} shows why the kernel remounted it (often a failing disk)"
+    if reason.startswith(OF_OTHERS):
+        return f'on {node}: `sudo chown -R "$USER": {state}`'
+    return f"on {node}: `chmod -R u+rwX {state}`"
 
 
 def phase_text(phase: str) -> str:
@@ -107,7 +131,9 @@ class LiveRank:
 class LiveEngine:
     """Counters as the engine reports them (totals since its start); None where it has no such number.
 
-    finished: requests that were answered; iterations: engine steps that gave output.
+    finished: requests that were answered; iterations: engine steps that gave output. deferred: those of `waiting` that
+    wait for something else than room. repeating: answers that the engine ended since they repeated themselves, a part
+    of `finished`. refused: requests over the engine's own limit of waiting ones.
     """
 
     at: float
@@ -124,6 +150,9 @@ class LiveEngine:
     drafts: float | None = None
     finished: float | None = None
     iterations: float | None = None
+    deferred: float | None = None
+    repeating: float | None = None
+    refused: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +250,8 @@ class Supervised:
 
     running: whether its process is there. unit: the systemd unit that restarts it, '' for a detached process.
     again: it is being started again. by: who called `up`. endpoint: the gateway's, '' without one. users_unit: the unit
-    is one of the user's own systemd. read_only: its folder's file system cannot be written. program: digest of ours
-    that it runs, '' where that is not known.
+    is one of the user's own systemd. unwritable: why its folder cannot be written, '' if it can. program: digest
+    of ours that it runs, '' where that is not known. folder: the state folder there.
     """
 
     deployment: str
@@ -235,8 +264,9 @@ class Supervised:
     endpoint: str = ""
     again: bool = False
     users_unit: bool = False
-    read_only: bool = False
+    unwritable: str = ""
     program: str = ""
+    folder: str = ""
 
     @property
     def age(self) -> float | None:
@@ -265,11 +295,10 @@ class Supervised:
         if self.current:
             return ""
         last = f"; it last reported {phase_text(self.live.phase)}, {self.age:.0f} s ago" if self.live else ""
-        if self.read_only:
-            return (
-                f"read-only file system on {self.node}: its supervisor cannot write its report{last}. It goes on once "
-                f"the state folder can be written: `dmesg` on {self.node} shows why the disk was remounted"
-            )
+        if self.unwritable:
+            cure = unwritable_cure(self.unwritable, self.node, self.folder)
+            said = f"{self.unwritable} on {self.node}: its supervisor cannot write its report{last}. It goes on once "
+            return f"{said}the state folder can be written: {cure}"
         how = "does not answer" if self.running else "is not running"
         return f"its supervisor on {self.node} {how}{last}: {self._next}"
 

@@ -136,6 +136,7 @@ class RankSpec:
     a 0600 file. files: written into the rank's folder before it starts. listens: address -> port pairs that must be
     free. gpu/rdma: pass the devices (docker runtime). engine_argv: the part of argv that is the engine's own, to be
     checked against its flags, where argv begins with a launcher (None: all; empty: this rank starts no such program).
+    keeper: the process that keeps this rank's weights in GPU memory; it outlives the rank.
     """
 
     rank: int
@@ -154,6 +155,7 @@ class RankSpec:
     shm_bytes: int = 64 * 1024**3
     labels: Mapping[str, str] = field(default_factory=dict)
     engine_argv: tuple[str, ...] | None = None
+    keeper: "Keeper | None" = None
 
     @property
     def is_head(self) -> bool:
@@ -162,6 +164,19 @@ class RankSpec:
     @property
     def engine_words(self) -> tuple[str, ...]:
         return self.argv if self.engine_argv is None else self.engine_argv
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """The process that keeps a rank's weights. spec: started as a rank is; its labels name the deployment as `keeper`.
+
+    ready: words of its log once the weights can be mapped. folder: of its sockets, below /tmp on the node; '' in a
+    container.
+    """
+
+    spec: RankSpec
+    ready: str
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)

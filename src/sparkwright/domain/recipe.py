@@ -12,6 +12,7 @@ from sparkwright.domain.units import MIB
 from sparkwright.domain.values import dataclass, field
 
 PTXAS = "/usr/local/cuda/bin/ptxas"
+_SHELLS, _SHELL_WORDS = ("sh", "bash", "dash"), 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +153,8 @@ class Model:
 class Mod:
     """Files that are put into the container, and one of them that runs there before the engine.
 
-    files: relative path -> content; binary content is `base64:...`. script: the file that runs. origin: where it comes
-    from, '' if unknown. approved: the digest of what its owner has read.
+    files: relative path -> content; binary content is `base64:...`. script: the file that runs, '' if they are only
+    put there. origin: where it comes from, '' if unknown. approved: the digest of what its owner has read.
     """
 
     name: str
@@ -161,6 +162,11 @@ class Mod:
     script: str = "run.sh"
     origin: str = ""
     approved: str = ""
+
+    @property
+    def is_code(self) -> bool:
+        """True if it runs a script, or holds more than templates, which engines render in a sandbox."""
+        return bool(self.script) or not all(name.endswith((".jinja", ".j2")) for name in self.files)
 
     @property
     def digest(self) -> str:
@@ -174,7 +180,8 @@ class EngineChoice:
     """name: as in the catalog of engines. version: exact. image: reference (by digest or tag), docker runtime.
 
     venv: a folder with bin/python, process runtime; empty: what is on the node's PATH.
-    extra_env, extra_flags: variables and options that the image's own build adds to that version. definition: of an
+    extra_env, extra_flags: variables and options that the image's own build adds to that version; variant: names of
+    known forks that add theirs, joined by `+`. definition: of an
     engine that does not ship. memory: bytes that a rank takes in all, as the recipe's author says; 0: not said.
     """
 
@@ -187,8 +194,22 @@ class EngineChoice:
     entrypoint: tuple[str, ...] | None = None
     extra_env: tuple[str, ...] = ()
     extra_flags: tuple[str, ...] = ()
+    variant: str = ""
     definition: EngineDefinition | None = None
     memory: int = 0
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """The entrypoint as it is started: what follows `sh -c TEXT` is `$@` in the text, so a name stands before."""
+        words = self.entrypoint or ()
+        return (*words, words[0]) if self.shell_text and len(words) == _SHELL_WORDS else words
+
+    @property
+    def shell_text(self) -> str:
+        """TEXT of an entrypoint `sh -c TEXT`, '' for any other."""
+        words = self.entrypoint or ()
+        shell = len(words) >= _SHELL_WORDS and words[0].rpartition("/")[2] in _SHELLS
+        return words[2] if shell and words[1].startswith("-") and words[1].endswith("c") else ""
 
     @property
     def label(self) -> str:
@@ -225,11 +246,17 @@ class Gateway:
     names: tuple[str, ...] = ()
     body_limit: int = 64 * MIB
     routes: tuple[str, ...] = ()
+    end_loops: bool = False
+    reasoning_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
     """Limits of the endpoint. Tokens are counts; memory_fraction is of the whole pool; kv_cache_bytes pins the KV.
+
+    host_cache: bytes of each node's host memory in which the engine keeps prefixes that its KV cache has no room for.
+
+    queue: requests that may wait for a place among `sequences`; more are refused at once. 0: no limit.
 
     coherence: after each start the model's answers to easy questions are judged.
 
@@ -241,11 +268,13 @@ class Serving:
     expose: Expose = Expose.LOOPBACK
     context: int = 0
     sequences: int = 0
+    queue: int = 0
     batched_tokens: int = 0
     kv_dtype: str = ""
     memory_fraction: float = 0.0
     kv_cache_bytes: int = 0
     api_key_env: str = ""
+    host_cache: int = 0
     coherence: bool = True
     on_demand: bool = False
     idle_minutes: float = 15.0
@@ -285,12 +314,14 @@ class PhaseTime:
 class Loading:
     """guard: memory of the nodes is watched while weights load. floor: bytes of MemAvailable below which all ranks are
 
-    stopped, 0: from the plan. drop_caches: before the load, also as root, where that is allowed.
+    stopped, 0: from the plan. drop_caches: before the load, also as root, where that is allowed. weight_cache: a
+    process of its own keeps the weights in GPU memory, and a relaunch of the ranks maps them.
     """
 
     guard: bool = True
     floor: int = 0
     drop_caches: bool = False
+    weight_cache: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,8 @@ class Sample:
     swap_pages: read from and written to swap since boot; oom_kills: since boot; stall_some, stall_full: percent of the
     last 10 s in which some or all tasks waited for memory. gpu_at: when the GPU was read, by the same clock as `at`.
     compilers: processes that compile kernels now. disk_free: bytes that a user may still write where our state is;
-    read_only: that cannot be written at all.
+    unwritable: why our user cannot write there at all, '' if it can.
+    was_reset: a hardware watchdog ended the boot before this one.
     links: whether the link of each network port is up.
     kernel: lines of the kernel log since the sample before; kernel_blind: why they cannot be read, '' where they can.
     """
@@ -55,8 +56,9 @@ class Sample:
     ports: tuple[PortTraffic, ...] = ()
     links: Mapping[str, bool] = field(default_factory=dict)
     compilers: int = 0
+    was_reset: bool = False
     disk_free: int | Unknown = NOT_ASKED
-    read_only: bool = False
+    unwritable: str = ""
     kernel: tuple[str, ...] = ()
     kernel_blind: str = ""
 
@@ -81,7 +83,8 @@ class LoadSample:
 
     more; -1: not known), freed (by evicting page cache just now). at: its own clock. stall: percent of the last 10 s in
     which all tasks waited for memory, -1: not known. swapped: pages read since the sample before. late: seconds. stop:
-    why the node stopped its rank, '' for none; then nothing else is set.
+    why the node stopped its rank, '' for none; hung: seconds after which a guard without a sign of life was ended; then
+    nothing else is set.
     """
 
     at: float = 0.0
@@ -93,3 +96,4 @@ class LoadSample:
     late: float = 0.0
     freed: int = 0
     stop: str = ""
+    hung: float = 0.0

@@ -1,4 +1,4 @@
-"""Sizes and durations, parsed and printed in one way everywhere."""
+"""Sizes, durations and other figures, parsed and printed in one way everywhere."""
 
 import re
 
@@ -24,6 +24,40 @@ def duration(seconds: float) -> str:
     if seconds < 3600:
         return f"{int(seconds // 60)} min {int(seconds % 60):02d} s"
     return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60):02d} min"
+
+
+def milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms"
+
+
+def three_digits(value: float) -> str:
+    """Three digits that count: `1,188`, `45.7`, `0.612`."""
+    size = abs(value)
+    if size >= 100:
+        return f"{value:,.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if size >= 0.9995 or not size else f"{value:.3g}"
+
+
+def exact_number(value: float) -> str:
+    """`1,188`, `45.72`: as it was published, without zeros behind the point."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:,}"
+
+
+def grouped(value: float, digits: int = 0) -> str:
+    """`1,234`; below ten with `digits` decimals."""
+    return f"{value:,.{digits if abs(value) < 10 else 0}f}"
+
+
+def percent(part: float, fine: bool = False) -> str:
+    """`41 %`; with `fine` one decimal below ten."""
+    return f"{100 * part:.{1 if fine and part and part < 0.1 else 0}f} %"
+
+
+def counted(count: int, what: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def parse_size(text: str) -> int:

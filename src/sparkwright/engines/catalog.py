@@ -1,5 +1,6 @@
 """The engines that sparkwright drives, by the name a recipe gives. A plain table: nothing registers itself."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from sparkwright.domain.cluster import NodePaths
@@ -11,6 +12,7 @@ from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import EngineChoice, PhaseTime, Recipe, Runtime
+from sparkwright.domain.units import gib
 from sparkwright.engines.data_engine import USUAL_ROUTES, DataEngine, phase_times_of, traits_of
 from sparkwright.engines.definitions import shipped_definitions
 from sparkwright.engines.engine import Engine, RenderContext
@@ -24,8 +26,10 @@ from sparkwright.engines.simulator import Simulator
 from sparkwright.engines.tables import Routes, metric_names, phase_times, routes
 from sparkwright.engines.traits import Traits
 from sparkwright.engines.trtllm import Trtllm
+from sparkwright.engines.variants import build_flags, build_variables
 from sparkwright.engines.vllm import Vllm
 from sparkwright.engines.vllm.ray import VllmRay
+from sparkwright.engines.weight_cache import check_weight_cache
 
 ENGINES: Mapping[str, Engine] = {
     "vllm": Vllm(),
@@ -36,6 +40,7 @@ ENGINES: Mapping[str, Engine] = {
     "simulator": Simulator(),
 }
 _UNKNOWN = Traits()
+_PASSED_ON = re.compile(r"\$(?:[@*1-9]|\{[@*1-9])")
 _HOME = NodePaths("/home/user/models", "/home/user/hub", "/home/user/cache", "/home/user/state")
 
 
@@ -99,17 +104,31 @@ def known_names() -> tuple[str, ...]:
 
 
 def review(recipe: Recipe, specs: Sequence[RankSpec], library: FlagLibrary = SHIPPED) -> tuple[Finding, ...]:
-    """Findings ENG001 to ENG037 without repetition, in the order found. Raises RecipeError for an unknown engine."""
+    """Findings ENG001 to ENG041 without repetition, in the order found. Raises RecipeError for an unknown engine."""
     choice = recipe.engine
-    found = [*engine_of(recipe).check(recipe)]
+    found = [*engine_of(recipe).check(recipe), *check_weight_cache(recipe)]
+    if recipe.serving.queue and not traits(recipe).queue:
+        found.append(ENG["ENG039"].on("serving.queue", f"queue: {recipe.serving.queue} with {choice.label}"))
     for spec in specs if choice.name in ENGINES else ():
-        found += check_flags(choice.name, choice.version, spec.engine_words, choice.extra_flags, library)
+        words = spec.engine_words
+        if spec.runtime is Runtime.PROCESS and spec.engine_argv is None:
+            words = words[len(choice.program) :]  # options of an own entrypoint are none of the engine's
+        found += check_flags(choice.name, choice.version, words, build_flags(choice), library)
+    if choice.shell_text and not _PASSED_ON.search(choice.shell_text):
+        found.append(ENG["ENG040"].on("engine.entrypoint", f"entrypoint: {' '.join(choice.entrypoint or ())}"))
     found += check_rdma(specs)
     found += _check_tag(choice)
+    found += _check_host_cache(recipe)
     if choice.name not in ENGINES:
         return tuple(dict.fromkeys(found))
-    found += check_variables(choice.name, choice.version, recipe.env, choice.extra_env, library)
+    own = build_variables(choice, recipe.env)
+    found += check_variables(choice.name, choice.version, recipe.env, own, library)
     return tuple(dict.fromkeys(found))
+
+
+def _check_host_cache(recipe: Recipe) -> Iterator[Finding]:
+    if (size := recipe.serving.host_cache) and not engine_of(recipe).traits.host_cache:
+        yield ENG["ENG041"].on("serving.host_cache", f"host_cache: {gib(size)}; engine: {recipe.engine.name}")
 
 
 def _check_tag(choice: EngineChoice) -> Iterator[Finding]:

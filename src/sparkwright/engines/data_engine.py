@@ -205,14 +205,14 @@ def _rank(
     if recipe.engine.runtime is Runtime.PROCESS:
         return replace(spec, argv=_process_words(recipe, spec.argv), gpu=spec.gpu)
     program, *rest = spec.argv
-    return replace(spec, argv=tuple(rest), entrypoint=recipe.engine.entrypoint or (program,))
+    return replace(spec, argv=tuple(rest), entrypoint=recipe.engine.program or (program,))
 
 
 def _process_words(recipe: Recipe, argv: tuple[str, ...]) -> tuple[str, ...]:
     """The program of the venv where the recipe names one: a bare name is looked for there."""
     venv, program = recipe.engine.venv.rstrip("/"), argv[0]
     if recipe.engine.entrypoint:
-        return (*recipe.engine.entrypoint, *argv[1:])
+        return (*recipe.engine.program, *argv[1:])
     return (f"{venv}/bin/{program}", *argv[1:]) if venv and "/" not in program else argv
 
 

@@ -20,3 +20,9 @@ def shipped_definitions() -> Mapping[str, EngineDefinition]:
             made = from_tree(EngineDefinition, tomllib.loads(entry.read_text(encoding="utf-8")))
             found[made.name] = replace(made, source=f"engines/{entry.name}")
     return found
+
+
+def program_words(definition: EngineDefinition) -> tuple[str, ...]:
+    """The words of the command before its first placeholder or option: `tensorfold serve`."""
+    ends = (n for n, word in enumerate(definition.command) if "{" in word or word.startswith("-"))
+    return definition.command[: next(ends, len(definition.command))]

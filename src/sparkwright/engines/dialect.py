@@ -52,7 +52,7 @@ _RECORD = re.compile(r"\[\d|\(\w+ pid=\d+\)|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL
 class LineRule:
     """One kind of line. facts: fact name -> group of the pattern. done/total: names of groups with numbers.
 
-    by: the program that prints it, if it is not the engine itself (scripts/engine_logs.py).
+    by: the program that prints it, if it is not the engine itself (scripts/engines/engine_logs.py).
     """
 
     phase: Phase

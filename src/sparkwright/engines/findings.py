@@ -1,4 +1,4 @@
-"""The meanings of the codes ENG001 to ENG037; the engines make findings of them. Codes are never reused."""
+"""The meanings of the codes ENG001 to ENG041; the engines make findings of them. Codes are never reused."""
 
 from sparkwright.domain.check import Check, by_code, explained
 from sparkwright.domain.finding import BLOCK, OVERRIDE, WARN
@@ -41,5 +41,9 @@ CHECKS = explained(
     Check("ENG035", BLOCK, "engine cannot be imported"),
     Check("ENG036", OVERRIDE, "engine may listen on all addresses"),
     Check("ENG037", BLOCK, "engine has no API key"),
+    Check("ENG038", BLOCK, "no process can keep the weights"),
+    Check("ENG039", WARN, "engine cannot limit its queue"),
+    Check("ENG040", OVERRIDE, "entrypoint drops the rank's options"),
+    Check("ENG041", BLOCK, "engine has no cache in host memory"),
 )
 ENG = by_code(CHECKS)

@@ -1,5 +1,6 @@
-"""Options and variables of an engine's versions, read from their wheels (scripts/engine_data.py), one file an engine.
+"""Options and variables of an engine's versions, one file an engine.
 
+scripts/engines/engine_data.py reads them from the wheels.
 Only the file that is asked for is parsed, and only once.
 """
 
@@ -66,7 +67,7 @@ class FlagData:
 def versions_in(text: str) -> dict[str, dict[str, Any]]:
     """A data file -> each version's own options and variables, oldest first.
 
-    Raises ValueError or KeyError on a file that scripts/engine_data.py did not write.
+    Raises ValueError or KeyError on a file that scripts/engines/engine_data.py did not write.
     """
     raw = json.loads(text)
     names = [head["version"] for head in raw["versions"]]

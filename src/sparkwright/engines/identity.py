@@ -8,15 +8,17 @@ import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
+from sparkwright.domain.engine import EngineDefinition
 from sparkwright.domain.facts import EngineFound, Identity, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.image import MACHINES
 from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
 from sparkwright.domain.values import dataclass, replace
+from sparkwright.engines.definitions import shipped_definitions
 from sparkwright.engines.engine import PYTHON
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_data import SHIPPED, FlagLibrary, flag_data
 from sparkwright.facts.engine_image import Question
-from sparkwright.images.dockerfile import MACHINES
 
 # Engine -> its program, and the packages that it cannot do without; the first one carries its version.
 _KNOWN = {
@@ -269,6 +271,8 @@ def check_quantization(recipe: Recipe, method: str, library: FlagLibrary = SHIPP
     A plugin may add a method of its own, so --force passes it; what only a neighbouring version's data lack is a
     warning, as with flags.
     """
+    if described := recipe.engine.definition or shipped_definitions().get(recipe.engine.name):
+        return tuple(_undescribed(described, method))
     data, said = flag_data(recipe.engine.name, recipe.engine.version, library)
     option = data.options.get("quantization") if data else None
     names = (option.choices or option.known) if option else ()
@@ -286,3 +290,16 @@ def check_quantization(recipe: Recipe, method: str, library: FlagLibrary = SHIPP
             severity=Severity.WARN if said else Severity.OVERRIDE,
         ),
     )
+
+
+def _undescribed(definition: EngineDefinition, method: str) -> Iterator[Finding]:
+    """A warning for a method that the engine's file does not list: its keeper may not have read the newest version."""
+    names = definition.quantizations
+    if method and names and method not in names:
+        yield ENG["ENG030"].on(
+            "model",
+            f"quant_method: {method} in config.json; {definition.name}'s file lists {', '.join(names)}",
+            title=f"{definition.name} is not known to read {method}",
+            fix="take a checkpoint in a format that it lists, or add the method to its file once it works",
+            severity=Severity.WARN,
+        )

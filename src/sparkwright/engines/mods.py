@@ -12,7 +12,7 @@ from sparkwright.remote.docker import FILES_AT
 
 SCRIPT = "mods.sh"
 BINARY = "base64:"
-_FOLDER = "/workspace/mods"  # where sparkrun puts them, and what their scripts expect
+MODS_AT = "/workspace/mods"  # where sparkrun puts them, and what their scripts expect
 _COLUMNS = 76
 _TOUCHES = (
     ("installs packages", re.compile(r"\b(?:pip3?|uv pip|apt(?:-get)?|conda) install\b")),
@@ -38,7 +38,7 @@ def _before(spec: RankSpec, text: str) -> RankSpec:
     return replace(spec, entrypoint=entry, engine_argv=spec.engine_words, files=(*spec.files, RankFile(SCRIPT, text)))
 
 
-def shell_text(mods: Sequence[Mod], folder: str = _FOLDER) -> str:
+def shell_text(mods: Sequence[Mod], folder: str = MODS_AT) -> str:
     """A script that ends with `exec "$@"`; the first mod that fails ends the rank, with its name in the log."""
     lines = [
         "set -e",
@@ -60,6 +60,8 @@ def _one(mod: Mod, folder: str) -> Iterator[str]:
         yield f"base64 -d > {path} <<'SPARKWRIGHT'"
         yield from (coded[at : at + _COLUMNS] for at in range(0, len(coded), _COLUMNS))
         yield "SPARKWRIGHT"
+    if not mod.script:
+        return
     yield f"cd {quote(place)}"
     yield f"bash {quote(f'./{mod.script}')} || {{ echo 'sparkwright: mod {mod.name} failed' >&2; exit 1; }}"
     yield 'cd "$WORKSPACE_DIR"'

@@ -88,4 +88,4 @@ def uses_rdma(placement: Placement, context: RenderContext, rank: int) -> bool:
 
 def docker_entrypoint(recipe: Recipe, usual: tuple[str, ...]) -> tuple[str, ...]:
     """The recipe's program instead of the usual one. Images differ: `vllm serve`, a shell, nothing."""
-    return recipe.engine.entrypoint or usual
+    return recipe.engine.program or usual

@@ -26,6 +26,7 @@ from sparkwright.engines.options import Options, merge, option_words
 from sparkwright.engines.sglang_pools import tier, windows
 from sparkwright.engines.traits import Cache, Claim, Range, Traits
 from sparkwright.engines.version import since
+from sparkwright.engines.weight_cache import PORT, keeper, keeps_weights, socket_folder
 
 KEY_FILE = "sglang.yaml"
 TIMEOUT = 1800  # seconds; the defaults (300) end a rank that still loads or compiles
@@ -46,8 +47,10 @@ PER_RANK = (
 )
 # Our words for a method (vLLM's) -> SGLang's algorithm. Others go through in capitals, as SGLang writes its names.
 ALGORITHMS = {"mtp": "NEXTN", "draft_model": "STANDALONE"}
-_CHAINS = ("NEXTN", "EAGLE", "EAGLE3", "STANDALONE")
+CHAINS = ("NEXTN", "EAGLE", "EAGLE3", "STANDALONE")
 MODULE = ("-m", "sglang.launch_server")
+KEEPER = ("-m", "sglang.srt.weight_cache.daemon")
+_READY = "weight cache daemons on node"
 KEEPS_SECRETS = "sglang_server.py"
 _OUTSIDE = (PROCESSES, COMMUNICATION, CONTEXT, ACTIVATIONS, GRAPHS)
 
@@ -59,6 +62,7 @@ def _no_replicas(split: Parallelism) -> tuple[str, ...]:
 
 TRAITS = Traits(
     tier=tier,
+    host_cache=True,
     positions=4.0,  # FP32 (layers/rotary_embedding.py)
     windows=windows,
     choose=lambda texts: {"regex": f"({'|'.join(texts)})"},
@@ -77,6 +81,7 @@ TRAITS = Traits(
     loaded=0.38 * GIB,
     cache=Cache.TOKENS,
     eagle_inside=True,
+    queue=True,
     convolutions=True,
     exact_states=True,
     refusals=_no_replicas,
@@ -119,7 +124,7 @@ class Sglang:
         keyed = rank == 0 and context.api_key is not None
         words = rank_words(recipe, placement, context, rank)
         program = _program(recipe, node, context, files_at(recipe, context, node, rank) if keyed else "")
-        return replace(
+        spec = replace(
             rank_spec(recipe, placement, context, rank, environment(recipe, placement, context, rank)),
             argv=(*program, *words),
             entrypoint=docker_entrypoint(recipe, ("python3",)) if recipe.engine.runtime is Runtime.DOCKER else None,
@@ -127,13 +132,30 @@ class Sglang:
             listens=listens(recipe, placement, context, rank),
             engine_argv=words,
         )
+        return _kept(spec, recipe, placement, context) if keeps_weights(recipe) else spec
+
+
+def _kept(spec: RankSpec, recipe: Recipe, placement: Placement, context: RenderContext) -> RankSpec:
+    """The rank as a client of a weight cache, and that: both find its sockets by the same variables."""
+    folder, many = socket_folder(recipe, context, spec.node), placement.world > 1
+    ends = {"SOCKET": "sock", "READY": "ready"}
+    env = {f"SGLANG_WEIGHT_CACHE_{name}_TEMPLATE": f"{folder}/{{device_uuid}}.{end}" for name, end in ends.items()}
+    head, port = placement.fabric[placement.head].address if many else "", recipe.serving.master_port + PORT
+    meet = {"dist-init-method": f"tcp://{head}:{port}" if many else None, "timeout": TIMEOUT, "force": True}
+    options = rank_options(recipe, placement, context, spec.rank) | {"config": None}
+    spec = replace(spec, env={**spec.env, **env})
+    met = ((head, port),) if many and spec.is_head else ()
+    argv = (context.python(recipe, spec.node), *KEEPER, *option_words(options | meet))
+    client = ("--weight-cache-mode", "client")
+    words = (*spec.engine_words, *client)
+    return replace(spec, argv=(*spec.argv, *client), engine_argv=words, keeper=keeper(spec, argv, _READY, folder, met))
 
 
 def _program(recipe: Recipe, node: str, context: RenderContext, files: str) -> tuple[str, ...]:
     """The module, or with a key our wrapper around it; files: where that lies. A recipe's entrypoint is left alone."""
     docker = recipe.engine.runtime is Runtime.DOCKER
     if recipe.engine.entrypoint:
-        return () if docker else recipe.engine.entrypoint
+        return () if docker else recipe.engine.program
     python = () if docker else (context.python(recipe, node),)
     return (*python, *((f"{files}/{KEEPS_SECRETS}",) if files else MODULE))
 
@@ -163,6 +185,10 @@ def _check_own(recipe: Recipe) -> Iterator[Finding]:
 
 
 def rank_words(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[str, ...]:
+    return option_words(rank_options(recipe, placement, context, rank))
+
+
+def rank_options(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> Options:
     """All options of one rank: the same on all but for node rank, host, port and the head's key."""
     ours: Options = {
         "model-path": model_word(recipe, placement.nodes[rank], context),
@@ -172,9 +198,8 @@ def rank_words(recipe: Recipe, placement: Placement, context: RenderContext, ran
     ours |= _listening(recipe, placement, context, rank) | _sizes(recipe)
     ours |= _many_nodes(recipe, placement, rank) | _limits(recipe) | _speculation(recipe.speculation) | _parsers(recipe)
     flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in PER_RANK}
-    return option_words(
-        merge(ours | {"enable-metrics": True, "is-embedding": recipe.model.kind is ModelKind.EMBEDDING or None}, flags)
-    )
+    kind = {"enable-metrics": True, "is-embedding": recipe.model.kind is ModelKind.EMBEDDING or None}
+    return merge(ours | kind, flags)
 
 
 def key_file(context: RenderContext) -> RankFile:
@@ -251,9 +276,12 @@ def _limits(recipe: Recipe) -> Options:
     return {
         "context-length": s.context or None,
         "max-running-requests": s.sequences or None,
+        "max-queued-requests": s.queue or None,
         "chunked-prefill-size": s.batched_tokens or None,
         "kv-cache-dtype": s.kv_dtype or None,
         "mem-fraction-static": s.memory_fraction or None,
+        "enable-hierarchical-cache": True if s.host_cache else None,
+        "hicache-size": max(1, s.host_cache // 10**9) if s.host_cache else None,  # GB of a rank
     }
 
 
@@ -271,7 +299,7 @@ def _drafts(algorithm: str, tokens: int) -> Options:
     """A chain of k drafts is k steps and k + 1 tokens to verify; n-grams and DFlash count the verified tokens."""
     if not tokens:
         return {}
-    if algorithm in _CHAINS:
+    if algorithm in CHAINS:
         steps = {"speculative-num-steps": tokens, "speculative-eagle-topk": 1}
         return steps | {"speculative-num-draft-tokens": tokens + 1}
     if algorithm == "DSPARK":

@@ -51,12 +51,15 @@ class Simulator:
 
 
 def _as_simulated(spec: RankSpec, recipe: Recipe, context: RenderContext) -> RankSpec:
-    arguments = spec.argv[spec.argv.index("serve") :]
+    arguments = spec.argv[next(at for at, word in enumerate(spec.argv) if word in ("serve", "preload")) :]
     shm = recipe.shm_bytes or SHM_BYTES
     env = {name: value for name, value in spec.env.items() if name not in vllm.CACHES}
     mounts = tuple(m for m in spec.mounts if m.container != CACHE_AT)
     spec = replace(spec, env=env, mounts=mounts, shm_bytes=shm, labels={**spec.labels, "simulated": "true"})
+    if spec.keeper:
+        kept = replace(spec.keeper, spec=_as_simulated(spec.keeper.spec, recipe, context))
+        spec = replace(spec, keeper=kept)
     if recipe.engine.runtime is Runtime.DOCKER:
         return replace(spec, argv=arguments, entrypoint=docker_entrypoint(recipe, ("python3", *MODULE)))
-    program = recipe.engine.entrypoint or (context.python(recipe, spec.node), *MODULE)
+    program = recipe.engine.program or (context.python(recipe, spec.node), *MODULE)
     return replace(spec, argv=(*program, *arguments))

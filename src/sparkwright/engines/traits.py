@@ -62,7 +62,8 @@ class Traits:
     does not fit. whole: all besides weights and cache, where that is not counted in parts; processes, context, graphs:
     parts as seen, None: computed. outside: lines on top of the fraction. loaded: bytes that count as weights although
     no checkpoint holds them; positions: so do the tables of positions, in numbers of so many bytes. tier: bytes of a KV
-    tier in host memory, from those of the pool, and why. tile: (hidden, inner) to which MXFP4 experts are padded.
+    tier in host memory, from those of the pool, and why. host_cache: serving.host_cache asks for it.
+    tile: (hidden, inner) to which MXFP4 experts are padded.
     second_runner: vLLM's Model Runner V2 works.
     Cache. block: tokens, for SEQUENCES. eagle_inside: EAGLE means layers of the model itself. convolutions: those next
     to attention are states, not windows. windows: have a pool of their own, for an architecture. exact_states: in FP32
@@ -74,7 +75,8 @@ class Traits:
     formats of their own (fast, likely, slow); `packed` are EXL3, AQLM and others whose kernels come with a plugin, and
     wide where nothing was measured. prefill: pace against a BF16 product. hop: seconds (fast, likely, slow) of an
     exchange; None: as links give.
-    Options. batches: has a limit on batched tokens; eager_flag: switches CUDA graphs off; kv_option: the cache's type.
+    Options. queue: can limit how many requests wait. batches: has a limit on batched tokens; eager_flag: switches CUDA
+    graphs off; kv_option: the cache's type.
     tables_off: options that leave tables of single rows (n-grams, PLE, Engram) on disk, where a version has them all.
     gguf: reads GGUF files, others safetensors. plays: of a simulator, the engine whose figures it shows.
     Faults. faults: codes of the checks that are about this engine. timeout: the option for ranks that wait for others,
@@ -102,6 +104,7 @@ class Traits:
     positions: float = 0.0
     windows: Callable[[Recipe, str], bool] = lambda recipe, architecture: True
     tier: Callable[[Recipe, int], tuple[float, str]] = lambda recipe, pool: (0.0, "")
+    host_cache: bool = False
     tile: Callable[[Recipe], tuple[int, int] | None] = lambda recipe: None
     second_runner: Callable[[Recipe], bool] = lambda recipe: False
     cache: Cache = Cache.BLOCKS
@@ -117,6 +120,7 @@ class Traits:
     paces: tuple[tuple[str, tuple[float, float, float]], ...] = (("packed", (1.0, 0.8, 0.4)),)
     prefill: float = 1.0
     hop: tuple[float, float, float] | None = None
+    queue: bool = False
     batches: bool = True
     eager_flag: str = ""
     kv_option: str = "kv-cache-dtype"

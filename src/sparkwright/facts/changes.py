@@ -25,7 +25,7 @@ _WITH_PASSWORD = (
 )
 VERSION = 1
 # What `init` records its steps by, in their order; all others are codes of findings.
-INIT = ("ssh", "peers", "fabric", "docker", "swap", "sysctl", "clock")
+INIT = ("ssh", "peers", "fabric", "docker", "swap", "sysctl", "clock", "watchdog")
 # sudo, and sudo-rs.
 _ASKS = re.compile("password is required|authentication is required")
 _REFUSED = re.compile("incorrect password|incorrect authentication|try again")

@@ -7,9 +7,9 @@ from shlex import quote
 
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import EngineFound, Unknown
+from sparkwright.domain.image import own_labels
 from sparkwright.domain.values import dataclass
 from sparkwright.facts.fact import not_understood, sections, whole
-from sparkwright.images.dockerfile import own
 from sparkwright.remote.host import script, texts
 from sparkwright.remote.staging import copied_tag
 
@@ -153,6 +153,6 @@ def parse(done: Completed) -> BuiltImage | Unknown:
         return not_understood(done, "docker")
     if not isinstance(name, str) or not isinstance(found, dict) or size is None:
         return not_understood(done, "docker")
-    labels = own({str(key): str(value) for key, value in found.items()})
+    labels = own_labels({str(key): str(value) for key, value in found.items()})
     base, packages = parts.get("base", "").split(), parts.get("packages", "").splitlines()
     return BuiltImage(name, parts.get("arch", ""), size, labels, tuple(base), tuple(packages))

@@ -20,6 +20,9 @@ FIELDS: Mapping[str, str] = {
     "drafts": "drafts_total",
     "preemptions": "preemptions_total",
     "finished": "requests_finished_total",
+    "deferred": "requests_deferred",
+    "repeating": "requests_repeating_total",
+    "refused": "requests_refused_total",
     "iterations": "engine_steps_total",
 }
 # `name{labels} value [time]`: a label's value may hold any character, `}` and escaped quotes among them.
@@ -45,16 +48,24 @@ def figures(text: str, names: Mapping[str, str]) -> dict[str, float]:
 
 
 def _values(text: str, wanted: Iterable[str]) -> dict[str, list[float]]:
-    """The values of all label sets of each of these names; requests that were given up or failed prove no life."""
-    names, found = frozenset(wanted), dict[str, list[float]]()
+    """The values of all label sets of each of these names; requests that were given up or failed prove no life.
+
+    A name with labels, as in `name{reason="deferred"}`, means the sets that have them.
+    """
+    names: dict[str, list[tuple[str, str]]] = {}
+    for name in frozenset(wanted):
+        plain, _, labels = name.partition("{")
+        names.setdefault(plain, []).append((name, labels.removesuffix("}")))
+    found: dict[str, list[float]] = {}
     for line in text.splitlines():
         if line.startswith("#") or not (match := _LINE.fullmatch(line)) or match[1] not in names:
             continue
-        if _VAIN.search(line):
+        value = None if _VAIN.search(line) else _float(match[2])
+        if value is None:
             continue
-        value = _float(match[2])
-        if value is not None:
-            found.setdefault(match[1], []).append(value)
+        for name, label in names[match[1]]:
+            if not label or re.search(rf"[{{,]{re.escape(label)}[,}}]", line):
+                found.setdefault(name, []).append(value)
     return found
 
 

@@ -95,7 +95,7 @@ class _Reader:
     def array(self, depth: int) -> Any:
         kind, count = self.scalar("I"), self.scalar("Q")
         if kind in _SCALARS and count > _KEPT:
-            self.skip(count * struct.calcsize(_SCALARS[kind]))
+            self.skip(count * struct.calcsize(self.order + _SCALARS[kind]))
             return count
         if kind == _STRING:
             return self.texts(count)

@@ -15,6 +15,7 @@ WORTH = (
     "ut of memory|oom-kill|Oops|BUG:|soft lockup|Kernel panic|Unable to handle|hermal",
     "Hardware Error|Memory failure|EDAC|nvme|I/O error|EXT4-fs error",
 )
+OOM = re.compile(r"Out of memory: Killed process|oom-kill:|Memory cgroup out of memory", re.IGNORECASE)
 _sh = texts(__name__, WORTH="|".join(WORTH).replace("/", r"\/"))
 # `[    3.312611] text` of dmesg, `[    3.312611] host kernel: text` of the journal.
 _LINE = re.compile(r"\[\s*([0-9]+\.[0-9]+)\]\s+(?:\S+ kernel: )?(.*)", re.ASCII)

@@ -58,7 +58,7 @@ _SHOWN_DIGITS = 40
 
 def index(config: Config, layers: Layers, count: int) -> dict[str, Any]:
     """ModelShape's fields about the indexer; none without one."""
-    return _dsa(config, layers, count) or _qsa(config, layers, count) or _msa(config) or {}
+    return _dsa(config, layers, count) or _qsa(config, layers, count) or _msa(config, count) or {}
 
 
 def _dsa(config: Config, layers: Layers, count: int) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _qsa(config: Config, layers: Layers, count: int) -> dict[str, Any]:
     }
 
 
-def _msa(config: Config) -> dict[str, Any]:
+def _msa(config: Config, count: int) -> dict[str, Any]:
     """Block-sparse attention: whole blocks of tokens are chosen, by rows as plain as keys."""
     sparse = part(config, "sparse_attention_config")
     width, marks = number(sparse, "sparse_index_dim"), numbers(sparse.get("sparse_attention_freq"))
@@ -121,7 +121,7 @@ def _msa(config: Config) -> dict[str, Any]:
         return {}
     return {
         "index_kind": "msa",
-        "index_layers": sum(1 for mark in marks if mark),
+        "index_layers": sum(1 for mark in marks[:count] if mark),
         "index_heads": number(sparse, "sparse_num_index_heads"),
         "index_dim": width,
         "index_topk": number(sparse, "sparse_topk_blocks") * number(sparse, "sparse_block_size"),

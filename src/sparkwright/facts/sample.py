@@ -4,17 +4,20 @@ import re
 from dataclasses import dataclass, field, replace
 
 from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.live import unwritable_text
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import GpuSample, HaltedProcess, LoadSample, PortTraffic, Sample
 from sparkwright.domain.unknown import NOT_ASKED, Unknown
 from sparkwright.facts.fact import Fact, decimal, found_or, not_understood, parsed_json, whole
 from sparkwright.facts.kernel import WORTH
 from sparkwright.facts.memory import parse as parse_memory
+from sparkwright.facts.ring import EVERY, RING
 from sparkwright.remote import process
 from sparkwright.remote.host import script, texts
 
 GPU_FIELDS = ("utilization.gpu", "utilization.memory", "power.draw", "clocks.sm", "temperature.gpu")
 PIDS_EVERY = 60.0
+CARD_RESET = 0x20  # WDIOF_CARDRESET of linux/watchdog.h: the watchdog has reset the machine
 _sh = texts(__name__, FIELDS=",".join(GPU_FIELDS), WORTH="|".join(WORTH))
 _BEGIN, _END = "@@ sample", "@@ end"
 _PORT = re.compile(r"([^/ ]+)/ports/([0-9]+)/counters/port_(xmit|rcv)_data:([0-9]+)", re.ASCII)
@@ -27,14 +30,15 @@ _LOAD = ("at", "free", "available", "large", "stall", "swapped", "late", "freed"
 _LONGEST, _MOST = 1000, 1e18
 
 
-def follow(every: float, gpu_every: float = 5.0, since: float = 0.0, folder: str = "") -> Command:
+def follow(every: float, gpu_every: float = 5.0, since: float = 0.0, folder: str = "", ring: str = "") -> Command:
     """Blocks every so many seconds, without end. gpu_every: whole seconds, at least 1.
 
     since: kernel lines from that time on (seconds since the epoch), where the journal can be read; 0: only new ones.
-    folder: whose file system's free space is read, too.
+    folder: whose file system's free space is read, too. ring: the name under which the last minutes are kept in it.
     """
-    text = _sh("show", "block", "where", "ask", "gpu", "kernel", "follow")
-    words = (f"{every:g}", f"{max(1, round(gpu_every))}", f"{since:.0f}", f"{PIDS_EVERY:g}", folder)
+    text = _sh("show", "block", "where", "ask") + RING + _sh("gpu", "kernel", "follow")
+    rhythm = (f"{every:g}", f"{max(1, round(gpu_every))}", f"{since:.0f}", f"{PIDS_EVERY:g}")
+    words = (*rhythm, folder, ring, f"{EVERY:g}")
     return script(text, *words)
 
 
@@ -101,9 +105,10 @@ class Samples:
             gpu_at=self._gpu_at,
             ports=tuple(PortTraffic(port, count["xmit"], count["rcv"]) for port, count in sorted(both.items())),
             links={m[1]: m[2] == "up" for line in lines if (m := _LINK.fullmatch(line))},
+            was_reset=bool((whole(said.get("watchdog", "")) or 0) & CARD_RESET),
             compilers=whole(said.get("compilers", "")) or 0,
             disk_free=_free(said),
-            read_only="read-only" in said,
+            unwritable=_unwritable(said.get("unwritable", "")),
             kernel=kernel,
             kernel_blind=self._blind,
         )
@@ -123,6 +128,8 @@ def parse_load(line: str) -> LoadSample | None:
         return None
     if found.get("stop") in LOAD_STOPS:
         return LoadSample(stop=found["stop"])
+    if isinstance(hung := found.get("hung"), int | float) and 0 < hung < _MOST:
+        return LoadSample(hung=float(hung))
     figures = {name: found[name] for name in _LOAD if isinstance(found.get(name), int | float)}
     good = {"at", "free", "available"} <= figures.keys() and all(abs(one) < _MOST for one in figures.values())
     return LoadSample(**figures) if good else None
@@ -145,6 +152,15 @@ def _sum(said: dict[str, str], *names: str) -> int | Unknown:
     found = [whole(said.get(name, "")) for name in names]
     known = [value for value in found if value is not None]
     return sum(known) if len(known) == len(names) else Unknown("", f"/proc/vmstat lacks {' or '.join(names)}")
+
+
+def _unwritable(told: str) -> str:
+    """`OWNER MODE USER` of the state folder and our user, if that one cannot write there."""
+    owner, mode, user = (*told.split(), "", "", "")[:3]
+    if not user:
+        return ""
+    others = user not in (owner, "root")
+    return unwritable_text("owned" if others else "read-only" if mode[2:3] == "w" else "mode", owner)
 
 
 def _free(said: dict[str, str]) -> int | Unknown:

@@ -5,6 +5,7 @@
 # Looking for compilers opens a file of every process, so it is done for each fourth block.
 boot=; read -r boot 2>/dev/null <"$(at /proc/sys/kernel/random/boot_id)"
 start=$(sed 's/.*) //' "$(at /proc/1/stat)" 2>/dev/null | cut -d' ' -f20)
+reset=0; read -r reset 2>/dev/null <"$R/sys/class/watchdog/watchdog0/bootstatus"
 n=0; c=0; w=
 compilers() { [ -n "$R" ] || { set -- $(grep -sxhE 'ptxas|cicc|nvcc|ninja|cc1plus' /proc/[0-9]*/comm); c=$#; }; }
 block() {
@@ -16,13 +17,13 @@ block() {
   LC_ALL=C grep -sHE '^(up|down)$' /sys/class/net/*/operstate
   [ $((n % 4)) -ne 0 ] || compilers; n=$((n+1))
   [ -z "$w" ] || printf 'disk %s\n' "$(stat -f -c '%a %S' "$w" 2>/dev/null)"
-  [ ! -e "$w" ] || [ -w "$w" ] || echo 'read-only yes'
-  printf 'compilers %s\n@@ end\n' "$c"
+  [ ! -e "$w" ] || [ -w "$w" ] || printf 'unwritable %s %s\n' "$(stat -c '%U %A' "$w")" "$(id -un)"
+  printf 'watchdog %s\ncompilers %s\n@@ end\n' "$reset" "$c"
 }
 
 #: ask
 smi() { LC_ALL=C nvidia-smi -i 0 --query-gpu=@FIELDS@ --format=csv,noheader "$@" 2>&1 |
-  while IFS= read -r l; do printf 'gpu %.200s\n' "$l"; done; }
+  while IFS= read -r l; do printf 'gpu %.200s\n' "$l"; ring_add "gpu $l"; done; }
 pids() { p=$(LC_ALL=C timeout 20 nvidia-smi --query-compute-apps=pid --format=csv,noheader 2>&1) && printf 'pids %s\n' \
   "$(printf %s "$p" | tr '\n' ' ')"; }
 has_gpu() { command -v nvidia-smi >/dev/null 2>&1 || { echo 'gpu! nvidia-smi is not installed'; return 1; }; }
@@ -39,7 +40,7 @@ pids_now_and_then() { while command -v nvidia-smi >/dev/null 2>&1; do pids; slee
 # driver that writes without end must not fill the line.
 told() { LC_ALL=C grep --line-buffered -E '@WORTH@' | { n=0; while IFS= read -r l; do
   case $l in *'ommand line: '*) continue ;; esac
-  printf 'kernel %.400s\n' "$l"; n=$((n+1)); [ $((n % 100)) -ne 0 ] || sleep 1; done; }; }
+  printf 'kernel %.400s\n' "$l"; ring_kernel "kernel $l"; n=$((n+1)); [ $((n % 100)) -ne 0 ] || sleep 1; done; }; }
 kernel() {
   if [ -n "$R" ]; then tail -n 0 -F "$R/var/log/dmesg" 2>/dev/null | told
   elif [ -n "$(timeout 4 journalctl -k -q -n 1 2>/dev/null)" ]; then
@@ -52,7 +53,7 @@ kernel() {
 }
 
 #: follow
-# Children of the three background shells are ended by name: a `journalctl -f` would notice only with its next line. A
+# Children of the background shells are ended by name: a `journalctl -f` would notice only with its next line. A
 # shell that is stopped starts no other one meanwhile; a process that was forked just now may lose a TERM.
 ends() {
   trap - EXIT; read -r own </proc/$$/task/$$/children
@@ -60,6 +61,8 @@ ends() {
   for p in $own; do c=; read -r c <"/proc/$p/task/$p/children"; kill -KILL $c "$p"; done
 }
 trap 'ends 2>/dev/null' EXIT; trap 'exit 0' HUP INT TERM PIPE
+[ -z "$6" ] || [ -n "$R" ] || ring_begin "$w/ring" "$6" 2>/dev/null
+[ -z "$ring_file" ] || ring "$7" &
 gpu "$2" &
 pids_now_and_then "$4" &
 kernel "$3" &

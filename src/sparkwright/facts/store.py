@@ -14,12 +14,13 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.incident import Incident, IncidentEvent
-from sparkwright.domain.live import Live, Supervised
+from sparkwright.domain.live import Live, Supervised, unwritable_cure, unwritable_text
 from sparkwright.domain.values import dataclass
 from sparkwright.facts.fact import Fact, not_understood
 from sparkwright.remote.host import script, texts
 
 T = TypeVar("T")
+CLOSED = "the state folder cannot be entered"
 _DIGEST = re.compile(r"[0-9a-f]{16}")
 VERSION = 2  # of the store; a later one is not guessed at
 _sh = texts(__name__)
@@ -54,17 +55,22 @@ class StoredIncidents:
 
 def supervised_fact(node: str, state: str) -> Fact[tuple[Supervised, ...]]:
     """The fact about each deployment with a supervisor's folder here: its watcher, and the last report."""
-    return Fact(script(_sh("supervised"), state), lambda done: parse_supervised(done, node))
+    return Fact(script(_sh("supervised"), state), lambda done: parse_supervised(done, node, state))
 
 
-def parse_supervised(done: Completed, node: str) -> tuple[Supervised, ...] | Unknown:
+def parse_supervised(done: Completed, node: str, state: str = "") -> tuple[Supervised, ...] | Unknown:
+    """Unknown with the reason CLOSED where our user cannot enter the state folder; raw: whose it is, and the cure."""
     try:
-        return tuple(_supervised(row, node) for row in json.loads(done.stdout))
+        found = json.loads(done.stdout)
+        if isinstance(found, dict):
+            reason = unwritable_text("owned", str(found["owner"]))
+            return Unknown(f"{reason}; {unwritable_cure(reason, node, state)}", CLOSED)
+        return tuple(_supervised(row, node, state) for row in found)
     except (ValueError, TypeError, KeyError):
         return not_understood(done, "python3")
 
 
-def _supervised(row: Mapping[str, Any], node: str) -> Supervised:
+def _supervised(row: Mapping[str, Any], node: str, state: str) -> Supervised:
     words = {name: str(row[name]) for name in ("deployment", "unit", "by", "endpoint")}
     if not is_deployment_name(words["deployment"]):
         raise ValueError("not ours")
@@ -75,7 +81,8 @@ def _supervised(row: Mapping[str, Any], node: str) -> Supervised:
         live=_made(Live, row["live"]),
         again=row.get("again") is True,
         users_unit=row.get("users_unit") is True,
-        read_only=row.get("read_only") is True,
+        unwritable=unwritable_text(*str(row.get("unwritable", "")).split()[:2] or [""]),
+        folder=state,
         program=found if _DIGEST.fullmatch(found := str(row.get("program", ""))) else "",
         **words,
     )

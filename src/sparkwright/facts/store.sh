@@ -3,7 +3,7 @@
 
 #: supervised
 PATH="$PATH:/usr/local/bin"; exec python3 -I - "$(x "$1")" <<'END'
-import json, os, subprocess, sys, time
+import json, os, pwd, subprocess, sys, time
 
 def text(path):
     try:
@@ -29,11 +29,23 @@ def process(pid, home):
     ours = group.startswith("sparkwright") and group.endswith(".service")
     return alive, group if ours else "", ours and "/user@" in folder
 
-def read_only(home):
+def owner(path):
+    number = os.stat(path).st_uid
     try:
-        return bool(os.statvfs(home).f_flag & os.ST_RDONLY)
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
+
+def unwritable(home):
+    # Names of domain.live.Unwritable, then the owner's; "" where our user may write.
+    try:
+        if os.statvfs(home).f_flag & os.ST_RDONLY:
+            return "read-only"
+        if os.access(home, os.W_OK):
+            return ""
+        return "owned " + owner(home) if os.stat(home).st_uid != os.getuid() else "mode"
     except OSError:
-        return False
+        return ""
 
 def comes_back(home):
     # Whether systemd, or the loop of a detached service, is about to start it again.
@@ -56,12 +68,16 @@ def comes_back(home):
 def row(home):
     live, desired = parsed(home + "/live.json"), parsed(home + "/desired.json")
     alive, unit, users = process(word(live, "pid"), home)
-    return {"users_unit": users, "read_only": read_only(home), "program": text(home + "/runtime").strip(),
+    return {"users_unit": users, "unwritable": unwritable(home), "program": text(home + "/runtime").strip(),
             "deployment": os.path.basename(home), "live": live, "by": word(desired, "by") or "", "running": alive,
             "again": not alive and comes_back(home), "unit": unit, "endpoint": text(home + "/door/endpoint").strip(),
             "now": time.time()}
 
 root = os.path.join(sys.argv[1], "supervision")
+for folder in (sys.argv[1], root):
+    if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK):
+        print(json.dumps({"closed": folder, "owner": owner(folder)}))
+        sys.exit(0)
 names = sorted(os.listdir(root)) if os.path.isdir(root) else []
 homes = [os.path.join(root, name) for name in names]
 print(json.dumps([row(home) for home in homes if os.path.isfile(home + "/desired.json")]))

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 
 from sparkwright.domain.command import Completed
-from sparkwright.domain.host_facts import Package, Unit, Upkeep
-from sparkwright.domain.unknown import Unknown
+from sparkwright.domain.host_facts import HardwareWatchdog, Package, Unit, Upkeep
+from sparkwright.domain.unknown import NOT_ASKED, Unknown
 from sparkwright.facts.fact import Fact, assignments, found_or, not_understood, sections, whole
+from sparkwright.facts.sample import CARD_RESET
 from sparkwright.remote.host import script, texts
 from sparkwright.remote.repair import CLOCK_UNIT
 
@@ -25,6 +26,7 @@ SYSCTLS = (
     "vm/max_map_count vm/nr_hugepages vm/zone_reclaim_mode kernel/dmesg_restrict kernel/core_pattern"
 )
 _sh = texts(__name__, SYSCTLS=SYSCTLS)
+DEVICE = "watchdog0"  # that one systemd takes by itself
 _NO_LIMIT = "unlimited"
 _ON_OFF = {"Power save: on": True, "Power save: off": False}
 # Driver, its firmware and kernel modules, the kernel's own name, NIC firmware, firmware updater, NVIDIA's extras.
@@ -57,6 +59,7 @@ def parse(done: Completed) -> Upkeep | Unknown:
         grub_timeout=_number(grub.get("GRUB_TIMEOUT", ""), "no GRUB_TIMEOUT in /etc/default/grub"),
         host_keys=tuple(_fingerprints(parts.get("host-keys", ""))),
         wifi=parts.get("wifi", ""),
+        watchdog=_watchdog(parts),
         power_save=found_or(_ON_OFF.get(saving), saving[:80], "iw does not report the power saving"),
     )
 
@@ -75,6 +78,27 @@ def _units(text: str) -> Iterator[tuple[str, Unit]]:
         state = [told.get(name, "") for name in ("LoadState", "ActiveState", "UnitFileState", "StatusText")]
         for name in told.get("Names", "").split():
             yield name, Unit(name, *state)
+
+
+_DRIVERS = ("sbsa_gwdt", "i6300esb")
+
+
+def _watchdog(parts: dict[str, str]) -> HardwareWatchdog | Unknown:
+    """The first watchdog of the kernel, and what systemd has been told about it."""
+    if "watchdog" not in parts:
+        return NOT_ASKED
+    said = dict(_sysctls(parts["watchdog"]))
+    state, driver = said.get("state", ""), said.get("driver", "")
+    systemd = dict(assignments(parts.get("systemd", ""))).get("RuntimeWatchdogUSec")
+    return HardwareWatchdog(
+        device=DEVICE if said.get("device") == DEVICE else "",
+        identity=said.get("identity", "")[:80],
+        driver=driver if driver in _DRIVERS else "",
+        active=found_or({"active": True, "inactive": False}.get(state), state[:80], "the kernel does not report it"),
+        timeout=_number(said.get("timeout", ""), "the kernel does not report it"),
+        systemd=found_or(systemd, "", "systemctl does not report RuntimeWatchdogUSec"),
+        has_reset=bool((whole(said.get("bootstatus", "")) or 0) & CARD_RESET),
+    )
 
 
 def _number(text: str, why: str) -> int | Unknown:
@@ -106,6 +130,6 @@ def parse_packages(done: Completed) -> tuple[Package, ...] | Unknown:
 PACKAGES: Fact[tuple[Package, ...]] = Fact(
     script(_sh("packages"), _FORMAT, *PATTERNS.split(), timeout=10.0), parse_packages
 )
-# Sections sysctl (path:value), locale, grub, host-keys, reboot, reboot-for, wifi, power-save, memlock (KiB), target,
-# units (systemctl's blocks).
+# Sections sysctl (path:value), locale, grub, host-keys, reboot, reboot-for, watchdog (name:value), wifi, power-save,
+# memlock (KiB), systemd, target, units (systemctl's blocks).
 UPKEEP: Fact[Upkeep] = Fact(script(_sh("show", "upkeep"), *UNITS, timeout=10.0), parse)

@@ -282,30 +282,30 @@ SILENT = STALE
 """Seconds without a byte from the engine, and between two requests that may try it all the same."""
 
 
-def broken(live: Live | None, now: float, read_only: bool = False) -> GatewayAnswer:
+def broken(live: Live | None, now: float, unwritable: str = "") -> GatewayAnswer:
     """The request was let through and the engine gave no answer: what is known of why.
 
-    read_only: the supervisor's folder cannot be written.
+    unwritable: why the supervisor's folder cannot be written, '' if it can.
     """
     if live is not None and fresh(live, now):
         if live.refusing:
             return unavailable(live, now)
         message = f"{live.deployment}: the engine gave no answer just now; its supervisor examines it."
         return away("engine_unavailable", message, 5)
-    silent = _silence(live, now, read_only) if live else "its supervisor does not run"
+    silent = _silence(live, now, unwritable) if live else "its supervisor does not run"
     return away("engine_unavailable", f"The engine gave no answer, and {silent}.", _SOON)
 
 
-def unattended(live: Live, now: float, silent: float, read_only: bool = False) -> GatewayAnswer:
+def unattended(live: Live, now: float, silent: float, unwritable: str = "") -> GatewayAnswer:
     """The engine has given nothing for `silent` seconds, and its supervisor does not report."""
     message = f"{live.deployment}: the engine has given nothing for {duration(silent)}, and "
-    message += f"{_silence(live, now, read_only)}. `sparkwright status` shows how to start it again."
+    message += f"{_silence(live, now, unwritable)}. `sparkwright status` shows how to start it again."
     return away("engine_unavailable", message, _SOON)
 
 
-def _silence(live: Live, now: float, read_only: bool) -> str:
+def _silence(live: Live, now: float, unwritable: str) -> str:
     since = duration(max(now - live.at, 0.0))
-    if not read_only:
+    if not unwritable:
         return f"its supervisor has not reported for {since}"
     where = f" on {live.nodes[0].node}" if live.nodes else ""
-    return f"its supervisor cannot write its report since {since}: read-only file system{where}"
+    return f"its supervisor cannot write its report since {since}: {unwritable}{where}"

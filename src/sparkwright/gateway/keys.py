@@ -34,7 +34,8 @@ class Role(StrEnum):
 class Key:
     """deployment: the only one that it opens; '' for every one of this head node. created: seconds since the epoch.
 
-    per_minute, at_once: requests; tokens_a_day: of prompts and answers, by UTC; 0 for no limit.
+    per_minute, at_once: requests; tokens_a_day: of prompts and answers, by UTC; 0 for no limit. end_loops,
+    reasoning_tokens: of each answer (gateway/guard.py).
     """
 
     name: str
@@ -46,6 +47,8 @@ class Key:
     per_minute: int = 0
     at_once: int = 0
     tokens_a_day: int = 0
+    end_loops: bool = False
+    reasoning_tokens: int = 0
 
     @property
     def opens(self) -> str:
@@ -55,7 +58,9 @@ class Key:
     def limits(self) -> str:
         """The limits as text, '' for none."""
         found = ((self.per_minute, "a minute"), (self.at_once, "at once"), (self.tokens_a_day, "tokens a day"))
-        return ", ".join(f"{number:,} {what}" for number, what in found if number)
+        told = [f"{number:,} {what}" for number, what in found if number]
+        told += [f"{self.reasoning_tokens:,} reasoning tokens an answer"] if self.reasoning_tokens else []
+        return ", ".join([*told, *(["ends loops"] if self.end_loops else [])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +80,13 @@ def digest(key: str) -> str:
 
 
 def parse(text: str | bytes) -> Keys:
-    """Raises Unreadable, also for a version that this one does not know: it may restrict further who may enter."""
-    keys = from_json(Keys, text) if text.strip() else Keys()
+    """Raises Unreadable, also for a version that this one does not know: it may restrict further who may enter.
+
+    We write no empty file, not even for no keys: one that is empty has lost them.
+    """
+    if not text.strip():
+        raise Unreadable("it is empty")
+    keys = from_json(Keys, text)
     if not 1 <= keys.version <= VERSION:
         raise Unreadable(f"version {keys.version}; this sparkwright reads versions 1 to {VERSION}")
     return keys
@@ -143,7 +153,7 @@ class RouteSetting:
     limit: bytes of a body. key_env: name of the engine's own key in the supervisor's secrets, '' for an engine without
     one. routes: `METHOD /v1/path` that clients may call; nothing else reaches the engine. websockets: paths on which a
     client may change to one. metrics: port on loopback of its figures. patience: seconds that a request waits for a
-    deployment started on demand, 0 for others."""
+    deployment started on demand, 0 for others. end_loops, reasoning_tokens: of each answer (gateway/guard.py)."""
 
     deployment: str
     engine: str
@@ -155,6 +165,8 @@ class RouteSetting:
     routes: tuple[str, ...] = ()
     websockets: tuple[str, ...] = ()
     patience: float = 0.0
+    end_loops: bool = False
+    reasoning_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

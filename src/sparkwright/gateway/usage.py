@@ -107,7 +107,8 @@ def _count(tree: dict[str, Any], *names: str) -> int | None:
 @dataclass(frozen=True, slots=True)
 class Used:
     """The use of a model by a key on a day (UTC). requests: begun; of them finished: with the engine's count of tokens;
-    uncounted: without one; cut: one side left before the end; failed: the engine refused them. refused: by a limit, not
+    uncounted: without one; cut: one side left before the end; failed: the engine refused them; looped, reasoned: ended
+    here because they repeated themselves or reasoned past the limit. refused: by a limit, not
     among the requests. prompt, completion, cached: tokens, as far as engines reported them. at_least: tokens in cut
     streams without the engine's report: events with text, each a token or more."""
 
@@ -124,11 +125,13 @@ class Used:
     completion: int = 0
     cached: int = 0
     at_least: int = 0
+    looped: int = 0
+    reasoned: int = 0
 
     @property
     def open(self) -> int:
         """Requests under way, or lost when the gateway's process was killed."""
-        return self.requests - self.finished - self.uncounted - self.cut - self.failed
+        return self.requests - self.finished - self.uncounted - self.cut - self.failed - self.looped - self.reasoned
 
 
 class Counting:

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-_EVENT_END = b"\n\n"
-LARGEST = 16 << 20  # bytes of one event: far more than an answer in one piece
+from sparkwright.domain.event_stream import TOO_LARGE, EventReader, data_of
+
 # What a server may put the text of a token into; reasoning has two names.
 _THOUGHTS = ("reasoning", "reasoning_content")
 _UNKNOWN = (b"", b"")
@@ -26,15 +26,14 @@ class TokenStream:
     """
 
     __slots__ = (
-        *("_held", "_is_content", "_keep", "_last_known", "_parts", "_several", "_size", "around", "at", "calls"),
+        *("_is_content", "_keep", "_last_known", "_reader", "_several", "around", "at", "calls"),
         *("chunks", "counts", "error", "events", "finish", "finish_at", "first_content", "known", "sizes", "stopped"),
         *("text", "usage"),
     )
 
     def __init__(self, keep: bool = False) -> None:
         self._keep, self._last_known, self._several = keep, 0, False
-        self._parts: list[bytes] = []  # of the event that has no end yet
-        self._size, self._held = 0, b""
+        self._reader = EventReader()
         self.around, self._is_content = _UNKNOWN, False
         self.at: list[float] = []
         self.sizes: list[int] = []
@@ -58,39 +57,21 @@ class TokenStream:
                 self.feed(body, at)
 
     def feed(self, body: bytes, at: float) -> None:
-        """The next bytes of the body and when they were read. What came before is not searched again."""
-        if self._held or b"\r" in body:
-            body, self._held = _plain_lines(self._held + body)
-        cut = body.startswith(b"\n") and self._parts and self._parts[-1].endswith(b"\n")
-        if not cut and _EVENT_END not in body:
-            self._wait(body)
-            return
-        whole, _, rest = b"".join((*self._parts, body)).rpartition(_EVENT_END)
-        self._parts, self._size = [], 0
-        for event in whole.split(_EVENT_END):
+        """The next bytes of the body and when they were read. An event that is too large is dropped."""
+        for event in self._reader.feed(body):
             self._event(event, at)
-        self._wait(rest)
-
-    def _wait(self, part: bytes) -> None:
-        """Keeps a part of an event until its end; an event that is too large is dropped."""
-        if part:
-            self._parts.append(part)
-            self._size += len(part)
-        if self._size > LARGEST:
-            self._parts.clear()
-            self.error = self.error or f"an event of more than {LARGEST >> 20} MiB"
+        if self._reader.too_large:
+            self.error = self.error or TOO_LARGE
 
     def close(self, at: float) -> None:
         """The body has ended: an event without its empty line is taken, too."""
-        rest = b"".join(self._parts).strip(b"\n")
-        self._parts.clear()
-        if rest:
+        if rest := self._reader.close():
             self._event(rest, at)
 
     def same(self, at: float, text: bytes) -> bool:
         """A read of `around` and this text between. False: it has to be fed, as it may hold something else."""
         # Without these a string of JSON ends where it did, and one byte is one character.
-        if self._parts or self._held or not text or b'"' in text or b"\\" in text or not text.isascii():
+        if self._reader.parts or self._reader.held or not text or b'"' in text or b"\\" in text or not text.isascii():
             return False
         self.events += 1
         if at == self.at[-1]:
@@ -117,12 +98,12 @@ class TokenStream:
             if text and text.isascii() and not choice.get("finish_reason") and not choice.get("index"):
                 around = event.split(f'"{text}"'.encode())
                 if len(around) == 2 and around[0].rstrip(b" :").endswith(f'"{name}"'.encode()):
-                    self.around = b"data: " + around[0] + b'"', b'"' + around[1] + _EVENT_END
+                    self.around = b"data: " + around[0] + b'"', b'"' + around[1] + b"\n\n"
                     self._is_content = name not in _THOUGHTS
 
     def _event(self, event: bytes, at: float) -> None:
         if not event.startswith(b"data: {") or b"\n" in event:
-            event = _data(event)
+            event = data_of(event) or b""
             if event.strip() == b"[DONE]":
                 self.stopped = True
             if not event.startswith(b"{"):
@@ -252,15 +233,3 @@ def _shared(at: list[float], sizes: list[int], chunks: list[int], total: int) ->
         counts[next(number for number in range(len(counts) - 1, -1, -1) if counts[number] > (number == 0))] -= 1
     kept = [(time, count) for time, count in zip(at, counts, strict=True) if count]
     return [time for time, _ in kept], [count for _, count in kept]
-
-
-def _plain_lines(body: bytes) -> tuple[bytes, bytes]:
-    r"""Lines that end with \n, and a \r at the end that waits for the next read, which may have its \n."""
-    held = b"\r" if body.endswith(b"\r") else b""
-    return body[: len(body) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n"), held
-
-
-def _data(event: bytes) -> bytes:
-    """The data of an event: its lines joined. Comments, names, ids give nothing."""
-    lines = (line[5:].removeprefix(b" ") for line in event.split(b"\n") if line.startswith(b"data:"))
-    return b"\n".join(lines)

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from sparkwright.domain.run import Level, Row, Run
+from sparkwright.domain.units import milliseconds
 from sparkwright.domain.values import dataclass
 from sparkwright.loadgen import figures, samples, stated
 
@@ -101,14 +102,14 @@ def faults(level: Level) -> tuple[ClientFault, ...]:
             limits.append((max(share, LAG_FLOOR), f"{LAG_SHARE:.0%} of the median {name}"))
     limit, of_what = min(limits)
     if lag.p99 > limit:
-        text = f"the client was {_ms(lag.p99)} behind at p99 (allowed: {_ms(limit)}, {of_what})"
+        text = f"the client was {milliseconds(lag.p99)} behind at p99 (allowed: {milliseconds(limit)}, {of_what})"
         found.append(ClientFault("lag", lag.p99 / limit, text))
     if lag.cores > CORES:
         text = f"the client used {lag.cores:.0%} of a core (allowed: {CORES:.0%})"
         found.append(ClientFault("cores", lag.cores / CORES, text))
     held = _held_back(level)
     if held > LATE:
-        text = f"requests were sent {_ms(held)} late at p99 with places free (allowed: {_ms(LATE)})"
+        text = f"requests were sent {milliseconds(held)} late at p99 with places free (allowed: {milliseconds(LATE)})"
         found.append(ClientFault("held", held / LATE, text))
     return tuple(found)
 
@@ -192,7 +193,3 @@ def notes(run: Run, repeats: Sequence[Level]) -> tuple[str, ...]:
 def is_estimate(tokenizer: str) -> bool:
     """True if Conditions show that nobody counted the tokens of a prompt before it was sent."""
     return tokenizer.startswith("estimate")
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1000:.1f} ms"

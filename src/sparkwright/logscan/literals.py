@@ -13,7 +13,7 @@ from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
 SHORTEST = 4  # bytes
-# How many of ten thousand lines of healthy logs and logs of failures have a word (scripts/common_words.py counts).
+# How many of ten thousand lines of healthy logs and logs of failures have a word (scripts/words/common_words.py).
 _PAIRS = iter((files("sparkwright.logscan") / "common.txt").read_text(encoding="utf-8").split())
 COMMON: dict[str, int] = {word: int(count) for word, count in zip(_PAIRS, _PAIRS, strict=True)}
 _MOST = 25  # texts that one run of characters may be

@@ -12,7 +12,7 @@ _FILE = Path(__file__).with_name("system_errors.json")
 
 @cache
 def _texts() -> Sequence[tuple[bytes, bytes]]:
-    """(text of the C library in another language, its English text), by scripts/system_errors.py."""
+    """(text of the C library in another language, its English text), by scripts/words/system_errors.py."""
     found = json.loads(_FILE.read_text(encoding="utf-8"))
     return [(text.encode(), english.encode()) for text, english in found.items()]
 

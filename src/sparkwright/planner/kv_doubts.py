@@ -33,7 +33,7 @@ def doubted(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers], fou
 def _build(recipe: Recipe) -> str:
     """The reason why the engine's rules are not known for certain; '' if they are."""
     engine = recipe.engine
-    if engine.extra_env or engine.extra_flags:
+    if engine.extra_env or engine.extra_flags or engine.variant:
         return f"{engine.name} of this image has options of its own"
     if engine.version in versions(engine.name):
         return ""

@@ -11,6 +11,7 @@ from math import hypot
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.ledger import (
+    KEEPER,
     KV_POOL,
     OVERHEAD,
     STATES,
@@ -26,6 +27,7 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import simulator, traits
+from sparkwright.engines.options import fits_context
 from sparkwright.engines.traits import Cache, Claim
 from sparkwright.planner import kv_cache
 from sparkwright.planner.kv_layout import layers
@@ -127,7 +129,7 @@ def _counted(recipe: Recipe, node: str, here: Pool, checkpoint: Found) -> Memory
         here.total,
         (here.used, *taken, *kv, *tier),
         claim=_claim(recipe, here),
-        outside=(*traits(recipe).outside(recipe), *(line.name for line in tier)),
+        outside=(*traits(recipe).outside(recipe), KEEPER, *(line.name for line in tier)),
         capacity=_capacity(recipe, shape if known else None, kv[0].bytes // here.sharing),
         kv_needed=fixed.kv_needed and fixed.kv_needed[1],
         kv_least=fixed.kv_needed and fixed.kv_needed[0],
@@ -197,7 +199,7 @@ def _kv_line(recipe: Recipe, shape: ModelShape | None, here: Pool, taken: Sequen
         return LedgerLine(KV_POOL, size, Origin.COMPUTED, f"{slots} slots of full length, taken at start")
     if engine.claim is Claim.REST:
         return _rest(memory_fraction(recipe), here, taken)
-    apart = engine.outside(recipe)
+    apart = (*engine.outside(recipe), KEEPER)
     return _within(recipe, here, [line for line in taken if line.name not in apart])
 
 
@@ -271,9 +273,11 @@ def _tier(recipe: Recipe, here: Pool, kv: Sequence[LedgerLine]) -> tuple[LedgerL
 
 
 def _needed(recipe: Recipe, shape: ModelShape | None) -> tuple[int, int] | None:
-    """The KV bytes that vLLM checks before it starts. SGLang starts with less than one full context, and refuses long
-    requests."""
-    return None if shape is None or not traits(recipe).checks_context else kv_cache.start(recipe, shape)
+    """The KV bytes that vLLM checks before it starts, unless it shortens the context to what fits. SGLang starts with
+    less than one full context, and refuses long requests."""
+    if shape is None or not traits(recipe).checks_context or fits_context(recipe):
+        return None
+    return kv_cache.start(recipe, shape)
 
 
 def _nothing(line: LedgerLine) -> LedgerLine:

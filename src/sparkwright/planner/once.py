@@ -22,7 +22,7 @@ class _Asked:
 
     def __init__(self, recipe: Recipe) -> None:
         s = recipe.serving
-        limits = s.context, s.sequences, s.batched_tokens, s.kv_dtype
+        limits = s.context, s.sequences, s.batched_tokens, s.kv_dtype, recipe.loading.weight_cache
         self.recipe = recipe
         self._key = (limits, recipe.nodes, recipe.parallelism, recipe.engine, recipe.model)
         mappings = id(recipe.flags), id(recipe.env), id(recipe.speculation)

@@ -17,6 +17,7 @@ from sparkwright.domain.ledger import (
     COMMUNICATION,
     CONTEXT,
     GRAPHS,
+    KEEPER,
     LOADER,
     LOADING,
     OVERHEAD,
@@ -32,6 +33,7 @@ from sparkwright.engines.options import flag, number
 from sparkwright.engines.tables import loader
 from sparkwright.engines.traits import Range, Traits
 from sparkwright.engines.version import since
+from sparkwright.engines.weight_cache import keeps_weights
 from sparkwright.planner import limits
 from sparkwright.planner.parts import Spread, drafter, drafts, missing, parts, share
 
@@ -58,6 +60,8 @@ _LATENT_ROWS = 64 * 1024  # rows of a latent that plain MLA's chunked prefill ex
 _STREAMS = 4
 _AUXILIARY = 5  # hidden states of the target that a draft model of its own is fed with
 _NCCL = Range(COMMUNICATION, 0.5, 0.2, 1.5, "NCCL's channels and buffers, made before the engine looks what is free")
+# Not measured on a GB10: CUDA's context and kernels once more, and on one pool what Python and torch take.
+KEEPERS = Range(KEEPER, 1.5, 0.5, 4.0, "it keeps the weights, which count once, with a CUDA context of its own")
 # On discrete GPUs (our captures): 0.29-0.32 alone, 0.13-0.32 where NCCL loaded most kernels before the snapshot.
 # What is gone before anything is loaded: 139.11-139.13 GiB of 139.8 were free on nine starts of SGLang 0.5.12, 138.84
 # with NCCL.
@@ -75,6 +79,9 @@ _UNIFIED = {
     True: Range(CONTEXT, 1.7, 0.0, 4.5, "as on one node, on the tightest of the ranks: they differ by up to 3.2 GiB"),
 }
 _GRAPH = (1 * MIB, 0.1 * MIB)  # bytes of a captured graph: at least, and for each layer of the model
+# Model Runner V2 estimates from the largest captures: 0.66, 0.67 and 0.81 GiB for 51 sizes of models with 36, 12 and 9
+# layers, 0.11 for 4 sizes of one with 64 (0.33.0, one H200).
+_GRAPH_V2 = 6 * MIB
 # The first capture, with NCCL's buffers where there are ranks. A GB10's own measure of it sees the page cache move too:
 # 0.9, 1.4, 2.0, 2.4 and 5.1 GiB in all on five multi-node engines, once nearly all of the budget.
 _FIRST = {(False, False): 0.04, (False, True): 0.04, (True, False): 0.24, (True, True): 1.6}
@@ -238,6 +245,8 @@ def _started(recipe: Recipe, unified: bool) -> Iterator[LedgerLine]:
         yield traits(recipe).processes.line
     if recipe.parallelism.world_size > 1:
         yield _NCCL.line
+    if keeps_weights(recipe):
+        yield KEEPERS.line
 
 
 def _inside(recipe: Recipe, shape: ModelShape | None, unified: bool) -> Iterator[LedgerLine]:
@@ -270,7 +279,8 @@ def _graphs(recipe: Recipe, shape: ModelShape | None, unified: bool) -> LedgerLi
     mode = str(limits.compilation(recipe).get("cudagraph_mode", "")).upper()
     kinds = 1 if mode in ("PIECEWISE", "FULL", "FULL_DECODE_ONLY") else 2
     models = 2 if recipe.speculation.method not in ("", "ngram") else 1
-    each = max(_GRAPH[0], _GRAPH[1] * (shape.layers if shape else 0))
+    least = _GRAPH_V2 if traits(recipe).second_runner(recipe) else _GRAPH[0]
+    each = max(least, _GRAPH[1] * (shape.layers if shape else 0))
     several = recipe.parallelism.world_size > 1
     first = _FIRST[several, unified] * GIB
     size = first + sizes * kinds * models * each

@@ -100,10 +100,13 @@ def _in_use(facts: NodeFacts, memory: Memory, deployment: str) -> LedgerLine:
 
 
 def _replaced(facts: NodeFacts, deployment: str) -> int:
-    """GPU memory of our own running ranks of that name, when they are the only ones of ours on the node."""
+    """GPU memory of our own running ranks of that name, when they are the only ones of ours on the node.
+
+    So is that of the processes that keep their weights: the plan counts the weights once.
+    """
     if isinstance(facts.ranks, Unknown) or isinstance(facts.gpu_processes, Unknown):
         return 0
-    names = {rank.deployment for rank in facts.ranks if rank.running and not rank.simulated}
+    names = {rank.deployment for rank in facts.ranks if rank.running and not rank.simulated} | set(facts.keepers)
     sizes = [p.used for p in facts.gpu_processes if isinstance(p.used, int)]
     return sum(sizes) if names == {deployment} else 0
 

@@ -10,7 +10,7 @@ from math import exp, hypot, log
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.units import GIB, duration, gib
+from sparkwright.domain.units import GIB, duration, gib, milliseconds
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Estimate, Load, LoaderCost, Speed
 from sparkwright.engines.catalog import traits
@@ -119,7 +119,7 @@ def _decode(model: Model, load: Load, anchor: Measured) -> Estimate:
     low, high = _both(slow / likely, middle / least), _both(likely / fast, most / middle)
     if stays := model.recipe.model.on_disk:
         low = _both(low, _ROWS_READ)
-        rows = f"rows take {_ms(every[1].rows)} a step; twice as slow where none are staged"
+        rows = f"rows take {milliseconds(every[1].rows)} a step; twice as slow where none are staged"
         why = (*why, f"{gib(stays)} of tables off memory: {rows}")
     if anchor.decode:
         there = replace(load, depth=anchor.depth, prompt=0, concurrency=anchor.concurrency)
@@ -227,18 +227,19 @@ def of_decode(model: Model, load: Load, rates: Rates, yielded: float) -> Lines:
     tokens = drafted(model.recipe.speculation)
     one, running = step(model, load, rates, 1 + tokens), together(model.recipe, load)
     lines = [
-        f"weights: {_ms(one.weights)} a step at {rates.read / 1e9:.0f} GB/s, {running * (1 + tokens)} tokens in it"
+        f"weights: {milliseconds(one.weights)} a step at {rates.read / 1e9:.0f} GB/s, "
+        f"{running * (1 + tokens)} tokens in it"
     ]
     if one.cache:
-        lines.append(f"cache of {load.depth + load.prompt:,} tokens x {running}: {_ms(one.cache)}")
-    lines.append(f"{kernels(model.shape):,} kernels x {rates.kernel * 1e6:g} us: {_ms(one.kernels)}")
+        lines.append(f"cache of {load.depth + load.prompt:,} tokens x {running}: {milliseconds(one.cache)}")
+    lines.append(f"{kernels(model.shape):,} kernels x {rates.kernel * 1e6:g} us: {milliseconds(one.kernels)}")
     if one.exchanges:
-        lines.append(f"exchanges between nodes at {rates.exchange * 1e6:.0f} us: {_ms(one.exchanges)}")
+        lines.append(f"exchanges between nodes at {rates.exchange * 1e6:.0f} us: {milliseconds(one.exchanges)}")
     if one.host:
         reason = "no CUDA graphs" if eager(model.recipe) else "no graph for so many tokens"
-        lines.append(f"{reason}: the CPU needs {_ms(one.host)} to launch them, at the same time")
+        lines.append(f"{reason}: the CPU needs {milliseconds(one.host)} to launch them, at the same time")
     if tokens:
-        drafts = _ms(draft_seconds(model, load, rates))
+        drafts = milliseconds(draft_seconds(model, load, rates))
         lines.append(f"{model.recipe.speculation.method} drafts {tokens}: {drafts}; {yielded:.2f} tokens a step")
     return tuple(lines)
 
@@ -257,7 +258,3 @@ def of_loading(one: Loading) -> Lines:
         f"compiling and graphs: {duration(one.prepared)}",
         f"imports, profile, warm-up: {duration(one.around)}",
     )
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1000:.1f} ms"

@@ -28,6 +28,7 @@ _METRIC = Matching(
 _FLAG = Matching(r"[A-Za-z0-9][\w-]{0,99}", "an option without dashes before it, as in kv-dtype")
 _VERSION = Matching(r"v?\d+(\.\d+)*[\w.+-]{0,30}", "one version, as in 0.6.4")
 _URL = Matching(r"https://\S{1,300}", "the URL of a public source")
+_IMAGE = Matching(r"[\w.-]+(:\d+)?(/[\w.-]+){0,5}", "an image without tag, as in avarok/atlas-gb10")
 _SIGNAL = Literal["SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP"]
 _NODES = Within(1, 64, "more nodes than anybody has wired up", zero=True)
 _GRACE = Within(1, 600, "a server that needs longer to end hangs")
@@ -69,6 +70,7 @@ class DefinitionPart(DescribedPart):
 
     name: Annotated[Text, NAME]
     command: _Words
+    images: Annotated[list[Annotated[Text, _IMAGE]], Field(max_length=20)] = []
 
 
 def definition_complaints(definition: EngineDefinition, at: Path = ()) -> Iterator[Complaint]:

@@ -13,8 +13,8 @@ from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import ModelKind, PhaseTime, Recipe, Speculation
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.engines.catalog import known_names
-from sparkwright.images.dockerfile import served
 from sparkwright.recipes.checks import cross_check
+from sparkwright.recipes.dockerfile import served
 from sparkwright.recipes.engine_file import Texts, find_engine
 from sparkwright.recipes.engine_schema import DescribedPart
 from sparkwright.recipes.former import with_names_of_today
@@ -188,26 +188,34 @@ def _line(document: Document, profile: str, path: Path) -> int:
 def digest(recipe: Recipe) -> str:
     """12 hex digits that change when what is served changes, and not with prose: sha256 of the canonical JSON."""
     facts = {k: v for k, v in asdict(recipe).items() if k not in PROSE}
-    for name in ("image_note", "extra_env", "extra_flags", "memory"):  # said of the build, not given to it
+    for name in ("image_note", "extra_env", "extra_flags", "variant", "memory"):  # said of the build, not given to it
         facts["engine"].pop(name)
     definition = facts["engine"].pop("definition")
     if definition:  # its texts and places are prose
         facts["engine"]["definition"] = {k: v for k, v in definition.items() if k not in _DEFINITION_PROSE}
     for name in ("shape", "on_disk", "stated"):  # what is planned with
         facts["model"].pop(name)
-    for mod in facts["mods"]:  # who has read it, and where it came from
-        del mod["approved"], mod["origin"]
-    if not facts["mods"]:  # as before there were any
-        del facts["mods"]
-    if not facts["model"]["aliases"]:
-        del facts["model"]["aliases"]
-    if facts["model"]["kind"] == ModelKind.CHAT:  # as before there was another
-        facts["model"].pop("kind")
     facts["speculation"].pop("draft")
+    if not facts["serving"]["host_cache"]:  # as before there was one
+        facts["serving"].pop("host_cache")
     for name in _BEFORE_THE_ENGINE:  # no rank knows of it
         facts["serving"].pop(name)
+    for mod in facts["mods"]:  # who has read it, and where it came from
+        del mod["approved"], mod["origin"]
+    _drop_defaults(facts)
+    if recipe.loading.weight_cache:  # other words for the ranks
+        facts["weight_cache"] = True
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _drop_defaults(facts: dict[str, Any]) -> None:
+    """Removes keys that say nothing, so that recipes from before those keys were known have the same hash."""
+    if facts["model"]["kind"] == ModelKind.CHAT:
+        del facts["model"]["kind"]
+    for table, name in ((facts, "mods"), (facts["model"], "aliases"), (facts["serving"], "queue")):
+        if not table[name]:
+            del table[name]
 
 
 _NO_NAME = (

@@ -248,7 +248,8 @@ def _powers(recipe: Recipe, text: str) -> Iterator[str]:
     found = [*powers(recipe.env, recipe.flags), *pointers(plain(read_yaml(text, "").value))]
     yield from dict.fromkeys(f"{power.setting} {power.gives}" for power in found)
     for mod in recipe.mods:
-        yield f"mods.{mod.name} ({mod.digest}) runs {mod.script} in the container: {touches(mod)}"
+        if mod.is_code:
+            yield f"mods.{mod.name} ({mod.digest}) runs {mod.script} in the container: {touches(mod)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,13 +23,16 @@ _FRACTION = Within(
     zero=True,
 )
 _CONTEXT = Within(128, 16_777_216, "fewer tokens hold no chat template, more than 16 Mi no known model has", zero=True)
+_QUEUE = Within(1, 65536, "requests that wait hold their prompts in memory", zero=True)
 _SEQUENCES = Within(1, 4096, "each sequence has its own state and CUDA graph slots", zero=True)
 _BATCHED = Within(64, 1_048_576, "tokens of one engine step; activations grow with it", zero=True)
 _KV_BYTES = Within(64 * 1024**2, 112 * GIB, "a node has 121.6 GiB in all, and weights come first", zero=True)
+_HOST_CACHE = Within(GIB, 64 * GIB, "on a GB10 it is taken from the memory that weights and KV are in", zero=True)
 _SHM = Within(64 * 1024**2, 121 * GIB, "NCCL needs it (64g is proven), and a node has 121.6 GiB in all", zero=True)
 _MEMORY = Within(64 * 1024**2, 121 * GIB, "it is what one rank takes of a node, which has 121.6 GiB in all", zero=True)
 _BODY = Within(64 * 1024, 4 * GIB, "a chat with pictures needs megabytes, and each is held in memory")
 _IDLE = Within(0.1, 10_080, "a start takes minutes, and after a week without a request nobody waits for the next")
+_REASONING = Within(100, 10_000_000, "a shorter one ends answers that only think a little", zero=True)
 _WAIT = Within(1, 3600, "no client waits for longer than an hour, and OpenAI's own for ten minutes")
 _DRAFT = Within(1, 32, "each drafted token is verified in the same step")
 _NODES = Within(1, 64, "more nodes than anybody has wired up")
@@ -68,7 +71,10 @@ _MOUNT = Matching(
     "HOST:CONTAINER or HOST:CONTAINER:ro with absolute paths, as in ~/patches:/patches:ro",
 )
 _MOD = Matching(r"[A-Za-z0-9][\w.+-]{0,80}", "letters, digits, `.`, `_`, `+` and `-`, as in fix-chat-template")
-_FILE = Matching(r"(?!/)(?!.*\.\.)[\w./+@-]{1,200}", "a path inside the mod, without `..`, as in patches/one.diff")
+_SCRIPT = Matching(
+    r"(?:(?!/)(?!.*\.\.)[\w./+@-]{1,200})?", "a path inside the mod, without `..`, as in run.sh; '' for none"
+)
+_VARIANT = Matching(r"[a-z0-9-]{1,40}(\+[a-z0-9-]{1,40}){0,4}", "a known fork, as in b12x; several are joined by `+`")
 _DIGEST = Matching(r"[0-9a-f]{12}", "12 hex digits, as the finding about the mod shows them")
 _PATH = Matching(r"[^\s:][^\n:]*", "a path on the nodes without `:`")
 _ABSOLUTE = Matching(r"/[^\n:]*", "an absolute path on the head node")
@@ -140,6 +146,7 @@ class EnginePart(Part):
     entrypoint: list[Text] | None = None
     extra_env: list[Annotated[Text, _VARIABLE]] = []
     extra_flags: list[Annotated[Text, _OPTION]] = []
+    variant: Annotated[Text, _VARIANT] = ""
     memory: Annotated[Size, _MEMORY] = 0
     command: list[Text] = []
     definition: DescribedPart | None = None
@@ -148,7 +155,7 @@ class EnginePart(Part):
 class ModPart(Part):
     name: Annotated[Text, _MOD]
     files: dict[str, Text] = {}
-    script: Annotated[Text, _FILE] = "run.sh"
+    script: Annotated[Text, _SCRIPT] = "run.sh"
     origin: Text = ""
     approved: Annotated[Text, _DIGEST] = ""
 
@@ -168,6 +175,8 @@ class GatewayPart(Part):
     names: list[Annotated[Text, _HOST]] = []
     body_limit: Annotated[Size, _BODY] = 64 * 1024**2
     routes: list[Annotated[Text, ROUTE]] = []
+    end_loops: bool = False
+    reasoning_tokens: Annotated[int, _REASONING] = 0
 
 
 class ServingPart(Part):
@@ -177,10 +186,12 @@ class ServingPart(Part):
     api_key_env: Annotated[Text, _ENV_NAME] = ""
     context: Annotated[int, _CONTEXT] = 0
     sequences: Annotated[int, _SEQUENCES] = 0
+    queue: Annotated[int, _QUEUE] = 0
     batched_tokens: Annotated[int, _BATCHED] = 0
     kv_dtype: Annotated[Text, _WORD] = ""
     memory_fraction: Annotated[float, _FRACTION] = 0.0
     kv_cache_bytes: Annotated[Size, _KV_BYTES] = 0
+    host_cache: Annotated[Size, _HOST_CACHE] = 0
     coherence: bool = True
     on_demand: bool = False
     idle_minutes: Annotated[float, _IDLE] = 15.0
@@ -233,6 +244,7 @@ class LoadingPart(Part):
     guard: bool = True
     floor: Size = 0
     drop_caches: bool = False
+    weight_cache: bool = False
 
 
 class PhasePart(Part):

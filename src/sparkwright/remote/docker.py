@@ -20,6 +20,10 @@ def container_name(deployment: str, rank: int) -> str:
     return f"sparkwright-{deployment}-rank{rank}"
 
 
+def keeper_name(deployment: str, rank: int) -> str:
+    return f"sparkwright-{deployment}-weights{rank}"
+
+
 def run(spec: RankSpec, name: str, secrets_file: str = "", raise_memlock: bool = True, files_dir: str = "") -> Command:
     """`docker run -d` of one rank. secrets_file: absolute path on the node of a 0600 file of KEY='value' lines.
 

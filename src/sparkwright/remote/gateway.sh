@@ -55,7 +55,7 @@ umask 077; d="$(x "$1")/door"; mkdir -p "$d" && chmod 700 "$d" && printf '%s\n' 
 #: swap
 umask 077; d="$(x "$1")/door"; mkdir -p "$d" && chmod 700 "$d" && cd "$d" || exit 1
 exec 9>keys.lock; flock -w 10 9 || exit 1
-now=; [ ! -e keys.json ] || now=$(sha256sum <keys.json | cut -c1-64)
+now=; [ ! -s keys.json ] || now=$(sha256sum <keys.json | cut -c1-64)
 [ "$now" = "$2" ] || exit 75
 cat >keys.new && sync keys.new && mv -f keys.new keys.json
 

@@ -33,6 +33,17 @@ def rank_dir(state: str, deployment: str, rank: int) -> str:
     return f"{state}/deployments/{deployment}/rank{rank}"
 
 
+def keeper_dir(state: str, deployment: str, rank: int) -> str:
+    """The folder of the process that keeps a rank's weights: like a rank's, and apart, since it outlives the rank."""
+    return f"{state}/keepers/{deployment}/rank{rank}"
+
+
+def place_keeper(directory: str, sockets: str) -> Command:
+    """Makes its folder, and that of its sockets, which goes with it."""
+    text = ROOM + 'umask 077; place "$(x "$1")" && mkdir -p "$2" && printf "%s\\n" "$2" >"$(x "$1")/temporary"'
+    return script(text, directory, sockets, changes=f"make {directory}")
+
+
 def files_dir(directory: str) -> str:
     """The folder of RankSpec.files on the node, for both runtimes."""
     return f"{directory}/files"

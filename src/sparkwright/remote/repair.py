@@ -111,6 +111,29 @@ def clock_fix(node: str, mhz: int = CLOCK_CAP) -> Fix:
     return Fix(node, says, (do,), (gone,), script(_sh("look_clock"), CLOCK_UNIT), f"enabled\nactive\n200,{mhz}")
 
 
+WATCHDOG_SECONDS = 120
+
+
+def watchdog_fix(node: str, driver: str = "", seconds: int = WATCHDOG_SECONDS) -> Fix:
+    """systemd answers the hardware watchdog; a node that freezes is reset after so many seconds.
+
+    A node that only swaps or loads may be silent for a minute and comes back, so it gets two. driver: the kernel
+    module to load at each boot, '' if the device is there without.
+    """
+    says = f"hardware watchdog armed by systemd: a node that hangs for {seconds} s is reset (off before)"
+    do = script(_sh("watchdog"), str(seconds), driver, timeout=60.0, changes=f"arm the hardware watchdog, {seconds} s")
+    gone = script(_sh("no_watchdog"), timeout=60.0, changes="leave the hardware watchdog alone again")
+    typed = (
+        f"printf '[Manager]\\nRuntimeWatchdogSec={seconds}\\n' | sudo tee {WATCHDOG_FILE}\nsudo systemctl daemon-reexec"
+    )
+    if driver:
+        typed = f"sudo modprobe {driver}   # lost at reboot\n{typed}"
+    return Fix(node, says, (replace(do, typed=typed),), (gone,), script(_sh("look_watchdog")), f"{seconds}\nactive")
+
+
+WATCHDOG_FILE = "/etc/systemd/system.conf.d/90-sparkwright-watchdog.conf"
+
+
 def hold_fix(node: str, packages: Sequence[str]) -> Fix:
     """packages: those that are not held."""
     do = Command(("apt-mark", "hold", *packages), changes=f"hold {' '.join(packages)}")

@@ -39,3 +39,33 @@ rm -f $f; rmdir "${f%/*}" 2>/dev/null || :
 
 #: look_swap
 sed 1d /proc/swaps | wc -l
+
+#: watchdog
+# The blacklist of Ubuntu keeps drivers of watchdogs from being loaded by themselves; a modprobe by name loads them.
+set -e; f=/etc/systemd/system.conf.d/90-sparkwright-watchdog.conf; mkdir -p "${f%/*}"
+[ ! -e "$f" ] || cp -p "$f" "$f.before"
+printf '%s\n' '# Set by sparkwright.' '[Manager]' "RuntimeWatchdogSec=$1" >"$f"
+if [ -n "$2" ]; then
+  printf '%s\n' '[Unit]' 'Description=Driver of the hardware watchdog, loaded by sparkwright' 'DefaultDependencies=no' \
+    'After=systemd-modules-load.service' '' '[Service]' 'Type=oneshot' 'RemainAfterExit=yes' \
+    "ExecStart=$(command -v modprobe) $2" '' '[Install]' 'WantedBy=sysinit.target' \
+    >/etc/systemd/system/sparkwright-watchdog.service
+  systemctl daemon-reload; systemctl enable -q --now sparkwright-watchdog.service
+fi
+systemctl daemon-reexec
+d=/sys/class/watchdog/watchdog0/state; n=0
+until ! [ -e $d ] || grep -qx active $d || [ $n -ge 20 ]; do n=$((n+1)); sleep 1; done
+
+#: no_watchdog
+# systemd stops the timer as it gives the device back. One that cannot be stopped (nowayout) would reset the node then,
+# so it is answered until the next boot. Until then the driver stays loaded, too.
+set -e; f=/etc/systemd/system.conf.d/90-sparkwright-watchdog.conf; u=sparkwright-watchdog.service
+if [ -e "$f.before" ]; then mv -f "$f.before" "$f"; else rm -f "$f"; rmdir "${f%/*}" 2>/dev/null || :; fi
+grep -qsx 1 /sys/class/watchdog/watchdog0/nowayout || systemctl daemon-reexec
+[ -e "/etc/systemd/system/$u" ] || exit 0
+systemctl disable -q "$u"; rm -f "/etc/systemd/system/$u"; systemctl daemon-reload
+
+#: look_watchdog
+sed -n 's/^RuntimeWatchdogSec=//p' /etc/systemd/system.conf.d/90-sparkwright-watchdog.conf 2>/dev/null
+cat /sys/class/watchdog/watchdog0/state 2>/dev/null || {
+  case $(systemctl show -p RuntimeWatchdogUSec --value 2>/dev/null) in ''|0|infinity) ;; *) echo active ;; esac; }

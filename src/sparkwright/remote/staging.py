@@ -122,7 +122,7 @@ def copy_image(reference: str, peer: Peer, timeout: float = 2 * 3600) -> Command
 
 
 def image(reference: str) -> Command:
-    """Prints `ID SIZE` of an image on this node, pulled or copied; exit 1 when it is not there."""
+    """Prints `ID SIZE NAME@DIGEST ...` of an image on this node, pulled or copied; exit 1 when it is not there."""
     return script(_sh("image"), reference, copied_tag(reference))
 
 

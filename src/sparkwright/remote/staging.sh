@@ -130,7 +130,7 @@ if [ -n "$2" ]; then docker tag "$1" "$2" 2>/dev/null || docker image inspect "$
 rc=$?; [ ! -s "$o" ] || rc=1; exit $rc
 
 #: image
-f='{{.Id}} {{.Size}}'
+f='{{.Id}} {{.Size}}{{range .RepoDigests}} {{.}}{{end}}'
 docker image inspect --format "$f" "$1" 2>/dev/null || { [ -n "$2" ] && docker image inspect --format "$f" "$2"; }
 
 #: download

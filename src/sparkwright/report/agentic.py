@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from sparkwright.domain.summary import Interval, LevelSummary, RunSummary
+from sparkwright.domain.units import percent
 from sparkwright.domain.values import dataclass
 from sparkwright.report import texts
 from sparkwright.report.series import Axis, Curve, Plot, point_of
@@ -102,7 +103,7 @@ def gap_at(found: Sequence[Gap]) -> Gap | None:
 
 
 def _gap_text(gap: Gap) -> str:
-    share = f"with {texts.percent(gap.cached)} of the prompt cached" if gap.cached else "warm"
+    share = f"with {percent(gap.cached)} of the prompt cached" if gap.cached else "warm"
     text = f"{gap.level}: " if gap.level else ""
     text += f"At turn {gap.turn} the first token comes after {texts.seconds(gap.cold.value)} cold "
     text += f"and {texts.seconds(gap.warm.value)} {share}"
@@ -137,7 +138,7 @@ def _ratio(gaps_of: dict[int, Gap], turn: int) -> tuple[str, ...]:
         return ()
     gap = gaps_of.get(turn)
     ratio = f"{gap.ratio:.1f}" if gap and gap.ratio else ""
-    return ratio, texts.percent(gap.cached) if gap and gap.cached is not None else ""
+    return ratio, percent(gap.cached) if gap and gap.cached is not None else ""
 
 
 def _cached(level: LevelSummary) -> float | None:

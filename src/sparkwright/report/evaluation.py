@@ -14,7 +14,7 @@ from sparkwright.report.markup import Html, join, tag
 from sparkwright.report.page_parts import Headline, banner, conditions_list, plot_section, table_html, tiles
 from sparkwright.report.soak import Soaks, events_table, found_table, memory_table, soak_plots, soak_tiles
 from sparkwright.report.tables import Table
-from sparkwright.report.texts import engine_text, moment
+from sparkwright.report.texts import engine_text, letter, moment
 
 _SIMULATED = "SIMULATED: a simulated engine answered."
 _ENOUGH = 10  # cases below which a share tells nothing
@@ -28,7 +28,8 @@ def evaluation_page(runs: Sequence[Run], soaks: Soaks, maker: str) -> str:
     drawn = tag("div", *map(plot_section, plots), class_="plots") if plots else Html("")
     simulated = banner() if any(run.conditions.simulated for run in runs) else Html("")
     title = " and ".join(dict.fromkeys(run.conditions.model or run.id for run in runs))
-    heads = (_head(run, soaks.get(run.id)) for run in runs)
+    called = [f"{letter(place)}: {run.id}" for place, run in enumerate(runs)] if len(runs) > 1 else [""]
+    heads = (_head(run, soaks.get(run.id), name) for run, name in zip(runs, called, strict=True))
     sections = (_section(run, soaks.get(run.id)) for run in runs)
     body = join(tag("h1", title), simulated, *heads, drawn, forest_plot(runs), *sections)
     kind = "Soak" if len(soaks) == len(runs) else "Evaluation" if not soaks else "Soak and evaluation"
@@ -78,14 +79,15 @@ def _tables(run: Run, soak: Endurance | None) -> list[Table]:
     return [table for table in found if table.rows]
 
 
-def _head(run: Run, soak: Endurance | None) -> Html:
-    """The verdict, the big figures, and what a soak has found."""
+def _head(run: Run, soak: Endurance | None, name: str) -> Html:
+    """The verdict, the big figures, and what a soak has found. name: '' on the page of one run."""
     told = [f"{one.kind}: {one.text}" for one in soak.findings] if soak else []
     good = not told and not any(one.state is ProbeState.FAILED for one in _found(run).outcomes)
     sub = " · ".join(filter(None, (run.workload.title, engine_text(run.conditions), moment(run.began))))
     figures = soak_tiles(run, soak) if soak else _tiles(run)
     return tag(
         "section",
+        tag("h2", name) if name else Html(""),
         tag(
             "p",
             tag("span", _verdict(run, soak), class_=f"badge {'good' if good else 'bad'}"),
@@ -109,7 +111,7 @@ def _tiles(run: Run) -> list[Headline]:
 def _section(run: Run, soak: Endurance | None) -> Html:
     failed = [one for one in _found(run).outcomes if one.evidence][:_FAILURES]
     found = (table for table in _tables(run, soak) if table.title != "Found")
-    parts = (join(tag("h3", table.title), table_html(table)) for table in found)
+    parts = (join(tag("h3", table.title), table_html(table, run.id)) for table in found)
     few = _few(run) if not soak else Html("")
     return tag(
         "section", tag("h2", run.id), *parts, few, *map(_failure, failed), conditions_list(run), class_="wide details"
@@ -122,7 +124,7 @@ def _few(run: Run) -> Html:
     if not rows:
         return Html("")
     title = f"{len(rows)} with fewer than {_ENOUGH} cases"
-    return tag("details", tag("summary", title), table_html(Table(title, _HEAD, rows)))
+    return tag("details", tag("summary", title), table_html(Table(title, _HEAD, rows), run.id))
 
 
 def _failure(outcome: ProbeOutcome) -> Html:

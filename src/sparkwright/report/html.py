@@ -11,13 +11,13 @@ from typing import Any
 
 from sparkwright.domain.run import Run, Scrape
 from sparkwright.domain.summary import Comparison, Interval, RunSummary
-from sparkwright.domain.units import gib
+from sparkwright.domain.units import gib, percent
 from sparkwright.report.agentic import turn_plot
 from sparkwright.report.markup import Html, join, tag
 from sparkwright.report.page_parts import compared, head_of, plot_section, run_details, timeline_section
 from sparkwright.report.series import Axis, Curve, Plot, Point, depth_plots, load_plots
 from sparkwright.report.tables import names
-from sparkwright.report.texts import letter, percent
+from sparkwright.report.texts import letter
 from sparkwright.report.timelines import Timeline, timelines
 
 # Inside <script>, these would end the element, open a comment, or break a line of old JavaScript.

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import METRICS, Comparison, LevelSummary, RunSummary
+from sparkwright.domain.units import three_digits
 from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Single
 from sparkwright.report import tables, texts
@@ -41,7 +42,7 @@ def headlines(summary: RunSummary) -> list[Headline]:
         _metric("Prefill", levels, "prefill", min),
         _metric("First token", levels, "ttft", min),
         _headline("All users", best, "output_rate") if best else None,
-        Headline("Goodput", texts.number(rate), "requests/s", "", limits) if rate is not None else None,
+        Headline("Goodput", three_digits(rate), "requests/s", "", limits) if rate is not None else None,
         _warm(summary),
     ]
     return [one for one in cards if one]
@@ -188,7 +189,7 @@ def values_table(plot: Plot) -> Table:
 def _value(axis: Axis, value: float) -> str:
     if axis.unit == "tokens":
         return texts.tokens(int(value))
-    return texts.seconds(value) if axis.unit == "s" else f"{value:g}" if value == int(value) else texts.number(value)
+    return texts.seconds(value) if axis.unit == "s" else f"{value:g}" if value == int(value) else three_digits(value)
 
 
 def timeline_section(requests: Sequence[Timeline], called: Sequence[str]) -> Html:
@@ -220,8 +221,8 @@ def compared(comparison: Comparison) -> Html:
     parts = [tag("h2", f"{comparison.new} against {comparison.base}"), refused, _list(comparison.notes, "notes")]
     if comparison.rows:
         every = tag("summary", f"All {len(comparison.rows)} figures compared")
-        parts.append(table_html(tables.matrix_table(comparison)))
-        parts.append(tag("details", every, table_html(tables.comparison_table(comparison))))
+        parts.append(table_html(tables.matrix_table(comparison), comparison.new))
+        parts.append(tag("details", every, table_html(tables.comparison_table(comparison), comparison.new)))
     return tag("section", *parts, class_="compared")
 
 
@@ -229,7 +230,7 @@ def run_details(summary: RunSummary, name: str) -> Html:
     """All tables of one run."""
     found = (tables.levels_table, turns_table, tables.errors_table, tables.server_table)
     made = [table for make in found if (table := make(summary)) and table.rows]
-    parts = [join(tag("h3", table.title), table_html(table)) for table in made]
+    parts = [join(tag("h3", table.title), table_html(table, name)) for table in made]
     return tag("section", tag("h2", name), *parts, conditions_list(summary.run), class_="wide details")
 
 
@@ -239,8 +240,11 @@ _SENTENCE = 60
 _STATES = {"passed": "better", "failed": "worse", "unsupported": "unclear"}
 
 
-def table_html(table: Table) -> Html:
-    """The table without columns that are empty in every row; words are aligned to the left, figures to the right."""
+def table_html(table: Table, of: str = "") -> Html:
+    """The table without columns that are empty in every row; words are aligned to the left, figures to the right.
+
+    of: the run, where a page has such a table for each: a screen reader lists them by name.
+    """
     used = [place for place in range(len(table.head)) if not place or any(row[place] for row in table.rows)]
     words = {place for place in used if not any(_is_figure(row[place]) for row in table.rows)}
     heads = (tag("th", table.head[place], scope="col", class_="words" if place in words else None) for place in used)
@@ -250,7 +254,17 @@ def table_html(table: Table) -> Html:
     ]
     says = tag("p", table.says, class_="note") if table.says else Html("")
     grid = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows))
-    return join(tag("div", grid, class_="scroll", tabindex="0", role="region", aria_label=table.title), says)
+    return join(
+        tag(
+            "div",
+            grid,
+            class_="scroll",
+            tabindex="0",
+            role="region",
+            aria_label=f"{table.title} of {of}" if of else table.title,
+        ),
+        says,
+    )
 
 
 def _is_figure(cell: str) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from sparkwright.domain.summary import METRICS, Interval, LevelSummary, RunSummary
+from sparkwright.domain.units import percent
 from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Arrival, LevelPlan, Single
 from sparkwright.report import texts
@@ -200,7 +201,7 @@ def depth_words(metric: str, curve: Curve) -> str:
     begin, end = texts.figure(metric, first.y.value), texts.figure(metric, last.y.value)
     text = f"{begin}{unit} {start}, {end} at {texts.tokens(int(last.x))}"
     change = last.y.value / first.y.value - 1
-    more = f": {texts.percent(abs(change))} {'more' if change > 0 else 'less'}" if 0.005 <= abs(change) <= 1 else ""
+    more = f": {percent(abs(change))} {'more' if change > 0 else 'less'}" if 0.005 <= abs(change) <= 1 else ""
     return f"{text}{more}."
 
 

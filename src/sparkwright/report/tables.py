@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sparkwright.domain.summary import Comparison, Interval, LevelSummary, MetricComparison, RunSummary
-from sparkwright.domain.units import gib
+from sparkwright.domain.units import gib, percent, three_digits
 from sparkwright.domain.values import asdict, dataclass
-from sparkwright.report.texts import TITLES, engine_text, figure, head, number, percent, with_interval
+from sparkwright.report.texts import TITLES, engine_text, figure, head, with_interval
 
 Write = Callable[[str, Interval], str]  # a metric's name and its figure, as a cell
 
@@ -116,7 +116,7 @@ def _server(level: LevelSummary, name: str) -> str:
         return gib(value)
     if name in _SHARES:
         return f"{percent(value)}"
-    return f"{value:,.0f}" if name.startswith("requests_") or name.endswith("_total") else number(value)
+    return f"{value:,.0f}" if name.startswith("requests_") or name.endswith("_total") else three_digits(value)
 
 
 def comparison_table(comparison: Comparison) -> Table:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.summary import METRICS, Interval
-from sparkwright.domain.units import duration
+from sparkwright.domain.units import duration, percent, three_digits
 from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, Replay, Single, Slo, Text
 
 TITLES = {
@@ -28,16 +28,6 @@ TITLES = {
 }
 
 
-def number(value: float) -> str:
-    """Three digits that count: `1,188`, `45.7`, `0.612`."""
-    size = abs(value)
-    if size >= 100:
-        return f"{value:,.0f}"
-    if size >= 10:
-        return f"{value:.1f}"
-    return f"{value:.2f}" if size >= 0.9995 or not size else f"{value:.3g}"
-
-
 def letter(run: int) -> str:
     """The letter of a run in plots: A for the first."""
     return "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[run % 26]
@@ -49,15 +39,11 @@ def engine_text(known: RunConditions) -> str:
     return f"{known.engine} {version}".strip()
 
 
-def percent(value: float) -> str:
-    return f"{value * 100:.0f} %"
-
-
 def seconds(value: float) -> str:
     """`4.20 ms`, `310 ms`, `1.24 s`, `16 min 36 s`."""
     if abs(value) < 0.9995:
-        return f"{number(value * 1000)} ms"
-    return f"{number(value)} s" if abs(value) < 100 else duration(value)
+        return f"{three_digits(value * 1000)} ms"
+    return f"{three_digits(value)} s" if abs(value) < 100 else duration(value)
 
 
 def limit_text(limit: float) -> str:
@@ -69,7 +55,7 @@ def figure(metric: str, value: float) -> str:
     """A metric's value with its unit, as a cell of a table; rates have none, it is in their heads."""
     if metric == "cached_share":
         return percent(value)
-    return seconds(value) if METRICS[metric][0] == "s" else number(value)
+    return seconds(value) if METRICS[metric][0] == "s" else three_digits(value)
 
 
 def between(metric: str, interval: Interval) -> str:
@@ -140,8 +126,8 @@ def load_text(pace: Pace) -> str:
         return f"c{pace.concurrency}"
     if pace.arrival is Arrival.RECORDED:
         return "at recorded times"
-    to = f" to {number(pace.to_rate)}" if pace.arrival is Arrival.RAMP else ""
-    return f"{number(pace.rate)}{to} requests/s, {pace.arrival}"
+    to = f" to {three_digits(pace.to_rate)}" if pace.arrival is Arrival.RAMP else ""
+    return f"{three_digits(pace.rate)}{to} requests/s, {pace.arrival}"
 
 
 def field_name(plan: LevelPlan, part: str = "pp") -> str:

@@ -13,6 +13,7 @@ from sparkwright.simulator.head import run_head, run_worker
 from sparkwright.simulator.link import HeadLink
 from sparkwright.simulator.log import recorded, voices
 from sparkwright.simulator.model import SimulatedModel, find, read
+from sparkwright.simulator.preload import preload
 from sparkwright.simulator.rank import SimulatedRank, rank_from
 from sparkwright.simulator.settings import Faults, SimulatorSettings, settings_from
 
@@ -33,6 +34,8 @@ def main(argv: list[str], link: Callable[[SimulatedRank], HeadLink] = lambda ran
     if argv[:1] in (["--version"], ["-v"]):
         sys.stdout.write(VERSION + "\n")
         return 0
+    if argv[:1] == ["preload"]:
+        return preload(argv[1:])
     if argv[:1] != ["serve"]:
         sys.stderr.write(f"usage: {options.MAIN_USAGE}\nmain.py: error: sparkwright's simulator only knows `serve`\n")
         return 2

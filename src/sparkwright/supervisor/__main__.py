@@ -11,7 +11,7 @@ from sparkwright.domain.errors import SparkwrightError
 # Each program loads its own part only: they stay for weeks in the memory that the model wants.
 _PROGRAMS = {
     "run": "sparkwright.supervisor.run",
-    "door": "sparkwright.supervisor.gateway",
+    "door": "sparkwright.supervisor.proxy.gateway",
     "console": "sparkwright.console.server",
     "notify": "sparkwright.supervisor.notify",
 }

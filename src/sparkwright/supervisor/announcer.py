@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from sparkwright.app.incident import Evidence, explain
+from sparkwright.app.diagnose.incident import Evidence, explain
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
 from sparkwright.domain.live import DeploymentState, Live, LiveNode, LiveRestart
-from sparkwright.supervision.state import STALLED, Admit, Announce, Close, Record, Refuse, State, Work
 from sparkwright.supervisor.context import BEGUN, LEFT, RELAUNCHES, RESTARTED, RESTARTS, STARTED_IN, DeploymentContext
+from sparkwright.supervisor.core.state import STALLED, Admit, Announce, Close, Record, Refuse, State, Work
 from sparkwright.supervisor.event_bus import EventBus
 from sparkwright.supervisor.nodes import waited_for
 

@@ -1,7 +1,7 @@
 """Judges the first answers after a start. Only language becomes the reference of later answers."""
 
-from sparkwright.app.coherence import judged_answers, wants_coherence
-from sparkwright.supervision.detect.coherence import Coherence
+from sparkwright.app.serve.coherence import judged_answers, wants_coherence
+from sparkwright.evals.coherence import Coherence
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.event_bus import EventBus
 

@@ -11,9 +11,9 @@ from sparkwright.adapters.notify import Notifier
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.app import ranks
 from sparkwright.app.cluster_state import nodes_for
-from sparkwright.app.diagnose import reading
-from sparkwright.app.incident import Heard
-from sparkwright.app.prepare import Outcome
+from sparkwright.app.diagnose.diagnosing import reading
+from sparkwright.app.diagnose.incident import Heard
+from sparkwright.app.serve.prepare import Outcome
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
 from sparkwright.domain.incident import Incident
@@ -27,10 +27,10 @@ from sparkwright.engines.catalog import engine_of
 from sparkwright.engines.dialect import is_exit_noise
 from sparkwright.engines.engine import Engine, served_name
 from sparkwright.ports import Sink
-from sparkwright.supervision.state import Announce, Policy
+from sparkwright.supervisor.core.state import Announce, Policy
 from sparkwright.supervisor.home import Home
 
-_LAST_LINES, _LAST_READINGS = 40, 12
+_LAST_LINES, _LAST_READINGS, _LAST_SAMPLES = 40, 12, 60
 _ANSWERS = 8
 _SCRAPED = 'metrics HTTP/1.1" 200'
 LOOPBACK = "127.0.0.1"
@@ -54,7 +54,9 @@ class Observations:
     at the stop that is asked for. room: why another deployment asks it to stop if idle. good_at: when it answered
     last. starting: how far each rank of a start is. count, last: lines of each rank since the start, and the last.
     own_at: when the engine had a request of ours last, infinite while it has one. followers: by the open incident's
-    number, keys of causes that only follow from its own.
+    number, keys of causes that only follow from its own. incident: number of the open one, 0 for none. boots: the last
+    known boot marker of each node. history: the last samples of each node. moved: id of the image that the recipe's tag
+    has become, once that was said.
     """
 
     bind: str = LOOPBACK
@@ -66,6 +68,7 @@ class Observations:
     page: str = ""
     canary: LiveCanary | None = None
     why: str = ""
+    moved: str = ""
     back_at: float = 0.0
     doing: str = ""
     request: str = ""
@@ -86,6 +89,9 @@ class Observations:
     last: dict[int, str] = field(default_factory=dict)
     own_at: float = 0.0
     followers: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    incident: int = 0
+    boots: dict[str, str] = field(default_factory=dict)
+    history: dict[str, deque[Sample]] = field(default_factory=dict)
     _good: dict[int, int] = field(default_factory=dict)
 
     def answer(self, request: str, refused: str = "", cure: str = "") -> None:
@@ -102,6 +108,7 @@ class Observations:
 
     def sample(self, node: str, sample: Sample) -> None:
         self.samples[node] = sample
+        self.history.setdefault(node, deque(maxlen=_LAST_SAMPLES)).append(sample)
         if isinstance(sample.gpu, GpuSample):
             self.gpus.setdefault(node, deque(maxlen=_LAST_READINGS)).append(sample.gpu)
 

@@ -2,9 +2,9 @@
 
 from sparkwright.domain.live import SERVING, Ask, DeploymentState, GatewayUse, Request
 from sparkwright.domain.units import duration
-from sparkwright.supervision.detect.stall import has_work
-from sparkwright.supervision.events import Demand, Idle, Ready
 from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.core.detect.stall import has_work
+from sparkwright.supervisor.core.events import Demand, Idle, Ready
 from sparkwright.supervisor.endpoint import gateway_use
 from sparkwright.supervisor.event_bus import EventBus
 from sparkwright.supervisor.nodes import census

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 
-from sparkwright.app import incident as evidence
+from sparkwright.app.diagnose import incident as evidence
 from sparkwright.app.services import ClusterState, each
 from sparkwright.causes.diagnose import consequences
 from sparkwright.domain.codec import to_json
@@ -21,12 +21,12 @@ from sparkwright.domain.units import duration
 from sparkwright.domain.unknown import known
 from sparkwright.remote import lease
 from sparkwright.remote import repair as commands
-from sparkwright.supervision.events import Answer, Captured, LaunchFailed, Rebooted, RebootFailed, Returned, Stopped
-from sparkwright.supervision.moves import disk_troubles
-from sparkwright.supervision.recovery import NOTHING, Needs, of_diagnosis
-from sparkwright.supervision.state import Capture, Launch, Reboot, State, StopRanks, SwapRanks, WatchRanks
 from sparkwright.supervisor.announcer import announce, view
 from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.core.events import Answer, Captured, LaunchFailed, Rebooted, RebootFailed, Returned, Stopped
+from sparkwright.supervisor.core.moves import disk_troubles
+from sparkwright.supervisor.core.recovery import NOTHING, Needs, of_diagnosis
+from sparkwright.supervisor.core.state import Capture, Launch, Reboot, State, StopRanks, SwapRanks, WatchRanks
 from sparkwright.supervisor.demand import in_use
 from sparkwright.supervisor.drain import drained
 from sparkwright.supervisor.endpoint import outage_began

@@ -6,7 +6,7 @@ certificate expires while it serves, a keys file gets damaged, an engine whose g
 
 import asyncio
 
-from sparkwright.app.gateway import ENDPOINT, ca_folder, findings, gateway_name, shared
+from sparkwright.app.serve.gateway import ENDPOINT, ca_folder, findings, gateway_name, shared
 from sparkwright.checks.gateway import KEYS, MODES, PAIR
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.diagnosis import Cause
@@ -22,14 +22,16 @@ from sparkwright.gateway.caddy import SERVICE, fingerprint, given_root, root_cer
 from sparkwright.ports import UNTRUSTED
 from sparkwright.remote import gateway as commands
 from sparkwright.remote import service
-from sparkwright.supervision.detect.stall import has_work
-from sparkwright.supervision.events import Fault
-from sparkwright.supervision.recovery import of_cause
-from sparkwright.supervision.state import Recovery
 from sparkwright.supervisor.announcer import note_restart
 from sparkwright.supervisor.context import LOOPBACK, DeploymentContext
+from sparkwright.supervisor.core.detect.repetition import Repetition
+from sparkwright.supervisor.core.detect.stall import has_work
+from sparkwright.supervisor.core.events import Fault
+from sparkwright.supervisor.core.recovery import of_cause
+from sparkwright.supervisor.core.state import Recovery
 from sparkwright.supervisor.event_bus import EventBus
 
+REPEATING = "repeating"
 # While requests run, whether anything moves is seen sooner.
 _FIGURES_EVERY, _AT_WORK, _LATELY = 2.0, 1.0, 10.0
 _LOOK_EVERY = 0.5
@@ -39,17 +41,22 @@ QUESTION, TOKENS, RECORDED = "Write the numbers from one to five.", 8, 3
 
 async def figures(bus: EventBus) -> None:
     """/metrics, again and again. A page that does not come is reported, too."""
-    context, before = bus.context, dict[int, int]()
+    context, before, repetition = bus.context, dict[int, int](), Repetition()
     while True:
         lines = dict(context.seen.count)
         context.seen.engine, at = await shown(context), context.now()
         bus.figures = bus.figures or context.seen.engine is not None
         bus.put(*bus.detectors.engine(context.seen.engine, at))
+        bus.set_trouble(REPEATING, _repeating(repetition.add(context.seen.engine)))
         if bus.detectors.life.proved == at:  # work came out since the look before
             context.seen.answered(before, at)
         before = lines
         lately = has_work(context.seen.engine) or at - bus.detectors.life.proved < _LATELY
         await context.pause(_AT_WORK if lately else _FIGURES_EVERY)
+
+
+def _repeating(found: str) -> str:
+    return f"{found} (SUP011); sparkwright eval probes asks it questions with known answers" if found else ""
 
 
 async def shown(context: DeploymentContext) -> LiveEngine | None:
@@ -140,7 +147,7 @@ async def weigh_suspect(bus: EventBus, cause: Cause) -> None:
     await context.store.note(context.name, IncidentEvent(context.now(), "noticed", text))
 
 
-_EVERY, _AGAIN = 3600.0, 60.0
+_EVERY, _AGAIN = 300.0, 60.0
 # Twice in vain: Caddy restarts within a second, and so does the service behind it.
 _PROBE_EVERY, _IN_VAIN = 15.0, 2
 # Its answer to a request without a key, whatever the engine does meanwhile.
@@ -163,7 +170,7 @@ PROGRAMS = {"caddy": "gateway (Caddy)", "door": "key check", "console": "console
 
 
 async def watch(bus: EventBus) -> None:
-    """The findings of `up` again, hourly. Nothing is stopped for them, and they are over once they are fixed."""
+    """The findings of `up` again, every five minutes. Nothing is stopped for them; fixed, they are over."""
     while True:
         await look(bus)
         wrong = any(code in bus.lasting for code in _WATCHED)

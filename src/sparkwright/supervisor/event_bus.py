@@ -5,17 +5,18 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sparkwright.app.diagnose import year_of
-from sparkwright.app.diagnose_watch import Watching
+from sparkwright.app.bench.parsers import parser_probes
+from sparkwright.app.diagnose.diagnosing import year_of
+from sparkwright.app.diagnose.log_watch import Watching
 from sparkwright.domain.diagnosis import CONFIDENT, Cause
 from sparkwright.engines.dialect import of_a_client, quotes_a_client
 from sparkwright.ports import Clock
-from sparkwright.supervision.detect.detectors import Detectors
-from sparkwright.supervision.detect.quality import Quality, parser_probes
-from sparkwright.supervision.events import Cleared, Event, Fault
-from sparkwright.supervision.recovery import NOTHING, Needs
-from sparkwright.supervision.state import Recovery
 from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.core.detect.detectors import Detectors
+from sparkwright.supervisor.core.detect.quality import Quality
+from sparkwright.supervisor.core.events import Cleared, Event, Fault
+from sparkwright.supervisor.core.recovery import NOTHING, Needs
+from sparkwright.supervisor.core.state import Recovery
 
 Task = Callable[[], Coroutine[Any, Any, None]]
 AGAIN = 30.0

@@ -16,7 +16,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import Busy, UsageError
 from sparkwright.domain.live import SERVING, STALE, VERSION, DeploymentState, Desired, Live, Request
 from sparkwright.domain.progress import Happening, Notice, RankPhase, StepDone, StepStarted
-from sparkwright.supervision.state import ALIVE, State
+from sparkwright.supervisor.core.state import ALIVE, State
 
 MOST = 1 << 20
 

@@ -3,16 +3,16 @@
 from functools import partial
 
 from sparkwright.domain.live import SERVING, Ask, DeploymentState, Request
-from sparkwright.supervision import machine
-from sparkwright.supervision.detect.detectors import Detectors, away
-from sparkwright.supervision.detect.setting import Setting
-from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Halt, Replaced, Restart, Resumed, Tick
-from sparkwright.supervision.minutes import Minutes
-from sparkwright.supervision.state import ALIVE, Recovery, State
-from sparkwright.supervision.state import Work as Kind
-from sparkwright.supervisor import coherence, demand, endpoint, event_bus, nodes, quality
+from sparkwright.supervisor import coherence, demand, endpoint, event_bus, nodes, quality, reboots
 from sparkwright.supervisor.announcer import Announcer, view
 from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.core import machine
+from sparkwright.supervisor.core.detect.detectors import Detectors, away
+from sparkwright.supervisor.core.detect.setting import Setting
+from sparkwright.supervisor.core.events import Cleared, Disarmed, Event, Fault, Halt, Replaced, Restart, Resumed, Tick
+from sparkwright.supervisor.core.minutes import Minutes
+from sparkwright.supervisor.core.state import ALIVE, Recovery, State
+from sparkwright.supervisor.core.state import Work as Kind
 from sparkwright.supervisor.effects import SILENT, EffectRunner, Work, silence
 from sparkwright.supervisor.event_bus import EventBus, TaskSupervisor, Unwatched
 from sparkwright.supervisor.nodes import Census, census, cure_of
@@ -55,8 +55,10 @@ class Loop:
         self._state = known or machine.first(
             self.context.now(), ready=(await endpoint.asked(self.context)).seconds is not None
         )
+        self.context.seen.boots = dict(self._state.boots)
         for node in self.context.nodes:
             self._nodes.begin(f"samples of {node}", partial(nodes.watch_node, self.bus, node))
+        self._nodes.begin("last seconds", partial(reboots.copy_to_peer, self.bus))
         self._nodes.begin("clock", self._tick)
         self._nodes.begin("gateway", partial(endpoint.watch, self.bus))
         self._nodes.begin("gateway probe", partial(endpoint.probe, self.bus))
@@ -175,6 +177,7 @@ class Loop:
         if isinstance(event, Restart | Halt):
             self.context.seen.answer(event.request)
         self._state, effects = machine.step(before, event, self.context.policy)
+        self.context.seen.incident = self._state.incident
         if self._state != before:
             self._save()
             await self._announcer.changed(before, self._state)

@@ -6,8 +6,8 @@ from contextlib import aclosing
 from typing import TypeVar
 
 from sparkwright.app.ranks import End, runs
+from sparkwright.app.serve.watch import TAIL, how
 from sparkwright.app.services import by_node, together
-from sparkwright.app.watch import TAIL, how
 from sparkwright.domain.errors import NodeError, Unreachable
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.live import LiveRank
@@ -18,10 +18,11 @@ from sparkwright.domain.values import dataclass, field
 from sparkwright.facts import sample as asking
 from sparkwright.facts.ranks import docker_away, ranks_fact
 from sparkwright.facts.sample import Samples, halts, parse
-from sparkwright.supervision.events import Fault
-from sparkwright.supervision.state import Recovery
 from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.core.events import Fault
+from sparkwright.supervisor.core.state import Recovery
 from sparkwright.supervisor.event_bus import EventBus
+from sparkwright.supervisor.reboots import note_boot
 
 # Of a node that hangs; one that is down is told sooner by ssh itself.
 _LIMIT = 20.0
@@ -140,7 +141,7 @@ _GPU_EVERY = 2.0
 async def watch_node(bus: EventBus, node: str) -> None:
     context, samples = bus.context, Samples()
     every, state = max(context.policy.sample_every, 0.5), context.services.cluster.node(node).paths.state
-    command = asking.follow(every, min(every, _GPU_EVERY), context.now(), state)
+    command = asking.follow(every, min(every, _GPU_EVERY), context.now(), state, context.name)
     async for line in lines(context, lambda: context.services.hosts[node].stream(command)):
         if isinstance(line, NodeError):
             bus.heard.pop(node, None)
@@ -154,6 +155,7 @@ async def watch_node(bus: EventBus, node: str) -> None:
 def _sample(bus: EventBus, node: str, sample: Sample) -> None:
     context = bus.context
     bus.heard[node] = context.now()
+    note_boot(bus, node, sample)
     context.seen.sample(node, sample)
     bus.put(*bus.detectors.sample(node, sample, context.now()))
     for line in sample.kernel if bus.serving else ():

@@ -21,7 +21,7 @@ async def watch(bus: EventBus) -> None:
 
 async def probe(bus: EventBus, name: str) -> None:
     """One probe; a trouble while it fails turn after turn."""
-    from sparkwright.app.parsers import parser_of
+    from sparkwright.app.bench.parsers import parser_of
 
     outcome = await _outcome(bus, name)
     proves = outcome is not None and outcome.state in (ProbeState.PASSED, ProbeState.FAILED)
@@ -34,7 +34,7 @@ async def probe(bus: EventBus, name: str) -> None:
 
 async def _outcome(bus: EventBus, name: str) -> ProbeOutcome | None:
     """None where nothing was judged: it is busy, or the model does not follow."""
-    from sparkwright.app.parsers import played
+    from sparkwright.app.bench.parsers import played
     from sparkwright.evals.catalog import chosen
     from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
 

@@ -3,16 +3,19 @@
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from sparkwright.app import ranks as rank_work
-from sparkwright.app.changed import changes, remember
-from sparkwright.app.launch import start_ranks
+from sparkwright.app.cluster_state import image_of
 from sparkwright.app.lease import holding
-from sparkwright.app.prepare import Outcome, prepare
-from sparkwright.app.ready import watched
-from sparkwright.app.services import ClusterState, first_error
-from sparkwright.app.watch import StartWatch
+from sparkwright.app.serve.changed import changes, remember, served_image
+from sparkwright.app.serve.keepers import left_free
+from sparkwright.app.serve.launch import start_ranks
+from sparkwright.app.serve.prepare import Outcome, prepare
+from sparkwright.app.serve.ready import watched
+from sparkwright.app.serve.watch import StartWatch
+from sparkwright.app.services import ClusterState, LaunchRequest, first_error
 from sparkwright.domain.errors import Busy, NodeError, NotReady, Refused, SparkwrightError, Unreachable
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Finding
@@ -22,11 +25,12 @@ from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import Sample
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import Unknown, known
-from sparkwright.supervision import moves
-from sparkwright.supervision.events import Launched, LaunchFailed, Ready, Stopped
-from sparkwright.supervision.recovery import of_findings
-from sparkwright.supervision.state import Recovery
+from sparkwright.remote import staging
 from sparkwright.supervisor.context import RELAUNCHES, STARTED_IN, DeploymentContext, Starting
+from sparkwright.supervisor.core import moves
+from sparkwright.supervisor.core.events import Launched, LaunchFailed, Ready, Stopped
+from sparkwright.supervisor.core.recovery import of_findings
+from sparkwright.supervisor.core.state import Recovery
 from sparkwright.supervisor.demand import made_room
 from sparkwright.supervisor.endpoint import asked, shown
 from sparkwright.supervisor.event_bus import EventBus
@@ -144,7 +148,8 @@ async def launch(context: DeploymentContext, asked_for: bool = False) -> Launche
         await note_changes(context, outcome.cluster_state, number)
     usual = context.journal.recall().get(STARTED_IN, 0.0)
     context.seen.back_at = context.now() + usual if usual else 0.0
-    context.remember(_available(outcome.cluster_state.facts))
+    free = left_free(outcome.plan, outcome.cluster_state.facts)
+    context.remember({f"{AVAILABLE}{node}": size for node, size in free.items()})
     try:
         await _brought(context, outcome)
     except SparkwrightError as error:
@@ -178,10 +183,11 @@ async def _prepared(context: DeploymentContext, patience: float, makes_room: boo
     makes_room: what does not fit in memory asks others to stop that are on demand and idle.
     """
     began = context.services.clock.monotonic()
+    request = await _pinned(context)
     while True:
         limit = patience
         try:
-            outcome = await prepare(context.services, context.launch_request)
+            outcome = await prepare(context.services, request)
             stops = stopping(outcome.plan, context.desired.force)
             if not stops and outcome.plan.specs:
                 return outcome
@@ -199,6 +205,26 @@ async def _prepared(context: DeploymentContext, patience: float, makes_room: boo
             raise failed
         context.seen.doing = failed.message
         await context.services.clock.sleep(max(context.scaled(_AGAIN), _LEAST))
+
+
+async def _pinned(context: DeploymentContext) -> LaunchRequest:
+    """The request with the image that served last: a tag like `latest` may be another one since somebody pulled it.
+
+    A new one comes with the next `up`, which plans for it.
+    """
+    services, asked = context.services, context.launch_request
+    image = asked.recipe.engine.image
+    if asked.recipe.engine.runtime is not Runtime.DOCKER or not image or "@sha256:" in image:
+        return asked
+    kept = await served_image(services, context.name, context.nodes)
+    now = None
+    with suppress(NodeError):
+        now = image_of(await services.run(context.head, staging.image(image))) if kept else None
+    if now and now[0] not in (kept, context.seen.moved):
+        context.seen.moved = now[0]
+        text = f"{image} is another image now; the one that served is started again. `sparkwright up` takes the new one"
+        context.notice(text, warning=True)
+    return replace(asked, image=kept)
 
 
 async def _brought(context: DeploymentContext, outcome: Outcome) -> None:
@@ -223,12 +249,6 @@ def _boots(facts: Mapping[str, NodeFacts]) -> tuple[tuple[str, str], ...]:
     """The boot markers as samples have them: a node that went down after the stop was rebooted all the same."""
     identities = ((node, known(found.identity)) for node, found in facts.items())
     return tuple((node, who.boot) for node, who in identities if who and who.boot)
-
-
-def _available(facts: Mapping[str, NodeFacts]) -> dict[str, float]:
-    """The memory that a stop has to give back."""
-    memories = ((node, known(found.memory)) for node, found in facts.items())
-    return {f"{AVAILABLE}{node}": float(memory.available) for node, memory in memories if memory}
 
 
 async def watch(context: DeploymentContext, ours: bool) -> Ready | LaunchFailed:

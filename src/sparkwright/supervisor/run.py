@@ -1,32 +1,28 @@
 """One supervisor at work: the services as the head node sees them, and the loop with them."""
 
 import asyncio
-import hashlib
 import os
-import secrets
 import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from sparkwright.adapters.artifacts import FolderArtifacts, FolderCalibrations
 from sparkwright.adapters.hooks import Hooks
-from sparkwright.adapters.hosts import ClusterHosts
-from sparkwright.adapters.machine import SystemClock, whoami
+from sparkwright.adapters.machine import whoami
 from sparkwright.adapters.notify import Notifier
-from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.adapters.watchdog import watched_by_systemd
 from sparkwright.app.services import Services
-from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.live import DeploymentState, Desired, Live
-from sparkwright.supervision.state import Policy
 from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.core.state import Policy
 from sparkwright.supervisor.home import Home, Log
 from sparkwright.supervisor.loop import supervise
+from sparkwright.wiring import head_access, new_launch_key, open_services, socket_folder
 
 _LOOK_AGAIN = 2.0
 # Of systemd and Python for their own children; a rank that is started from here must not have them.
@@ -77,26 +73,16 @@ async def _work(home: Home, log: Log) -> None:
 
 @asynccontextmanager
 async def _services(home: Home, log: Log, desired: Desired) -> AsyncIterator[Services]:
-    clock = SystemClock()
-    who = f"{whoami()} (supervisor)"
-    hosts = ClusterHosts(desired.cluster, _ssh(home.path), who)
-    try:
-        yield Services(
-            cluster=desired.cluster,
-            hosts=hosts,
-            endpoint=OpenAiEndpoint(clock),
-            clock=clock,
-            save_evidence=FolderArtifacts(home.path / "evidence", clock).save,
-            calibrations=FolderCalibrations(_state(home.path) / "calibrations"),
-            sink=log,
-            who=who,
-            nonce=home.nonce(secrets.token_hex(8)),
+    environ = {k: v for k, v in os.environ.items() if k not in _NOT_FOR_RANKS and not k.startswith("PYTHON")}
+    ssh = SshSettings(control=socket_folder(home.path), connect_timeout=5, persist=10, environ=environ)
+    async with open_services(head_access(home.path, desired.cluster, f"{whoami()} (supervisor)", ssh), log) as made:
+        yield replace(
+            made,
+            nonce=home.nonce(made.nonce),
             secrets=home.secrets(),
             python=desired.python,
-            launch_key=Secret(secrets.token_hex(32)),
+            launch_key=new_launch_key(),
         )
-    finally:
-        await hosts.close(persist=False)
 
 
 @asynccontextmanager
@@ -108,18 +94,6 @@ async def _records(home: Path, log: Log) -> AsyncIterator[tuple[SqliteStore, Hoo
     finally:
         await asyncio.gather(hooks.aclose(), notifier.aclose())
         await store.aclose()
-
-
-def _ssh(home: Path) -> SshSettings:
-    config = home / "ssh/config"
-    environ = {k: v for k, v in os.environ.items() if k not in _NOT_FOR_RANKS and not k.startswith("PYTHON")}
-    control = sockets(home, os.getuid())
-    return SshSettings(config if config.exists() else None, control, connect_timeout=5, persist=10, environ=environ)
-
-
-def sockets(home: Path, uid: int) -> Path:
-    """The folder of the ssh connections; HOME itself may be too long for a socket's name."""
-    return Path(f"/tmp/sparkwright-{uid}-{hashlib.sha256(str(home).encode()).hexdigest()[:12]}")
 
 
 def _state(home: Path) -> Path:

@@ -54,6 +54,15 @@ def test_a_changed_host_key_is_never_accepted(sshd: Sshd, tmp_path: Path) -> Non
     assert "has CHANGED" in login.refusal("a", sshd.name).message
 
 
+def test_a_name_without_an_address_is_told_how_to_name_one(tmp_path: Path) -> None:
+    """Guards `init` on a machine that knows no cluster file yet: the hint is a command of `init`."""
+    error = FirstLogin(tmp_path, None).refusal("spark-1", "no-such-host.invalid")
+    assert (error.message, error.hint) == (
+        "spark-1: no such host name (no-such-host.invalid)",
+        "name its address: sparkwright init NAME=IP",
+    )
+
+
 def test_nobody_there(sshd: Sshd, tmp_path: Path) -> None:
     """Guards an address without an sshd, and a destination that ssh would take for an option."""
     login = FirstLogin(tmp_path, None)

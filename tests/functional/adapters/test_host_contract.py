@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import stat
 import time
 from contextlib import aclosing, suppress
@@ -15,7 +16,7 @@ from fakes.processes import gone, started
 from sparkwright.adapters.hosts import local_host
 from sparkwright.adapters.node_host import NodeHost
 from sparkwright.domain.command import Command, shell
-from sparkwright.domain.errors import CommandFailed
+from sparkwright.domain.errors import CommandFailed, Unreachable
 
 Any = NodeHost | FakeHost
 ODD = (
@@ -326,3 +327,26 @@ async def test_nothing_runs_twice(host: NodeHost, tmp_path: Path) -> None:
     """A command that changes something is never sent a second time."""
     await host.run(shell('echo x >>"$1"', str(tmp_path / "count"), changes="count"))
     assert (tmp_path / "count").read_text() == "x\n"
+
+
+async def test_a_machine_that_can_start_nothing_more_says_so(tmp_path: Path) -> None:
+    """Guards a supervisor at a limit of its user: a sentence about this machine, and no error of Python's."""
+    host = local_host(node(tmp_path, "local"))
+    await host.run(Command(("true",)))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 1, hard))
+    held = []
+    try:
+        with suppress(OSError):
+            while True:
+                held.append(os.open("/dev/null", os.O_RDONLY))
+        with pytest.raises(Unreachable, match="this machine cannot start a process to reach it: Too many open files"):
+            await host.run(Command(("true",)))
+        with pytest.raises(Unreachable, match="Too many open files"):
+            async with aclosing(host.stream(Command(("true",)))) as lines:
+                await anext(lines)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for one in held:
+            os.close(one)
+    assert (await host.run(Command(("true",)))).ok

@@ -69,10 +69,14 @@ async def _lose(tunnels: Tunnels, sshd: Sshd) -> None:
 
 
 def _sessions(sshd: Sshd) -> list[int]:
-    """The processes that the server runs for its clients."""
+    """The processes that the server runs for its clients; without root each has a child that holds the connection."""
     assert sshd._process
-    found = subprocess.run(["pgrep", "-P", str(sshd._process.pid)], capture_output=True, text=True)
-    return [int(pid) for pid in found.stdout.split()]
+    return _below(sshd._process.pid)
+
+
+def _below(parent: int) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True).stdout.split()
+    return [*(int(pid) for pid in found), *(below for pid in found for below in _below(int(pid)))]
 
 
 async def test_a_port_that_is_taken_is_named(tunnels: Tunnels) -> None:

@@ -163,7 +163,9 @@ def test_the_same_again_reports_that_one_is_unfinished(shell: Bench, simulator: 
     assert code == 130, said
     (run,) = shell.saved()
     assert run["state"] == "stopped"
-    assert f"--resume {run['id']}" in said
+    assert f"--resume {run['id']}" in said and [line for line in said.splitlines() if line.startswith("stopped")] == [
+        "stopped"
+    ]
     assert shell.left == []
     _, out, err = shell.run("bench", there, "--profile", workload, "--dry-run")
     assert f"--resume {run['id']}" in out + err

@@ -36,7 +36,9 @@ def operator(desk: Desk) -> str:
 
 
 def sign_in(page: Page, desk: Desk, key: str, name: str = "twin") -> Page:
-    page.open(desk.url("login", name))
+    # An `up` behind the same gateway has just made a new console: until it listens, Caddy answers.
+    form = "return !!document.getElementById('key')"
+    until(lambda: bool(page.open(desk.url("login", name)).script(form)), "the form of a new console")
     page.script("document.getElementById('key').value = arguments[0]; document.querySelector('form').submit()", key)
     until(lambda: bool(page.script("return !!document.getElementById('live')")), "the first page after signing in")
     return page

@@ -28,7 +28,7 @@ from sparkwright.adapters.sqlite.samples import keep
 from sparkwright.adapters.sqlite.usage import UsageStore
 from sparkwright.domain.history import RequestRecord
 from sparkwright.domain.live import DeploymentState, Live, LiveEngine, LiveNode
-from sparkwright.supervision.minutes import Minutes
+from sparkwright.supervisor.core.minutes import Minutes
 
 DAY, STEP, GIB = 24 * 3600, 10, 1024**3
 WATCHED = 30  # seconds

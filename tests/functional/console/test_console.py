@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import re
 import signal
 import threading
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +16,6 @@ from functional.console.demo_pictures import day
 from functional.console.desk import Desk, until
 from functional.report.browser import DESK, PHONE, Page
 from functional.test_runs import fill, ten
-
-AXE = Path(__file__).parents[2] / "data/console/axe-core-4.14.1.min.js.gz"
 
 
 def text(page: Page) -> str:
@@ -37,9 +33,10 @@ def test_a_rank_is_killed_and_comes_back_while_the_page_is_open(desk: Desk, wind
     page = sign_in(window, desk, operator)
     page.script("document.body.dataset.same = 'page'")
     reads(page, "Up since", "spark-1", "spark-2", "simulated", "112.1 GiB available", "41 °C")
+    before = desk.live()
     desk.kill(1)
     reads(page, "New requests get 503", "rank 1 on spark-2", "open")
-    desk.until(lambda live: live.phase == "ready" and live.relaunches == 1)
+    desk.until(lambda live: live.phase == "ready" and (not before or live.last_incident > before.last_incident))
     reads(page, "Up since", "rank killed by an external signal", "away for")
     assert page.script("return document.body.dataset.same") == "page" and not page.complaints, page.complaints
 
@@ -57,7 +54,6 @@ def test_a_hostile_model_name_is_text(desk: Desk, window: Page, operator: str) -
 def test_everyone_can_read_it(desk: Desk, window: Page, operator: str, size: tuple[int, int], theme: str) -> None:
     """Guards contrast, names, landmarks and structure of each page as axe-core checks them, and that nothing is cut."""
     sign_in(window, desk, operator)
-    axe = gzip.decompress(AXE.read_bytes()).decode()
     for path in (
         "",
         "logs",
@@ -75,10 +71,19 @@ def test_everyone_can_read_it(desk: Desk, window: Page, operator: str, size: tup
         "login",
     ):
         page = window.open(desk.url(path), size, theme)
-        page.call("Runtime.evaluate", expression=axe)
-        found = page.script("return axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))")
-        assert found == [], (path, found)
-        assert page.script("return document.documentElement.scrollWidth - innerWidth") <= 0, path
+        assert (found := page.violations()) == [], (path, found)
+        assert page.overflow() <= 0, path
+
+
+def test_a_phone_shows_which_page_it_is(desk: Desk, window: Page, operator: str) -> None:
+    """Guards the last pages of the row that scrolls: the present one is in sight, and the page does not scroll."""
+    sign_in(window, desk, operator)
+    box = "const b = document.querySelector('header nav [aria-current]').getBoundingClientRect()"
+    for path in ("", "incidents", "usage", "keys"):
+        page = window.open(desk.url(path), PHONE)
+        left, right = page.script(f"{box}; return [b.left, b.right]")
+        assert 0 <= left < right <= PHONE[0], (path, left, right)
+        assert page.script("return scrollX") == 0
 
 
 def test_the_keyboard_reaches_all(desk: Desk, window: Page, operator: str) -> None:
@@ -428,7 +433,9 @@ def test_the_last_day_is_a_strip(desk: Desk, window: Page, operator: str) -> Non
     page = sign_in(window, desk, operator)
     parts = "return document.querySelectorAll('[aria-label^=\"tokens/s\"] polyline').length"
     until(lambda: is_so(page, "document.querySelectorAll('.day .columns i').length == 96"), "the strip")
-    assert page.script(parts) >= 2 and page.script("return document.querySelectorAll('.states .bad').length") == 1
+    # Other tests stop this deployment for real, in the last minutes of the strip.
+    bad = "return [...document.querySelectorAll('.states .bad')].filter(one => one.x.baseVal.value < 200).length"
+    assert page.script(parts) >= 2 and page.script(bad) == 1
     titles = page.script("return [...document.querySelectorAll('.columns i')].map(i => i.title)")
     assert any("failed" in one for one in titles) and any("nothing was recorded" in one for one in titles)
     page.script("document.querySelector('.day details').open = true")

@@ -7,10 +7,14 @@ import pytest
 
 from functional.facts.shell import SHELLS, ask, put, run, tool
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.host_facts import Activity, Board, KernelLog, Times, Upkeep
+from sparkwright.domain.host_facts import Activity, Board, HardwareWatchdog, KernelLog, Times, Upkeep
+from sparkwright.domain.sample import Sample
+from sparkwright.facts import sample
+from sparkwright.facts.fact import Fact
 from unit.facts.subjects import ALL_FACTS
 
 HOST_FACTS = ("kernel_log", "activity", "times", "packages", "upkeep", "board")
+WATCHDOG = "sys/class/watchdog/watchdog0"
 LOG = """\
 [    0.000000] Booting Linux on physical CPU 0x0000000000 [0x410fd4f0]
 [    0.000000] Kernel command line: BOOT_IMAGE=/boot/vmlinuz driver_async_probe=mlx5_core
@@ -105,6 +109,32 @@ def test_upkeep_is_read_from_its_tree(tmp_path: Path) -> None:
     assert (found.sysctl("vm.min_free_kbytes"), found.sysctl("vm.swappiness")) == (67584, None)
     assert (found.grub_timeout, found.reboot_for, found.wifi) == (0, ("linux-base",), "wlP9s9")
     assert (found.units, found.host_keys, isinstance(found.memlock, Unknown)) == ({}, (), True)
+
+
+@pytest.mark.parametrize(
+    ("files", "shown"),
+    [
+        ({"dev/watchdog0": "", f"{WATCHDOG}/identity": "SBSA Generic Watchdog\n", f"{WATCHDOG}/state": "active\n",
+          f"{WATCHDOG}/timeout": "120\n", f"{WATCHDOG}/bootstatus": "32\n"},
+         ("watchdog0", "SBSA Generic Watchdog", "", True, True)),
+        ({"dev/watchdog0": "", f"{WATCHDOG}/state": "inactive\n", f"{WATCHDOG}/bootstatus": "0\n"},
+         ("watchdog0", "", "", False, False)),
+        ({"sys/bus/platform/devices/sbsa-gwdt.0/uevent": ""}, ("", "", "sbsa_gwdt", False, False)),
+        ({"sys/bus/pci/devices/0000:00:05.0/device": "0x25ab\n"}, ("", "", "i6300esb", False, False)),
+        ({"dev/watchdog0": "", f"{WATCHDOG}/state": "odd\n", f"{WATCHDOG}/bootstatus": "many\n"},
+         ("watchdog0", "", "", None, False)),
+        ({}, ("", "", "", False, False)),
+    ],
+)  # fmt: skip
+def test_a_watchdog_is_read_from_its_tree(tmp_path: Path, files: dict[str, str], shown: tuple[object, ...]) -> None:
+    """Guards the device, a timer whose driver Ubuntu does not load, whether it counts, and who ended the last boot."""
+    put(tmp_path, {"proc/sys/vm/swappiness": "60\n", "proc/sys/kernel/random/boot_id": "a\n"} | files)
+    found = ask(ALL_FACTS["upkeep"], SPARKWRIGHT_SYSROOT=str(tmp_path))
+    assert isinstance(found, Upkeep) and isinstance(found.watchdog, HardwareWatchdog)
+    dog = found.watchdog
+    assert (dog.device, dog.identity, dog.driver, dog.armed, dog.has_reset) == shown
+    sampled = ask(Fact(sample.memory(), sample.parse), SPARKWRIGHT_SYSROOT=str(tmp_path))
+    assert isinstance(sampled, Sample) and sampled.was_reset == shown[-1]
 
 
 def test_packages_on_hold_come_from_dpkg_itself(tmp_path: Path) -> None:

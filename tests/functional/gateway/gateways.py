@@ -30,7 +30,8 @@ from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, dige
 KEY = "sk-sw-" + "1f" * 24
 ENGINE_KEY = "the-engines-own-key-7d1"
 SERVICE = (
-    "import sys,pathlib; from sparkwright.supervisor.gateway import main; sys.exit(main(pathlib.Path(sys.argv[1])))"
+    "import sys, pathlib; from sparkwright.supervisor.proxy.gateway import main; "
+    "sys.exit(main(pathlib.Path(sys.argv[1])))"
 )
 LIMIT = 200_000
 

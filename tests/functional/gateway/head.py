@@ -24,7 +24,7 @@ from sparkwright.adapters.artifacts import FolderKeyring
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.ssh import SshSettings
-from sparkwright.app.gateway import GatewayInstall, GatewayReach, install_gateway, settled
+from sparkwright.app.serve.gateway import GatewayInstall, GatewayReach, install_gateway, settled
 from sparkwright.app.services import Services
 from sparkwright.domain.cluster import Cluster, Node, NodePaths
 from sparkwright.domain.plan import Placement, Plan
@@ -36,7 +36,7 @@ PROGRAM = """
 import sys
 sys.path[:0] = {path!r}
 from pathlib import Path
-from sparkwright.supervisor.gateway import main
+from sparkwright.supervisor.proxy.gateway import main
 sys.exit(main(Path(sys.argv[3])))
 """
 

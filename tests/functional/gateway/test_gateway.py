@@ -4,7 +4,9 @@ simulator."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import socket
 import ssl
 import subprocess
 import threading
@@ -109,6 +111,25 @@ def test_a_body_over_the_limit_is_413(gateway: Gateway) -> None:
             assert error(refused)["code"] == "request_too_large"
         fits = {"model": "tiny", "prompt": "x" * 1000, "max_tokens": 1}
         assert client.post("/v1/completions", json=fits).status_code == 200
+
+
+def test_headers_without_end_are_431_at_once(gateway: Gateway) -> None:
+    """Guards the memory of the gateway: 100 MB of headers are refused long before they have come."""
+    began = time.monotonic()
+    plain = socket.create_connection((HEAD_ADDRESS, gateway.port), 30.0)
+    with gateway.trusted.wrap_socket(plain, server_hostname="localhost") as link:
+        link.sendall(b"GET /v1/models HTTP/1.1\r\nHost: x\r\n")
+        sent = 0
+        with contextlib.suppress(OSError):
+            while sent < 100 << 20:
+                link.sendall(b"X-Long: " + b"x" * 8000 + b"\r\n")
+                sent += 8010
+        answer = b""
+        with contextlib.suppress(OSError):
+            answer = link.recv(4096)
+    assert sent < 8 << 20 and time.monotonic() - began < 10
+    assert not answer or b" 431 " in answer, answer
+    assert gateway.get("/v1/models").status_code == 200
 
 
 @pytest.mark.full

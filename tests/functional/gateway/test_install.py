@@ -14,8 +14,8 @@ import pytest
 from functional.gateway.gateways import has_caddy, hides_cut_streams
 from functional.gateway.head import Head, free_pair
 from functional.simulator.process import HEAD_ADDRESS, Simulator
-from sparkwright.app import keys
-from sparkwright.app.gateway import GatewayReach
+from sparkwright.app.serve.gateway import GatewayReach
+from sparkwright.app.setup import keys
 from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.domain.recipe import Gateway, GatewayTls
 
@@ -229,3 +229,15 @@ async def test_keys_with_wrong_rights_or_content_are_reported(made: Made) -> Non
     assert head.status(head.key()) in (200, 401)
     with pytest.raises(CommandFailed, match="cannot be read"):
         await keys.listed(head.services)
+
+
+async def test_a_list_of_keys_that_was_emptied_is_named_and_made_again_by_up(made: Made) -> None:
+    """Guards a way back with a new key only: an old one may have been revoked."""
+    head = made()
+    await head.up()
+    old, file = head.key(), Path(head.where.state) / "door" / "keys.json"
+    file.write_text("")
+    furnished, _ = await head.up()
+    assert {finding.code for finding in furnished.findings} == {"DOOR007"} | USUAL
+    assert old != head.key() and (head.status(head.key()), head.status(old)) == (200, 401)
+    assert {finding.code for finding in (await head.up())[0].findings} == USUAL

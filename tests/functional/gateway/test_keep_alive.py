@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from sparkwright.gateway.decide import GatewayAnswer, away
-from sparkwright.supervisor import passing
-from sparkwright.supervisor.connection import RequestHead
-from sparkwright.supervisor.passing import Passing
+from sparkwright.supervisor.proxy import passing
+from sparkwright.supervisor.proxy.connection import RequestHead
+from sparkwright.supervisor.proxy.passing import Passing
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 EVENTS = b'data: {"n": 1}\n\n', b'data: {"n": 2}\n\n', b"data: [DONE]\n\n"
@@ -44,6 +44,10 @@ class Target:
     def saw(self, piece: bytes) -> bytes:
         self.seen += piece
         return piece
+
+    @property
+    def over(self) -> bool:
+        return False
 
     def rest(self) -> bytes:
         return b""

@@ -253,8 +253,8 @@ import json, sys
 from pathlib import Path
 from sparkwright.adapters.sqlite.usage import UsageStore
 from sparkwright.gateway.keys import Key
-from sparkwright.supervisor.engine_answer import EngineAnswer
-from sparkwright.supervisor.meter import Meter
+from sparkwright.supervisor.proxy.engine_answer import EngineAnswer
+from sparkwright.supervisor.proxy.meter import Meter
 class Clock:
     at, steady = 86400.0 * 10 - 1, 0.0
     def now(self): return self.at

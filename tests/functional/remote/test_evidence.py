@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from fakes.sh import Sh
-from sparkwright.compat.versions import ranges
+from sparkwright.checks.compat.versions import ranges
 from sparkwright.domain.command import Completed
 from sparkwright.remote import docker, evidence
 

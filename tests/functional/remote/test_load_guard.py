@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import termios
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from fakes.sh import Sh
+from sparkwright.domain.command import Command
 from sparkwright.domain.host_facts import PageCache
 from sparkwright.domain.sample import LoadSample
 from sparkwright.facts.memory import parse_cache
@@ -100,6 +102,54 @@ def test_below_the_hard_floor_the_rank_is_stopped_here_and_at_once(sh: Sh, model
         found = list(samples)
     assert [one.stop for one in found] == ["", "memory"] and found[0].available > 0
     assert (sh.home / "stopped").read_text() == "stopped\n"
+
+
+@contextmanager
+def guard_process(node: Sh, command: Command) -> Iterator[tuple[int, Iterator[LoadSample]]]:
+    """The guard's process, and its output line by line."""
+    process = node.start(command)
+    assert process.stdin and process.stdout
+    try:
+        process.stdin.write((command.stdin or b"").decode())
+        process.stdin.close()
+        process.stdin = None
+        yield process.pid, (found for line in process.stdout if (found := parse_load(line)))
+    finally:
+        node.end(process)
+
+
+def test_a_guard_that_hangs_is_ended_and_named(sh: Sh, model: Path) -> None:
+    """A guard that is stopped (SIGSTOP) or waits in the kernel: a new one samples, and stops the rank where it must."""
+    node, stop = Short(sh.home), script('echo stopped > "$1"', str(sh.home / "stopped"))
+    command = guard(Floors(0, 400_000_000), [str(model)], stop, 0.05, patience=1.0)
+    with guard_process(node, command) as (parent, lines):
+        assert next(lines).available
+        (child,) = children_of(parent)
+        os.kill(child, signal.SIGSTOP)
+        assert next(one.hung for one in lines if one.hung) == 1.0
+        assert not Path(f"/proc/{child}").exists()
+        assert next(lines).available
+        (node.home / "root/proc/meminfo").write_text("MemFree: 1000 kB\nMemAvailable: 1000 kB\n")
+        assert next(one.stop for one in lines if one.stop) == "memory"
+        wait_for((sh.home / "stopped").exists)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_a_guard_whose_parent_ends_does_so_too(sh: Sh, model: Path, how: signal.Signals) -> None:
+    """No guard is left that nobody watches: it might hang for ever."""
+    with guard_process(sh, guard(Floors(0, 0), [str(model)], script("true"), 0.05)) as (parent, lines):
+        assert next(lines).available
+        (child,) = children_of(parent)
+        os.kill(parent, how)
+        wait_for(lambda: not Path(f"/proc/{child}").exists() or state_of(child) == "Z")
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_a_guard_whose_lines_nobody_reads_stops_the_rank(sh: Sh, model: Path) -> None:

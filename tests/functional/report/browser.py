@@ -1,6 +1,7 @@
 """A real browser on a page of a file: headless Chromium, spoken to in its own protocol, as on a desk or on a phone."""
 
 import contextlib
+import gzip
 import itertools
 import json
 import os
@@ -17,6 +18,7 @@ from websockets.sync.client import ClientConnection, connect
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DESK, PHONE = (1280, 900), (360, 740)
+_AXE = Path(__file__).parents[2] / "data/console/axe-core-4.14.1.min.js.gz"
 _PATIENCE = 30.0
 # Without a sandbox, since tests run as root; without what a browser asks of the network by itself.
 _FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run")
@@ -76,6 +78,15 @@ class Page:
         told = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in told, told["exceptionDetails"]
         return told["result"].get("value")
+
+    def violations(self) -> Any:
+        """Rules of axe-core that the page breaks: (rule, elements)."""
+        self.call("Runtime.evaluate", expression=gzip.decompress(_AXE.read_bytes()).decode())
+        return self.script("return axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))")
+
+    def overflow(self) -> Any:
+        """Pixels by which the page is wider than the window."""
+        return self.script("return document.documentElement.scrollWidth - innerWidth")
 
     def plot(self, name: str, what: str) -> Any:
         """`values` or `drawn` of one plot."""

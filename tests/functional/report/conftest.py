@@ -10,7 +10,7 @@ import pytest
 from fakes import runs
 from functional.report.browser import BROWSER, Page, browser
 from sparkwright.adapters.sqlite.runs import SqliteRuns
-from sparkwright.app.report import compared_with_first
+from sparkwright.app.bench.report import compared_with_first
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import RunSummary
 from sparkwright.loadgen.stats import summarize

@@ -14,7 +14,7 @@ import httpx
 
 from simulators.__main__ import PROGRAMS
 
-TESTS = str(Path(__file__).parents[2])
+TOOLS = str(Path(__file__).parents[3] / "tools")
 CAPTURES = Path(__file__).parents[2] / "data" / "captures" / "twin"
 HEAD_ADDRESS = "127.0.0.1"
 FAST = {
@@ -51,7 +51,7 @@ class Simulator:
             module = "simulators" if self.flags[0] in PROGRAMS else "sparkwright.simulator"
             command = [sys.executable, "-m", module, *self.flags]
             self.process = subprocess.Popen(
-                command, stdout=log, stderr=subprocess.STDOUT, env={**keep, "PYTHONPATH": TESTS, **FAST, **self.env}
+                command, stdout=log, stderr=subprocess.STDOUT, env={**keep, "PYTHONPATH": TOOLS, **FAST, **self.env}
             )
         return self
 

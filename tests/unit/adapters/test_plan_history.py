@@ -7,8 +7,8 @@ import pytest
 
 from sparkwright.adapters.plan_history import FilePlanHistory
 from sparkwright.app.bench.prediction import compare_with_plan
-from sparkwright.app.gate import remember_prediction
-from sparkwright.app.plan import make_plan
+from sparkwright.app.plan.planning import make_plan
+from sparkwright.app.serve.figures import remember_prediction
 from sparkwright.cli.plan_history import history_json, history_text
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.ledger import KV_POOL, WEIGHTS, LedgerLine, MemoryLedger, Origin
@@ -17,8 +17,8 @@ from sparkwright.domain.run import Level, Reads, Row, Run, RunConditions
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Estimate, Load, Speed
 from sparkwright.domain.workload import Length, LevelPlan, Pace, Single, Workload
+from unit.app.plan.test_plan import found
 from unit.app.scene import request, scene
-from unit.app.test_plan import found
 
 ROW = PredictionError(
     1.0, "v4", "v4@1m", "vllm 0.33.0", "spark-1", WEIGHTS, 70.0 * GIB, 68.0 * GIB, 72.0 * GIB, 71.0 * GIB

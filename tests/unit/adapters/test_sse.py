@@ -52,15 +52,6 @@ def test_fields(stream: bytes, wanted: list[str]) -> None:
     assert events(stream) == wanted
 
 
-def test_unfinished_event_is_known() -> None:
-    """The reader can report a cut from an end."""
-    reader = SseReader()
-    reader.feed(b"data: a\n\n")
-    assert not reader.pending
-    reader.feed(b"data: b")
-    assert reader.pending
-
-
 def test_time_to_first_token_is_not_that_of_the_role() -> None:
     """The first event carries only the role and comes when prefill ends; the first token is the next one."""
     heard = Completion()

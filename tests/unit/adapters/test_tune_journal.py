@@ -26,6 +26,14 @@ def test_what_was_added_is_there(tmp_path: Path) -> None:
     assert tune_journal.find(tmp_path / "tune", journal.id) == again
 
 
+def test_two_processes_do_not_continue_one_search(tmp_path: Path) -> None:
+    """Guards two `tune --resume` at once, which would measure under each other and mix their trials."""
+    journal = tune_journal.begin(tmp_path, {})
+    with journal.locked(), pytest.raises(UsageError, match=f"search {journal.id} goes on in another process"):
+        tune_journal.find(tmp_path, "last")
+    assert tune_journal.find(tmp_path, "last") == journal
+
+
 def test_no_journal(tmp_path: Path) -> None:
     """None of that name, none at all, and a file that was changed by hand."""
     with pytest.raises(UsageError, match="no search last"):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from fakes.host import FakeHost
-from sparkwright.app.plan import spec_hash
+from sparkwright.app.plan.planning import spec_hash
 from sparkwright.app.ranks import Way, start
 from sparkwright.domain.command import Completed, Secret
 from sparkwright.domain.plan import RankFile, RankSpec

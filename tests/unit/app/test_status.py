@@ -139,7 +139,7 @@ async def test_without_a_probe_nothing_is_claimed() -> None:
     """--no-probe: the ranks run, and that is all that is known."""
     here = running()
     found = await only(here, probe=False)
-    assert (found.state, here.endpoint.asked) == (DeploymentState.STARTING, [])
+    assert (found.state, here.endpoint.asked) == (DeploymentState.RUNNING, [])
 
 
 async def test_an_endpoint_for_everybody_is_asked_on_loopback() -> None:

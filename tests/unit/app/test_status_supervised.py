@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.app.incidents import incident, remembered
+from sparkwright.app.diagnose.incidents import incident, remembered
 from sparkwright.app.queries import left_alone, status
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.command import Completed
@@ -20,11 +20,11 @@ LIVE = Live(1000.0, "twin", DeploymentState.BACKING_OFF, 990.0, "waits 30 s", en
 INCIDENT = {"number": 3, "deployment": "twin", "kind": "frozen", "what": "", "opened_at": 5.0}
 
 
-def watched(here: Scene, alive: bool = True, endpoint: str = "", read_only: bool = False, **changed: Any) -> Scene:
+def watched(here: Scene, alive: bool = True, endpoint: str = "", unwritable: str = "", **changed: Any) -> Scene:
     """The first node has a supervisor's folder."""
     live = json.loads(to_json(replace(LIVE, **changed)))
     row = {"deployment": "twin", "live": live, "by": "", "running": alive, "unit": "", "now": 1001.0}
-    here.nodes[0].on("python3 -I -", json.dumps([{**row, "endpoint": endpoint, "read_only": read_only}]))
+    here.nodes[0].on("python3 -I -", json.dumps([{**row, "endpoint": endpoint, "unwritable": unwritable}]))
     return here
 
 
@@ -78,10 +78,19 @@ async def test_a_lost_node_does_not_make_its_rank_missing() -> None:
 async def test_a_read_only_file_system_is_named_and_not_a_supervisor_that_is_silent() -> None:
     """Guards both: a report that is still fresh, and one that could not be written for long."""
     for at in (998.0, 900.0):
-        here = watched(running(), phase=DeploymentState.READY, at=at, read_only=True)
+        here = watched(running(), phase=DeploymentState.READY, at=at, unwritable="read-only")
         found = await only(here)
         assert found.state is DeploymentState.DEGRADED
         assert "read-only file system on spark-1" in found.problems[-1] and "does not answer" not in str(found.problems)
+
+
+async def test_a_state_folder_that_cannot_be_entered_is_a_trouble_of_its_node() -> None:
+    """Guards `nothing runs` after somebody's `sudo chown`: the node could not tell what it has."""
+    here = scene()
+    here.nodes[0].on("python3 -I -", json.dumps({"closed": "/state", "owner": "root"}))
+    found, (trouble,) = await status(here.services)
+    assert found == () and trouble.startswith("spark-1: the state folder cannot be entered: state folder owned by root")
+    assert "`sudo chown -R" in trouble
 
 
 async def test_without_its_supervisor_it_is_degraded() -> None:
@@ -89,6 +98,8 @@ async def test_without_its_supervisor_it_is_degraded() -> None:
     found = await only(watched(running(), alive=False))
     assert found.state is DeploymentState.DEGRADED and found.answer is not None
     assert "its supervisor on spark-1 is not running" in found.problems[-1]
+    unasked = await only(watched(running(), alive=False), probe=False)
+    assert unasked.state is DeploymentState.DEGRADED
 
 
 async def test_what_an_interrupted_up_has_left_is_told_from_what_was_asked_for() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.app.examine import examine
+from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes.cause import LogCause, book_of
 from sparkwright.causes.diagnose import Reader, book, diagnosis
 from sparkwright.causes.ranking import found_by_signs, ranked

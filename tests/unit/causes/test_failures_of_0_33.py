@@ -1,4 +1,4 @@
-"""Logs of the real vLLM 0.33.0 made to fail (tests/gpu/failures.py): the cause that `diagnose` names first."""
+"""Logs of the real vLLM 0.33.0 made to fail (tools/gpu/failures.py): the cause that `diagnose` names first."""
 
 from pathlib import Path
 
@@ -9,11 +9,18 @@ from unit.causes.test_real_failures import CAUSES
 
 LOGS = Path(__file__).resolve().parents[2] / "data" / "captures" / "vllm-0.33.0-failures"
 # Differently from 0.21.0: a missing shard is refused, and an address of another machine is not used on one node.
-CHANGED = {"shard-missing": "checkpoint-shards-missing", "host-ip-elsewhere": ""}
+CHANGED = {
+    "shard-missing": "checkpoint-shards-missing",
+    "host-ip-elsewhere": "",
+    "kv-region-left": "container-shm-too-small",  # not named before this log
+    "kernel-package-missing": "optional-dependency-missing-in-image",
+}
 # What is not named first.
 MISSED = {
     "gloo-interface": "gloo-interface-name-missing-on-node",  # `sparkwright diagnose FILE` names it first, at 0.50
     "worker-never-comes": "rendezvous-peer-missing",
+    "tokenizer-not-loaded": "",
+    "config-key-missing": "",
 }
 NAMES = sorted(path.stem for path in LOGS.glob("*.log"))
 

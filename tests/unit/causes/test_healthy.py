@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.app.examine import examine
+from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes.diagnose import known
 from sparkwright.domain.diagnosis import Diagnosis, LogState
 from sparkwright.domain.finding import Severity

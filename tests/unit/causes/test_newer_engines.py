@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.app.examine import examine
+from sparkwright.app.diagnose.examine import examine
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.engines.dialect import is_exit_noise
 
@@ -24,6 +24,9 @@ def diagnosed(*names: str) -> Diagnosis:
         ["vllm-0.32.0/healthy-tp2", "vllm-0.32.0/healthy-tp2-worker"],
         ["vllm-0.33.0/h-8b"],
         ["vllm-0.33.0/h-dsv2"],
+        ["vllm-0.33.0/mapped-weights-and-tier"],
+        ["vllm-0.33.0/qwen3-32b"],
+        ["vllm-0.33.0/one-rank"],
         ["llama-cpp-11549/good"],
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.app.examine import examine
+from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes.printed import differences, forms, printed, stated
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.logscan.logline import Excerpt

@@ -1,4 +1,4 @@
-"""Logs of the real vLLM 0.21.0 made to fail (tests/gpu/failures.py): the first cause named is the true one."""
+"""Logs of the real vLLM 0.21.0 made to fail (tools/gpu/failures.py): the first cause named is the true one."""
 
 from pathlib import Path
 

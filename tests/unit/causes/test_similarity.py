@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparkwright.app.examine import examine
+from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes.candidates import mechanisms
 from sparkwright.causes.load import families
 from sparkwright.causes.similarity import words_of

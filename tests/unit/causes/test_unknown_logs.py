@@ -6,7 +6,7 @@ from pathlib import Path
 import diagnose_unknown
 import pytest
 
-from sparkwright.app.examine import examine
+from sparkwright.app.diagnose.examine import examine
 
 LOGS = Path(__file__).resolve().parents[2] / "data" / "logs-unknown"
 TRUTH = tomllib.loads((LOGS / "truth.toml").read_text(encoding="utf-8"))

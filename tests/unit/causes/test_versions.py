@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.app.examine import examine
+from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes.diagnose import VERSIONS
 from sparkwright.causes.load import families, whole_log
-from sparkwright.compat.versions import ranges
+from sparkwright.checks.compat.versions import ranges
 from sparkwright.domain.diagnosis import Cause
 
 NOT_PERMITTED = (

@@ -5,7 +5,7 @@ from typing import Any
 
 from sparkwright.domain.check import Context
 from sparkwright.domain.facts import Driver, Gpu, GpuProcess, Identity, Kernel, Memory, Unknown
-from sparkwright.domain.host_facts import KernelLog, KernelNote, Library, Package, Process, Unit
+from sparkwright.domain.host_facts import HardwareWatchdog, KernelLog, KernelNote, Library, Package, Process, Unit
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Loading, Runtime, Serving
 from sparkwright.domain.units import GIB
@@ -96,6 +96,7 @@ KILLED = "Out of memory: Killed process 4242 (python3) total-vm:123456kB, anon-r
 ENOMEM = "NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051)"
 OVERRIDE = "/etc/modprobe.d/zz-nvidia-drm-override.conf:options nvidia-drm modeset=0"
 OLLAMA = Process(812, "ollama", 5 * GIB, "ollama", "ollama.service")
+TIMER = HardwareWatchdog("watchdog0", "SBSA Generic Watchdog", active=False, systemd="0")
 NOTEBOOK = Process(900, "jupyter-lab", 2 * GIB, "ai", "user@1000.service")
 
 FIRING: dict[str, Context] = {
@@ -130,6 +131,7 @@ FIRING: dict[str, Context] = {
     "HOST022": upkeep(locale="de_DE.UTF-8"),
     "HOST023": times(unclean=True),
     "HOST025": board(bios="GX10DGX.0103.2026.0114.0930"),
+    "HOST026": upkeep(watchdog=TIMER),
     "HOST024": on(kernel_log=Unknown("this user may read neither the journal nor dmesg", "exited 1")),
     "DRV004": packages(NEWER, without="nvidia-driver"),
     "DRV005": packages(SERVER),
@@ -229,6 +231,11 @@ SILENT: list[tuple[str, str, Context]] = [
     ("HOST022", "no DGX OS", on(
         identity=replace(FIRST, ota_version=ODD), upkeep=replace(UPKEEP, locale="de_DE.UTF-8"))),
     ("HOST024", "nothing in it matters", kernel_log()),
+    ("HOST026", "armed", upkeep(watchdog=replace(TIMER, active=True, systemd="2min"))),
+    ("HOST026", "another program holds it", upkeep(watchdog=replace(TIMER, active=True))),
+    ("HOST026", "what systemd does is not known", upkeep(watchdog=replace(TIMER, systemd=ODD))),
+    ("HOST026", "not asked", upkeep(watchdog=ODD)),
+    ("HOST026", "not a GB10", on(**WITH_H200, upkeep=replace(UPKEEP, watchdog=TIMER))),
     ("HOST025", "new enough", board(bios="GX10DGX.0105.2026.0505.1153")),
     ("HOST025", "another maker counts in another way", board(bios="5.36_0ACUM009")),
     *((code, "no Arm processor", replace(FIRING[code], facts={

@@ -35,7 +35,7 @@ from unit.checks.samples import context, found, memory
 from unit.for_each import for_each
 
 # What `--fix` may do by itself; sources agree on each, and each can be taken back.
-FIXED = {"GPU006", "GPU007", "DRV006", "DRV015", "HOST012", "MEM009", "MEM019", "TIME002"}
+FIXED = {"GPU006", "GPU007", "DRV006", "DRV015", "HOST012", "HOST026", "MEM009", "MEM019", "TIME002"}
 ASUS = replace(BOARD, bios="GX10DGX.0103.2026.0114.0930")
 CONTRADICTED = {"DRV010", "DRV011", "MEM007", "MEM008"}
 

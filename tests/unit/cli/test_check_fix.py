@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fakes.clock import FakeClock
+from sparkwright.app.check.fix import WantedFix
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.fix import WantedFix
 from sparkwright.app.services import Services
 from sparkwright.cli.check_fix import proposal_text, typed
 from sparkwright.cli.main import run
@@ -18,8 +18,8 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.finding import Rights
 from sparkwright.ports import Sink
 from sparkwright.remote import repair
+from unit.app.check.test_fix import WANTED, Tunable
 from unit.app.scene import Scene, cluster
-from unit.app.test_fix import WANTED, Tunable
 
 Call = Callable[..., tuple[int, str, str]]
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from pytest import MonkeyPatch
 
-from sparkwright.app.check import CheckReport
+from sparkwright.app.check.checking import CheckReport
 from sparkwright.cli.check_fix import quiet_lines, shown, summary
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.finding import Finding, Severity

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from sparkwright.app.examine import Examined
+from sparkwright.app.diagnose.examine import Examined
 from sparkwright.cli.columns import fold_command
 from sparkwright.cli.diagnose import _document
 from sparkwright.cli.diagnose_text import causes_text, examined_text

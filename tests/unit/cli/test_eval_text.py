@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sparkwright.app.evaluate import workload
+from sparkwright.app.bench.evaluate import workload
 from sparkwright.cli.eval_text import document, text
 from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Run, RunConditions

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 from sparkwright.cli.facts_text import facts_text
 from sparkwright.domain.facts import NodeFacts
-from sparkwright.domain.host_facts import Activity, KernelLog, KernelNote, Package, Process, Times
+from sparkwright.domain.host_facts import Activity, HardwareWatchdog, KernelLog, KernelNote, Package, Process, Times
 from sparkwright.domain.units import GIB, MIB
 from unit.checks.host_samples import BOARD, UPKEEP
 from unit.cli.test_facts_text import rows
 
+RESET = HardwareWatchdog("watchdog0", active=True, systemd="2min", has_reset=True)
 FULL = NodeFacts(
     "spark-1",
     1.0,
@@ -17,7 +18,7 @@ FULL = NodeFacts(
     packages=(Package("nvidia-driver-580-open", "580.142-1", held=True), Package("fwupd", "1.9")),
     activity=Activity(0, 3, 0.0, 0.25, 1, (Process(812, "ollama", 5 * GIB), Process(1, "systemd", 14 * MIB))),
     times=Times(1000.0, 8000.0, synchronized=True, ntp=True, unclean=True),
-    upkeep=replace(UPKEEP, memlock=8192, wifi="wlP9s9"),
+    upkeep=replace(UPKEEP, memlock=8192, wifi="wlP9s9", watchdog=RESET),
     board=BOARD,
 )
 
@@ -30,7 +31,8 @@ def test_the_system_is_reported_in_one_line_each() -> None:
     )
     assert shown["packages"] == "2 of driver, kernel and firmware, held: nvidia-driver-580-open"
     assert shown["settings"] == (
-        "vm.min_free_kbytes 3145728, memlock 8192 KiB, boots to multi-user.target, reached over wlP9s9"
+        "vm.min_free_kbytes 3145728, memlock 8192 KiB, boots to multi-user.target, "
+        "hardware watchdog armed, it ended the last boot, reached over wlP9s9"
     )
     assert shown["activity"] == (
         "swap 0 pages in, 3 out in 0.4 s, all waited for memory 0.25 % of 10 s, 1 killed for lack of memory, "

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.app.incidents import Remembered, ShownIncident
+from sparkwright.app.diagnose.incidents import Remembered, ShownIncident
 from sparkwright.cli.incidents import list_text, shown_text
 from sparkwright.domain.incident import Incident, IncidentEvent
 

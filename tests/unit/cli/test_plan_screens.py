@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from sparkwright.app.prepare import Outcome, Planned
+from sparkwright.app.serve.prepare import Outcome, Planned
 from sparkwright.app.services import ClusterState
 from sparkwright.cli import plan_outlook
 from sparkwright.cli.plan_optimize import comparison_json, comparison_text, optimum_json, optimum_text
@@ -162,6 +162,8 @@ def test_a_speed_that_is_not_known_reports_why() -> None:
     unknown = Speed(Load(prompt=8192), NONE, NONE, NONE, NONE, NONE)
     assert speeds_text((unknown,), why=False) == "speed: not estimated: the model's vocab is not known"
     assert speeds_text((), why=True) == ""
+    tiny = replace(speed(Load(depth=999_999_999)), decode=Estimate(0.02, 0.01, 0.03))
+    assert "less than 0.1 tokens/s" in speeds_text((tiny,), why=False), "no speed of `0.0 (0.0 to 0.0)`"
 
 
 def test_remedies_are_numbered_with_their_costs() -> None:

@@ -130,8 +130,8 @@ def test_ranks_that_nobody_supervises_are_called_so() -> None:
 def test_a_look_without_a_probe_does_not_call_it_a_start() -> None:
     """Guards `status --watch` and `--no-probe` of a deployment without a supervisor that has served for an hour."""
     ranks = (RankStatus("twin", 0, "spark-1", "process", "running", "/x"),)
-    text = deployment_text(Deployment("twin", DeploymentState.STARTING, ranks))
-    assert "its ranks run; whether it serves was not asked" in text
+    text = deployment_text(Deployment("twin", DeploymentState.RUNNING, ranks))
+    assert text.startswith("twin: running") and "its ranks run; whether it serves was not asked" in text
 
 
 def test_a_head_that_did_not_answer_is_no_missing_supervisor() -> None:

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from sparkwright.app.gateway import NO_KEY_HERE, GatewayReach
-from sparkwright.app.install_supervisor import InstallResult
-from sparkwright.app.prepare import Outcome
+from sparkwright.app.serve.gateway import NO_KEY_HERE, GatewayReach
+from sparkwright.app.serve.install_supervisor import InstallResult
+from sparkwright.app.serve.prepare import Outcome
 from sparkwright.app.services import ClusterState
 from sparkwright.cli.up_text import capacity_text, engine_reach, outcome_text, request_lines
 from sparkwright.domain.cluster import Cluster, Node

@@ -126,7 +126,7 @@ def test_the_life_of_a_deployment(here: Scene, call: Call) -> None:
     assert out.startswith("SIMULATED  twin: ready after ")
     assert "  address   http://127.0.0.1:8000/v1" in out
     code, out, _ = call("up", "twin", *FORCE)
-    assert code == 0 and out.startswith("SIMULATED  twin: already serving after ")
+    assert code == 0 and out.startswith("SIMULATED  twin: already serving; the engine was not touched; checked in ")
     code, out, _ = call("status")
     assert (code, out.splitlines()[0]) == (0, "SIMULATED  twin: ready  http://127.0.0.1:8000/v1")
     code, out, _ = call("down", "twin")

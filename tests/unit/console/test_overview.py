@@ -56,6 +56,17 @@ def test_one_look_shows_what_serves_and_how_well(head: Head) -> None:
     assert "shrinks by 2.0 GiB/h: 5 h 00 min until its floor" in text and "not sampled yet" in text
     assert "Last real token asked for: 4.0 s ago" in text and "simulated" not in text
     assert "simulated" in head.show(replace(LIVE, simulated=True))
+    apart = replace(LIVE, engine=replace(ENGINE, waiting=3.0, deferred=2.0))
+    assert "3 waiting, 2 of them deferred" in head.show(apart)
+
+
+def test_what_no_node_knows_is_not_shown(head: Head) -> None:
+    """Guards cards full of `unknown`; where one node knows it, the others say that they do not."""
+    bare = LiveNode("spark-1", NOW, True, 120 * GIB, 30 * GIB)
+    text = head.show(replace(LIVE, nodes=(bare, replace(bare, node="spark-2"))))
+    assert "30.0 GiB available" in text and not any(word in text for word in ("floor", "time left", "pressure"))
+    text = head.show(replace(LIVE, nodes=(bare, replace(NODE, node="spark-2"))))
+    assert "floor unknown" in text and "time left: unknown" in text and "floor 5.0 GiB" in text
 
 
 def test_figures_of_what_does_not_serve_are_unknown(head: Head) -> None:

@@ -14,8 +14,8 @@ from drills.results import Circumstances, Result, load, save, slug
 from drills.table import page, text
 from drills.watch import Sight
 from sparkwright.domain.units import GIB
-from sparkwright.supervision.detect.memory import floors
-from sparkwright.supervision.state import Policy
+from sparkwright.supervisor.core.detect.memory import floors
+from sparkwright.supervisor.core.state import Policy
 from unit.for_each import for_each
 
 PROMISED = {

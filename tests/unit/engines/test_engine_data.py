@@ -1,14 +1,10 @@
 """The tools that make the flag data: what they read out of sources and help texts."""
 
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from unit.engines.samples import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
 from sparkwright.engines.wheels.llama import parse_help
 from sparkwright.engines.wheels.sglang import sglang_env, sglang_options
 from sparkwright.engines.wheels.sources import Sources

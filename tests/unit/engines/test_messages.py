@@ -1,19 +1,16 @@
 """The messages that engines can raise or log, and which one a line is."""
 
 import ast
-import sys
 
 import pytest
+from engine_messages import Message as Template
+from engine_messages import Reader, lines, rows, template, whole_words
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.engines.messages import PROGRAMS, SLOT, Message, listed, message_of
 from unit.engines.samples import ROOT
 from unit.for_each import for_each
-
-sys.path.insert(0, str(ROOT / "scripts"))
-from engine_messages import Message as Template
-from engine_messages import Reader, lines, rows, template, whole_words
 
 LEVELS = {"", "E", "W", "I"}
 SOURCE = """

@@ -54,3 +54,12 @@ def test_an_engine_without_such_names_reports_nothing() -> None:
     """Guards that nothing is guessed: llama.cpp reads GGUF, and of an unknown version nothing is known."""
     assert check_quantization(replace(VLLM, engine=EngineChoice("llama-cpp", "2026.10.11549")), "exl3") == ()
     assert check_quantization(replace(VLLM, engine=EngineChoice("no-such", "1.0")), "exl3") == ()
+
+
+def test_an_engine_that_a_file_describes_warns_for_a_method_that_it_does_not_list() -> None:
+    """Guards `quantizations` of an engine's file: nothing read it once."""
+    atlas = replace(VLLM, engine=EngineChoice("atlas", ""))
+    (finding,) = check_quantization(atlas, "awq")
+    assert (finding.code, finding.severity) == ("ENG030", Severity.WARN)
+    assert finding.title == "atlas is not known to read awq" and "compressed-tensors" in finding.evidence
+    assert check_quantization(atlas, "fp8") == () == check_quantization(atlas, "")

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from sparkwright.app.parsers import play
+from sparkwright.app.bench.parsers import play
 from sparkwright.domain.evaluation import ProbeOutcome, ProbeState
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.catalog import entries

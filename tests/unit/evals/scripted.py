@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sparkwright.app.parsers import play
+from sparkwright.app.bench.parsers import play
 from sparkwright.domain.evaluation import ProbeOutcome
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.catalog import entries

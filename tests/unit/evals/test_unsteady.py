@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.app.evaluate import lacks
+from sparkwright.app.bench.evaluate import lacks
 from sparkwright.domain.evaluation import ProbeOutcome, ProbeState
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.catalog import PROBES

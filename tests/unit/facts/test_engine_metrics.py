@@ -36,6 +36,20 @@ def test_labels_are_summed_and_shares_are_not() -> None:
     )
 
 
+def test_reasons_are_told_apart() -> None:
+    """Recorded from vLLM 0.32.0, whose labels are sorted: the part that waits for no room, and that repeated itself."""
+    text = """vllm:num_requests_waiting{engine="0",model_name="tiny"} 5.0
+vllm:num_requests_waiting_by_reason{engine="0",model_name="tiny",reason="capacity"} 3.0
+vllm:num_requests_waiting_by_reason{engine="0",model_name="tiny",reason="deferred"} 2.0
+vllm:request_success_total{engine="0",finished_reason="stop",model_name="tiny"} 7.0
+vllm:request_success_total{engine="0",finished_reason="abort",model_name="tiny"} 9.0
+vllm:request_success_total{engine="0",finished_reason="repetition",model_name="tiny"} 4.0
+vllm:admission_rejections_total{model_name="tiny",reason="max_num_queued_reqs"} 6.0
+"""
+    found = read(text, metric_names("vllm"), 5.0)
+    assert found == LiveEngine(5.0, waiting=5.0, deferred=2.0, finished=11.0, repeating=4.0, refused=6.0)
+
+
 @pytest.mark.parametrize("text", ["", "<html>404</html>", '{"error": "no"}', "other:metric 5\n", "# HELP only\n"])
 def test_another_page_is_none(text: str) -> None:
     """A page of another engine, of a proxy, or of nothing is none."""

@@ -171,6 +171,11 @@ ODD: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "layers only listed": (
         {"num_hidden_layers": None, "layers_block_type": ["mamba", "hybrid"] * 3},
         {"layers": 6, "full_layers": 3, "state_layers": 6}),
+    "marks of more layers than there are": (
+        {"sparse_attention_config": {"sparse_index_dim": 128, "sparse_attention_freq": [0, 0] + [1] * 58}},
+        {"index_kind": "msa", "index_layers": 10}),
+    "the order of an expert's rows, which changes no size": (
+        {"inference_moe_w13_interleaved": True}, {"unread": "", "loose": False}),
     "ModelOpt's older files": (
         {"quantization_config": {"producer": {"name": "modelopt"}, "quantization": {
             "quant_algo": "NVFP4", "group_size": 16}}}, {"format": "nvfp4", "group": 16}),

@@ -25,7 +25,7 @@ INCIDENT = {"number": 3, "deployment": "twin", "kind": "frozen", "what": "", "op
 
 
 def supervised(**changed: Any) -> Supervised:
-    found = parse_supervised(Completed(0, json.dumps([{**ROW, **changed}])), "spark-1")
+    found = parse_supervised(Completed(0, json.dumps([{**ROW, **changed}])), "spark-1", "~/state")
     assert not isinstance(found, Unknown)
     return found[0]
 
@@ -46,7 +46,13 @@ def test_a_supervisor_at_work_is_believed() -> None:
             "systemd restarts it after 30 s of silence; at once on spark-1: `sudo sys",
         ),
         ({"now": 200.0, "unit": "u.service", "users_unit": True}, "`systemctl --user restart u.service`"),
-        ({"now": 200.0, "read_only": True}, "read-only file system on spark-1: its supervisor cannot write its report"),
+        (
+            {"now": 200.0, "unwritable": "read-only"},
+            "read-only file system on spark-1: its supervisor cannot write its report",
+        ),
+        ({"now": 200.0, "unwritable": "owned root"}, 'on spark-1: `sudo chown -R "$USER": ~/state`'),
+        ({"now": 200.0, "unwritable": "owned $(reboot)"}, "state folder owned by another user on spark-1"),
+        ({"now": 200.0, "unwritable": "mode"}, "on spark-1: `chmod -R u+rwX ~/state`"),
         ({"live": None}, "does not answer: nothing ends and restarts it"),
         ({"live": {"phase": "ready"}}, "does not answer: nothing ends and restarts it"),
         ({"live": {**ROW["live"], "phase": "gone fishing"}, "running": False}, "is not running: nothing restarts it"),  # type: ignore[dict-item]

@@ -180,8 +180,8 @@ def test_an_engine_that_broke_off_is_recognized_by_what_is_known() -> None:
 
 def test_a_supervisor_that_cannot_write_is_not_called_silent() -> None:
     """Guards the reason of an outage on a read-only file system: the node is named, to clients too."""
-    live = replace(LIVE, at=NOW - 60, nodes=(LiveNode("spark-1", NOW, True),))
-    for answer in (broken(live, NOW, read_only=True), decide.unattended(live, NOW, 23.0, read_only=True)):
+    live, why = replace(LIVE, at=NOW - 60, nodes=(LiveNode("spark-1", NOW, True),)), "read-only file system"
+    for answer in (broken(live, NOW, why), decide.unattended(live, NOW, 23.0, why)):
         assert answer.status == 503 and answer.retry_after == 15
         assert "read-only file system on spark-1" in answer.message and "has not reported" not in answer.message
     said = decide.unattended(live, NOW, 23.0).message

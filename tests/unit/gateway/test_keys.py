@@ -26,10 +26,12 @@ def test_the_file_holds_hashes_only() -> None:
     text = text_of(KNOWN)
     assert ONE.reveal() not in text and TWO.reveal() not in text
     assert parse(text) == KNOWN
-    assert parse("") == parse(b" \n") == Keys()
+    assert parse(text_of(Keys())) == Keys()
 
 
-@pytest.mark.parametrize("text", ["{half", "[]", '{"keys": [{"name": "x"}]}', '{"keys": [], "version": 3}', "null"])
+@pytest.mark.parametrize(
+    "text", ["", " \n", "{half", "[]", '{"keys": [{"name": "x"}]}', '{"keys": [], "version": 3}', "null"]
+)
 def test_a_file_that_is_none_of_ours_is_unreadable(text: str) -> None:
     """Guards that a broken file, or one of a newer version, is never taken for one without keys."""
     with pytest.raises(Unreadable):

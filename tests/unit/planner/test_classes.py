@@ -1,6 +1,6 @@
 """Weights counted from config.json, against every causal class of transformers 5.24 built and counted by itself.
 
-tests/data/models/classes.jsonl is made by scripts/model_classes.py.
+tests/data/models/classes.jsonl is made by scripts/planner/model_classes.py.
 """
 
 import json

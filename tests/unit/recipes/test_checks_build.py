@@ -63,6 +63,11 @@ def test_a_download_that_is_checked_is_pinned():
     assert load_recipe(DOCKER + PINNED + step, "mine.yaml").build
 
 
+def test_kernels_that_vllm_downloads_are_held_by_its_own_version():
+    """`vllm download-kernels` installs what its FlashInfer wants, and nothing newer."""
+    assert load_recipe(DOCKER + PINNED + "  steps: [vllm download-kernels]\n", "mine.yaml").build
+
+
 def test_a_profile_without_the_image_serves_the_built_one():
     """`image: null` is how a recipe offers both."""
     text = (

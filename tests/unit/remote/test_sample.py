@@ -8,8 +8,9 @@ from sparkwright.facts.kernel import WORTH
 
 def test_its_pace_reaches_the_script() -> None:
     """nvidia-smi takes whole seconds only; a start time of 0 means new lines only."""
-    assert sample.follow(0.5, 0.2, 1795302869.9, "~/s").argv[-5:] == ("0.5", "1", "1795302870", "60", "~/s")
-    assert sample.follow(5).argv[-5:] == ("5", "5", "0", "60", "")
+    words = sample.follow(0.5, 0.2, 1795302869.9, "~/s", "chat").argv[-7:]
+    assert words == ("0.5", "1", "1795302870", "60", "~/s", "chat", "2")
+    assert sample.follow(5).argv[-7:] == ("5", "5", "0", "60", "", "", "2")
 
 
 @pytest.mark.parametrize("command", [sample.follow(5), sample.memory()])

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.adapters.sqlite.folders import Folders
-from sparkwright.app.incidents import ShownIncident
+from sparkwright.app.diagnose.incidents import ShownIncident
 from sparkwright.cli.incidents import shown_text
 from sparkwright.console.incidents import shown
 from sparkwright.domain.incident import Incident, IncidentEvent

@@ -4,7 +4,7 @@ import json
 import re
 from dataclasses import replace
 
-from sparkwright.app.report import ReportForm, evaluated
+from sparkwright.app.bench.report import ReportForm, evaluated
 from sparkwright.domain.evaluation import Evaluation, Event, ProbeEvidence, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Run
 from sparkwright.evals.score import score
@@ -55,6 +55,7 @@ def test_scores_are_drawn_with_their_intervals() -> None:
     page = evaluated((scored("r-a", 60), scored("r-b", 80)), ReportForm.HTML, "test")
     assert page.count("<circle") == 2
     assert "60 of 100, 50 to 69 %" in page and "A: r-a; B: r-b" in page
+    assert "<h2>A: r-a</h2>" in page and "<h2>B: r-b</h2>" in page, "whose tiles these are"
     assert "<svg" not in evaluated((soak(Script()),), ReportForm.HTML, "test")
 
 

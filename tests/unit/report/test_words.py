@@ -3,7 +3,8 @@
 import pytest
 
 from sparkwright.domain.summary import METRICS, Interval
-from sparkwright.report.texts import TITLES, between, figure, number, seconds, tokens, with_percent
+from sparkwright.domain.units import three_digits
+from sparkwright.report.texts import TITLES, between, figure, seconds, tokens, with_percent
 from unit.for_each import for_each
 
 
@@ -13,7 +14,7 @@ from unit.for_each import for_each
 )
 def test_numbers_keep_three_digits(value: float, text: str) -> None:
     """Neither false precision nor a figure that rounds to nothing."""
-    assert number(value) == text
+    assert three_digits(value) == text
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 
 from fakes.endpoint import ANSWER
 from sparkwright.domain.errors import NotReady
-from sparkwright.supervision.detect.coherence import questions
-from sparkwright.supervision.events import Cleared, Fault
-from sparkwright.supervision.state import Recovery
+from sparkwright.evals.coherence import questions
 from sparkwright.supervisor import coherence, endpoint
+from sparkwright.supervisor.core.events import Cleared, Fault
+from sparkwright.supervisor.core.state import Recovery
 from unit.supervisor.watchtower import Tower, tower
 
 SOUP = replace(ANSWER, text="rowspan kernel glob enumerable yacht pivot lantern cobalt tensor mango vortex quilt")

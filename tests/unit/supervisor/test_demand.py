@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.app.prepare import Outcome, prepare
+from sparkwright.app.serve.prepare import Outcome, prepare
 from sparkwright.domain.codec import from_json, to_json
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.live import Ask, DeploymentState, Desired, GatewayUse, Live, Request
-from sparkwright.supervision.events import Event, Idle, Launched, LaunchFailed
 from sparkwright.supervisor import demand, ranks
+from sparkwright.supervisor.core.events import Event, Idle, Launched, LaunchFailed
 from sparkwright.supervisor.home import Home
 from unit.app.scene import recipe
 from unit.supervisor.watchtower import Tower, tower

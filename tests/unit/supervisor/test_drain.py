@@ -7,7 +7,7 @@ import pytest
 from sparkwright.domain.live import DeploymentState, GatewayUse
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.units import DRAIN_SECONDS
-from sparkwright.supervision.state import State, StopRanks
+from sparkwright.supervisor.core.state import State, StopRanks
 from sparkwright.supervisor.drain import drained
 from sparkwright.supervisor.effects import EffectRunner
 from unit.supervisor.test_effects import answer

@@ -8,15 +8,15 @@ import pytest
 
 from fakes.rank_node import STATE as HOME
 from fakes.rank_node import Exit
-from sparkwright.app import incident as evidence
-from sparkwright.app.prepare import Outcome, prepare
+from sparkwright.app.diagnose import incident as evidence
+from sparkwright.app.serve.prepare import Outcome, prepare
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.incident import CHANGED
 from sparkwright.domain.live import Ask, DeploymentState, GatewayUse, LiveRank, Request
-from sparkwright.supervision.events import Captured, Launched, LaunchFailed, Ready, Returned, Stopped
-from sparkwright.supervision.state import Announce, Capture, Close, Refuse, State, StopRanks, SwapRanks
 from sparkwright.supervisor.announcer import Announcer
+from sparkwright.supervisor.core.events import Captured, Launched, LaunchFailed, Ready, Returned, Stopped
+from sparkwright.supervisor.core.state import Announce, Capture, Close, Refuse, State, StopRanks, SwapRanks
 from sparkwright.supervisor.effects import EffectRunner
 from sparkwright.supervisor.event_bus import Unwatched
 from sparkwright.supervisor.nodes import census

@@ -3,16 +3,18 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from sparkwright.domain.live import DeploymentState, GatewayUse
 from sparkwright.domain.recipe import Gateway, GatewayTls
 from sparkwright.gateway.caddy import fingerprint
 from sparkwright.ports import UNTRUSTED
 from sparkwright.remote import gateway as gateway_commands
 from sparkwright.remote import service
-from sparkwright.supervision.events import Cleared, Event, Fault
-from sparkwright.supervision.state import Recovery, State
 from sparkwright.supervisor import endpoint
 from sparkwright.supervisor.announcer import view
+from sparkwright.supervisor.core.events import Cleared, Event, Fault
+from sparkwright.supervisor.core.state import Recovery, State
 from unit.app.scene import recipe
 from unit.supervisor.watchtower import Tower, tower
 
@@ -22,11 +24,11 @@ PAIR = (
 FILES = Gateway(tls=GatewayTls.FILES, certificate="/etc/c.pem", key="/etc/k.pem")
 
 
-def seen(it: Tower, certificate: str, keys: str = "", mode: str = "600") -> None:
+def seen(it: Tower, certificate: str, keys: str = '{"keys": []}', mode: str = "600") -> None:
     """Sets the head's report from now on."""
     text = f"@@ keys\n{keys}\n@@ keys-mode\n{mode}\n@@ keys-file\n/s/door/keys.json\n"
     text += "@@ caddy\n/usr/bin/caddy\nv2.11.7\n@@ image\n@@ host\nspark\n@@ addresses\n"
-    text += "@@ user\n1000:1000\n@@ port\n@@ ours\ncaddy run\n"
+    text += "@@ user\n1000:1000\n@@ port\n@@ front\n{}\n@@ ours\ncaddy run\n"
     it.scene.nodes[0].on(lambda command: "@@ pair" in " ".join(command.argv), text + PAIR.format(certificate))
 
 
@@ -56,6 +58,19 @@ async def test_a_damaged_keys_file_is_a_trouble() -> None:
     seen(it, "good", keys="{ torn")
     await endpoint.look(it.bus)
     assert [event.kind for event in it.events if isinstance(event, Fault)] == ["DOOR007"]
+
+
+@pytest.mark.parametrize(("mode", "what"), [("600", "it is empty"), ("", "it is gone")])
+async def test_keys_that_are_lost_are_a_trouble(mode: str, what: str) -> None:
+    """Guards a gateway that answers 401 to every client, while status says ready for ever."""
+    it = tower()
+    seen(it, "good", keys="", mode=mode)
+    await endpoint.look(it.bus)
+    (fault,) = it.events
+    assert (
+        isinstance(fault, Fault) and f"the gateway's keys are lost (DOOR007; /s/door/keys.json: {what})" in fault.what
+    )
+    assert "sparkwright keys add NAME" in fault.what
 
 
 async def test_what_is_wrong_is_looked_at_again_soon() -> None:

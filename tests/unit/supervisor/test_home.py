@@ -13,7 +13,7 @@ from sparkwright.adapters.artifacts import write
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import Busy, UsageError
 from sparkwright.domain.live import VERSION, Ask, DeploymentState, Desired, Live, Request
-from sparkwright.supervision.state import State
+from sparkwright.supervisor.core.state import State
 from sparkwright.supervisor.home import Home
 from unit.app.scene import cluster, recipe
 

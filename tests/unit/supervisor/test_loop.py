@@ -6,8 +6,8 @@ import pytest
 
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.live import Ask, DeploymentState, Request
-from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Halt, Replaced, Restart, Resumed, Tick
-from sparkwright.supervision.state import Recovery, Work
+from sparkwright.supervisor.core.events import Cleared, Disarmed, Event, Fault, Halt, Replaced, Restart, Resumed, Tick
+from sparkwright.supervisor.core.state import Recovery, Work
 from sparkwright.supervisor.event_bus import Unwatched
 from sparkwright.supervisor.loop import Loop
 from unit.supervisor.watchtower import Tower, tower

@@ -8,10 +8,10 @@ import pytest
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.probed import Reply
 from sparkwright.domain.recipe import Parsers
-from sparkwright.supervision.detect.quality import STRIKES, Quality
-from sparkwright.supervision.events import Cleared, Fault
-from sparkwright.supervision.state import Recovery
 from sparkwright.supervisor import quality
+from sparkwright.supervisor.core.detect.quality import STRIKES, Quality
+from sparkwright.supervisor.core.events import Cleared, Fault
+from sparkwright.supervisor.core.state import Recovery
 from unit.evals.playing import PARSERS
 from unit.simulator.conftest import make_client, make_rank
 from unit.simulator.inprocess import MakeClient

@@ -4,7 +4,7 @@ from fakes.rank_node import RankNode
 from sparkwright.domain.command import Completed
 from sparkwright.domain.errors import Unreachable
 from sparkwright.remote import repair as commands
-from sparkwright.supervision.events import Rebooted, RebootFailed
+from sparkwright.supervisor.core.events import Rebooted, RebootFailed
 from sparkwright.supervisor.effects import reboot
 from unit.supervisor.watchtower import AVAILABLE, Tower, tower
 

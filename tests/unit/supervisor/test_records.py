@@ -1,8 +1,8 @@
 """A fault of the supervisor's own files is a trouble that status shows."""
 
-from sparkwright.supervision.events import Cleared, Fault
-from sparkwright.supervision.state import Recovery
 from sparkwright.supervisor import event_bus
+from sparkwright.supervisor.core.events import Cleared, Fault
+from sparkwright.supervisor.core.state import Recovery
 from unit.supervisor.watchtower import tower
 
 

@@ -17,9 +17,9 @@ from sparkwright.domain.finding import Severity
 from sparkwright.domain.live import LiveEngine
 from sparkwright.facts import sample
 from sparkwright.remote import process
-from sparkwright.supervision.events import Fault
-from sparkwright.supervision.state import Recovery
 from sparkwright.supervisor import endpoint, nodes
+from sparkwright.supervisor.core.events import Fault
+from sparkwright.supervisor.core.state import Recovery
 from sparkwright.supervisor.nodes import Census, DockerAway
 from unit.supervisor.watchtower import Tower, tower
 

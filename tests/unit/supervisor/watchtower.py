@@ -8,11 +8,11 @@ from fakes.rank_node import STATE, Rank
 from fakes.supervisor_home import FakeKeep
 from sparkwright.domain.live import Desired
 from sparkwright.facts import sample as asking
-from sparkwright.supervision.detect.detectors import Detectors
-from sparkwright.supervision.detect.setting import Setting
-from sparkwright.supervision.events import Event
-from sparkwright.supervision.state import Policy
 from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.core.detect.detectors import Detectors
+from sparkwright.supervisor.core.detect.setting import Setting
+from sparkwright.supervisor.core.events import Event
+from sparkwright.supervisor.core.state import Policy
 from sparkwright.supervisor.event_bus import EventBus
 from unit.app.scene import Scene, recipe, scene
 

@@ -51,14 +51,16 @@ def _model(tree: Tree) -> str:
     spec = config.get("spec") or config
     backend = spec.get("backend") or {}
     model = backend.get("model") if isinstance(backend, Mapping) else None
-    return str(model or spec.get("model") or (tree.get("args") or {}).get("model") or "")[:200]
+    given, own = tree.get("args") or {}, (tree["benchmarks"][0].get("config") or {}).get("backend") or {}
+    model = model or spec.get("model") or given.get("model") or (given.get("backend_kwargs") or {}).get("model")
+    return str(model or (own.get("model") if isinstance(own, Mapping) else "") or "")[:200]
 
 
 def _strategy(one: Tree) -> tuple[str, Pace]:
     config = one.get("config") or {}
     found = config.get("strategy") or (one.get("args") or {}).get("strategy") or {}
-    kind = str(found.get("type_") or found.get("type") or "?")
-    rate, streams = number(found.get("rate")), number(found.get("streams"))
+    kind = str(found.get("type_") or found.get("type") or found.get("kind") or "?")
+    rate, streams = number(found.get("rate")), number(found.get("streams")) or number(found.get("max_concurrency"))
     if kind == "synchronous":
         return "c1", Pace(concurrency=1)
     if kind == "concurrent" and streams:
@@ -78,9 +80,15 @@ def _level(one: Tree, name: str, pace: Pace) -> Level:
     tokens = int(number(output.get("total_sum")) or 0)
     kinds = {kind: count for kind, count in (("error", failed), ("time-up", cut)) if count}
     plan = LevelPlan(name, shape, pace, max(good + failed + cut, 1), 0)
-    seconds = number(one.get("duration")) or 0.0
+    seconds = number(one.get("duration")) or _measured(one.get("scheduler_metrics") or {})
     totals = Totals(good + failed + cut, good, tokens, kinds)
     return Level(plan, 0, 0.0, seconds, stated=known(_stated(metrics, good)), totals=totals)
+
+
+def _measured(times: Tree) -> float:
+    """Seconds between the first and the last measured request, which some reports have instead of a duration."""
+    ends = [number(times.get(f"measure_{word}_time")) for word in ("start", "end")]
+    return max(ends[1] - ends[0], 0.0) if ends[0] and ends[1] else 0.0
 
 
 def _good(metric: Any) -> Tree:

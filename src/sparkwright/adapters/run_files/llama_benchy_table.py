@@ -62,7 +62,9 @@ def _run(lines: Sequence[Line], text: str) -> Run:
     if not levels:
         raise UsageError("the table has no line whose test is like pp2048 or tg32 @ d4096, with figures")
     unique = tuple({level.plan.name: level for level in levels}.values())
-    return marked(run_of(unique, lines[0].get("model", ""), TOOL, _NOTE), _MADE_UP in text)
+    again = len(levels) - len(unique)
+    note = f"{_NOTE}; {again} of its tests are there again, and the last figures of each are kept" if again else _NOTE
+    return marked(run_of(unique, lines[0].get("model", ""), TOOL, note), _MADE_UP in text)
 
 
 def is_csv(text: str) -> bool:

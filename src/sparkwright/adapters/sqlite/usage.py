@@ -19,7 +19,7 @@ from sparkwright.domain.values import replace
 from sparkwright.gateway.usage import DAY, Tokens, Used
 
 FILE = "usage.sqlite"
-OUTCOMES = ("finished", "uncounted", "cut", "failed")
+OUTCOMES = ("finished", "uncounted", "cut", "failed", "looped", "reasoned")
 _COLUMNS = ("requests", *OUTCOMES, "refused", "prompt", "completion", "cached", "at_least")
 _TABLE = f"""
 CREATE TABLE IF NOT EXISTS usage (day TEXT, key TEXT, model TEXT,

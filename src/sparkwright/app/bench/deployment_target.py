@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from sparkwright.app import queries
 from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, ready, url_target
 from sparkwright.app.bench.target import Bench, BenchTarget, DeploymentInfo
+from sparkwright.app.diagnose.incidents import remembered
 from sparkwright.app.gather import gather, reached
-from sparkwright.app.incidents import remembered
 from sparkwright.app.queries import chosen
 from sparkwright.app.services import Services, by_node
 from sparkwright.domain.command import Secret

@@ -167,6 +167,7 @@ JUDGES: Mapping[str, Callable[[tuple[Story, ...]], Iterator[RuleVerdict]]] = {
     "LIVE013": scheduler_silent,
     "LIVE014": too_small_a_share,
     "LIVE015": rank_never_began,
+    "LIVE016": _showing(r"\S{1,253} was reset by its hardware watchdog$"),
 }
 
 

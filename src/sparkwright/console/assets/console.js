@@ -244,6 +244,10 @@
     });
   });
 
+  // On a phone the pages are one row that scrolls: the present one is in sight.
+  const here = document.querySelector("body > header nav [aria-current]");
+  if (here) here.parentNode.scrollLeft = here.offsetLeft + here.offsetWidth / 2 - here.parentNode.offsetWidth / 2;
+
   const log = document.getElementById("log");
   if (log) log.scrollTop = log.scrollHeight;
   if (main) follow(main.dataset.live);

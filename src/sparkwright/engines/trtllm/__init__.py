@@ -138,7 +138,7 @@ def _rank(recipe: Recipe, placement: Placement, context: RenderContext, rank: in
 def _serve(recipe: Recipe, many: bool = False) -> tuple[str, ...]:
     """The program of every MPI rank; a recipe's entrypoint takes the place of all of it."""
     if recipe.engine.entrypoint:
-        return recipe.engine.entrypoint
+        return recipe.engine.program
     folder = f"{venv}/bin/" if (venv := _venv(recipe)) else ""
     launch = (f"{folder}trtllm-llmapi-launch",) if many else ()
     return (*launch, f"{folder}trtllm-serve")

@@ -11,12 +11,14 @@ from sparkwright.domain.deployment import LogEvent
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.domain.units import GIB
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.engine import RenderContext, Stop, served_name
 from sparkwright.engines.environment import LOOPBACK, OFFLINE, check_distributed, fabric
 from sparkwright.engines.mounts import caches, docker_entrypoint, model_word, rank_spec
-from sparkwright.engines.options import Options, compact_json, merge, option_words
+from sparkwright.engines.options import Options, compact_json, merge, option_name, option_words
 from sparkwright.engines.vllm.releases import TRAITS
+from sparkwright.engines.weight_cache import PORT, keeper, keeps_weights, socket_folder
 
 DP_RPC_PORT = 29550  # ParallelConfig.data_parallel_rpc_port, vLLM 0.21.0
 CACHES = {
@@ -29,6 +31,18 @@ CACHES = {
 }
 # Set per rank by sparkwright: a recipe that gives them would give every rank the same.
 PER_RANK = ("nnodes", "node-rank", "master-addr", "master-port", "headless", "host", "port", "api-key", "uds")
+# Options of `vllm preload` that decide which weights there are and in which layout (weight_cache/protocol.py, 0.33.0),
+# and those without which the same configuration is not made. Options of the server are none of it.
+_OF_WEIGHTS = (
+    *("attention-backend", "attention-config", "block-size", "config-format", "dtype", "enable-eplb", "enforce-eager"),
+    *("expert-placement-strategy", "hf-config-path", "hf-overrides", "kernel-config", "kv-cache-dtype-skip-layers"),
+    *("language-model-only", "linear-backend", "load-format", "max-model-len", "model-impl"),
+    *("model-loader-extra-config", "moe-backend", "quantization", "quantization-config", "safetensors-load-strategy"),
+    *("skip-tokenizer-init", "tokenizer", "trust-remote-code"),
+)
+_LOADER = ("load-format", "model-loader-extra-config")
+_LIMITS_OF_WEIGHTS = ("max-model-len", "kv-cache-dtype", "speculative-config")
+_READY = "Weight cache daemon READY"
 
 
 class Vllm:
@@ -49,19 +63,43 @@ class Vllm:
     def _rank(self, recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> RankSpec:
         docker = recipe.engine.runtime is Runtime.DOCKER
         program = () if docker else process_program(recipe)
-        return replace(
+        spec = replace(
             rank_spec(recipe, placement, context, rank, environment(recipe, placement, context, rank)),
             argv=(*program, *rank_words(recipe, placement, context, rank)),
             entrypoint=docker_entrypoint(recipe, ("vllm",)) if docker else None,
             secrets={"VLLM_API_KEY": context.api_key} if context.api_key and rank == 0 else {},
             listens=listens(recipe, placement, context, rank),
         )
+        if not keeps_weights(recipe):
+            return spec
+        words = preload_words(recipe, placement, context, rank)
+        folder, met = socket_folder(recipe, context, spec.node), () if rank else _meets(recipe, placement)
+        return replace(spec, keeper=keeper(spec, (*program, *words), _READY, folder, met))
+
+
+def preload_words(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[str, ...]:
+    """`preload --model MODEL --flags...`: the same weights as the rank's own, in the same layout."""
+    node, many = placement.nodes[rank], placement.world > 1
+    flags = {name: value for name, value in merge({}, recipe.flags).items() if name.partition(".")[0] in _OF_WEIGHTS}
+    ours: Options = {"model": model_word(recipe, node, context), "revision": recipe.model.revision or None}
+    ours |= topology(recipe, placement, rank) | {"headless": None}
+    ours |= {name: value for name, value in limits(recipe).items() if name in _LIMITS_OF_WEIGHTS}
+    ours |= {"weight-cache-socket-dir": socket_folder(recipe, context, node)}
+    ours |= {"weight-cache-master-port": recipe.serving.master_port + PORT if many else None}
+    return ("preload", *option_words(merge(ours, flags)))
+
+
+def _meets(recipe: Recipe, placement: Placement) -> tuple[tuple[str, int], ...]:
+    """Ports of the head's keeper: of the model, and of a draft model."""
+    port = recipe.serving.master_port + PORT
+    address = placement.fabric[placement.head].address if placement.world > 1 else ""
+    return ((address, port), (address, port + 1)) if address else ()
 
 
 def process_program(recipe: Recipe) -> tuple[str, ...]:
     """`<venv>/bin/vllm`, or `vllm` from the node's PATH; a recipe's entrypoint takes its place."""
     if recipe.engine.entrypoint:
-        return recipe.engine.entrypoint
+        return recipe.engine.program
     venv = recipe.engine.venv.rstrip("/")
     # Through the interpreter: the console script's first line breaks when a venv was moved or its path is long.
     return (f"{venv}/bin/python", "-m", "vllm.entrypoints.cli.main") if venv else ("vllm",)
@@ -69,8 +107,21 @@ def process_program(recipe: Recipe) -> tuple[str, ...]:
 
 def rank_words(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[str, ...]:
     """`serve MODEL --flags...` of one rank: the same on all but for node rank, headless, host and port."""
+    node = placement.nodes[rank]
     ours = identity(recipe) | listening(context, rank) | topology(recipe, placement, rank)
-    return serve_words(recipe, model_word(recipe, placement.nodes[rank], context), ours)
+    return serve_words(_mapping(recipe, context, node), model_word(recipe, node, context), ours)
+
+
+def _mapping(recipe: Recipe, context: RenderContext, node: str) -> Recipe:
+    """The recipe with the loader that maps weights which are kept; without the process it reads files."""
+    if not keeps_weights(recipe):
+        return recipe
+    own = {name: value for name, value in recipe.flags.items() if option_name(name).partition(".")[0] not in _LOADER}
+    maps = {
+        "load-format": "ipc_cache",
+        "model-loader-extra-config": {"socket_dir": socket_folder(recipe, context, node)},
+    }
+    return replace(recipe, flags=own | maps)
 
 
 def serve_words(recipe: Recipe, model: str, ours: Options) -> tuple[str, ...]:
@@ -116,11 +167,20 @@ def limits(recipe: Recipe) -> Options:
         "max-model-len": s.context or None,
         "max-num-seqs": s.sequences or None,
         "max-num-batched-tokens": s.batched_tokens or None,
+        "max-num-queued-reqs": _in_flight(recipe) if s.queue else None,
         "kv-cache-dtype": s.kv_dtype or None,
         "gpu-memory-utilization": s.memory_fraction or None,
         "kv-cache-memory-bytes": s.kv_cache_bytes or None,
+        # GiB of all ranks together, each of which is a node
+        "kv-offloading-size": round(s.host_cache * recipe.nodes / GIB, 3) if s.host_cache else None,
         "speculative-config": speculative_config(recipe),
     }
+
+
+def _in_flight(recipe: Recipe) -> int:
+    """Requests that wait or run, which is what vLLM's limit counts (config/scheduler.py, 0.33.0)."""
+    places = recipe.serving.sequences or TRAITS.limits(recipe, True)[1]
+    return recipe.parallelism.dp * places + recipe.serving.queue
 
 
 def speculative_config(recipe: Recipe) -> str | None:

@@ -104,7 +104,7 @@ def _serve(recipe: Recipe, placement: Placement, context: RenderContext) -> tupl
 
 def _program(recipe: Recipe) -> tuple[str, ...]:
     if recipe.engine.runtime is Runtime.DOCKER:
-        return recipe.engine.entrypoint or ("vllm",)
+        return recipe.engine.program or ("vllm",)
     return process_program(recipe)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import dataclass, replace
+from sparkwright.engines.definitions import program_words, shipped_definitions
 from sparkwright.recipes.importers.shell import Script, Simple
 
 _PYTHON = re.compile(r"(?:.*/)?python3?(?:\.\d+)?")
@@ -61,6 +62,9 @@ def find_start(words: Sequence[str]) -> Started | None:
         elif name in _PROGRAMS and (found_engine := _by_name(name, words, at)):
             engine, begin = found_engine
             program = word if "/" in word else ""
+        elif described := _described(name, words, at):
+            engine, begin = described
+            program = word if "/" in word else ""
         elif _OWN.fullmatch(name) and tuple(words[at + 1 : at + 2]) == ("serve",):
             engine, begin, program = _OWN.fullmatch(name)[1], at + 2, word  # type: ignore[index]
         else:
@@ -84,6 +88,15 @@ def _starts_here(words: Sequence[str], at: int, begin: int, before: Sequence[str
     rest = words[begin:]
     named = bool(rest[:1]) and not rest[0].startswith("-") and "llama" not in words[at]
     return begin > at + 1 or named or any(_NAMES_MODEL.fullmatch(word) for word in rest)
+
+
+def _described(name: str, words: Sequence[str], at: int) -> tuple[str, int] | None:
+    """The engine of a shipped definition, and the place behind its program's words."""
+    for definition in shipped_definitions().values():
+        own = program_words(definition)
+        if (name, *words[at + 1 : at + len(own)]) == own:
+            return definition.name, at + len(own)
+    return None
 
 
 def _by_module(words: Sequence[str], at: int) -> tuple[str, int, str] | None:

@@ -5,10 +5,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+from sparkwright.domain.engine import CUSTOM
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import dataclass, field
-from sparkwright.engines.releases import named_in, served_by
+from sparkwright.engines.definitions import shipped_definitions
+from sparkwright.engines.releases import named_in, served_by, split_image
 from sparkwright.engines.written import only_engine_with
+from sparkwright.recipes.importers.any_server import any_server
 from sparkwright.recipes.importers.commands import Started, find_start, inner_shell, one_start, starts_in
 from sparkwright.recipes.importers.draft import Draft, ImportOptions, put_engine, put_env, put_nodes, put_program
 from sparkwright.recipes.importers.flags import put_command
@@ -78,7 +81,8 @@ def docker_run(words: Sequence[str], env_file: Mapping[str, str], source: str, l
             f"{source}:{line}: docker run: {error}", hint="check the line against `docker run --help`"
         ) from None
     if not rest:
-        raise RecipeError(f"{source}:{line}: docker run names no image", hint="copy the whole command")
+        hint = "copy the whole command; a `#` in it ends it there for the shell, backslash or not"
+        raise RecipeError(f"{source}:{line}: docker run names no image", hint=hint)
     options: dict[str, list[str]] = {}
     for name, value in given:
         options.setdefault(_LONG.get(name.lstrip("-"), name.lstrip("-")) if name[1] != "-" else name[2:], []).append(
@@ -137,12 +141,14 @@ def started_by(image: str, words: Sequence[str], source: str, env: Mapping[str, 
         return found
     rest = tuple(words[1:] if tuple(words[:1]) == ("serve",) else words)
     if not rest or rest[0].startswith("-") or "/" in rest[0]:
-        if engine := served_by(image):
+        if engine := served_by(image) or _described_image(image):
             return Started(engine, rest)
         if rest and (engine := named_in(image)):
             return Started(engine, rest, by_name=f"after the name of the image {image}")
         if engine := only_engine_with(rest):
             return Started(engine, rest, by_name="the only engine that has all of these options")
+    if any_server(words, env):
+        return Started(CUSTOM, tuple(words))
     shown = " ".join(words)[:60]
     why = (
         f"starts {shown!r} by its own entrypoint" if shown else "names no command, and its own entrypoint is not known"
@@ -151,6 +157,12 @@ def started_by(image: str, words: Sequence[str], source: str, env: Mapping[str, 
         f"{source}: no engine is started in it that is known: the image {image or '(built)'} {why}",
         hint="known: vllm serve, python -m sglang.launch_server, trtllm-serve, llama-server; write it as the command",
     )
+
+
+def _described_image(image: str) -> str:
+    """The engine of a shipped definition that names this image as one that starts it; ''."""
+    repository = split_image(image)[0].removeprefix("docker.io/")
+    return next((one.name for one in shipped_definitions().values() if repository in one.images), "")
 
 
 def put_mounts(draft: Draft, mounts: Iterable[str]) -> None:

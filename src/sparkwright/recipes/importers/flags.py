@@ -7,9 +7,15 @@ from typing import Any
 
 import yaml
 
+from sparkwright.domain.engine import CUSTOM, EngineDefinition
+from sparkwright.engines.definitions import shipped_definitions
+from sparkwright.engines.options import is_fitting
 from sparkwright.engines.options import text as as_word
+from sparkwright.engines.sglang import CHAINS
 from sparkwright.engines.written import Written, read_words, whole_number
-from sparkwright.recipes.importers.draft import Draft, note_powers
+from sparkwright.recipes.importers.any_server import put_any_server
+from sparkwright.recipes.importers.described import LAUNCHER, known_name, own_size, put_ranks, split_options
+from sparkwright.recipes.importers.draft import Draft, hole_hint, note_powers
 from sparkwright.recipes.importers.shell import unresolved
 from sparkwright.recipes.values import is_secret_name, looks_secret
 from sparkwright.recipes.vocabulary import ALIASES, flag_word
@@ -36,19 +42,29 @@ _INTS = "parallelism.tp parallelism.pp parallelism.dp speculation.tokens serving
 _INTS += "serving.context serving.sequences serving.batched_tokens serving.kv_cache_bytes"
 _SECTIONS = ("model", "serving", "parallelism", "parsers", "speculation")
 _MODEL = ("model", "model_path", "hf_repo", "hf_file")
+_GGUF_NOTE = "model.path:"
+_USUAL_QUANT = "Q4_K_M"  # of llama-server's -hf without a tag
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 Words = Sequence[str]
 
 
 def put_command(draft: Draft, engine: str, words: Words, model: str = "") -> None:
     """All of a command line behind the engine's program. model: known already, so that the command's is not taken."""
+    if engine == CUSTOM:
+        put_any_server(draft, words)
+        return
+    if engine in shipped_definitions():
+        put_described(draft, shipped_definitions()[engine], words, bool(model))
+        return
     positional, options = read_words(engine, words)
     if positional and not model:
         put_model(draft, positional[0])
     for word in positional[1:]:
         hole = unresolved(word)
         why = (
-            "has no value in the source; if it stands for options, they are missing" if hole else "belongs to no option"
+            f"has no value in the source; if it stands for options, they are missing{hole_hint(hole)}"
+            if hole
+            else "belongs to no option"
         )
         draft.note(f"{hole or repr(word)}: left out, it {why}")
     for one in options:
@@ -56,6 +72,40 @@ def put_command(draft: Draft, engine: str, words: Words, model: str = "") -> Non
         if one.option is None and ALIASES.get(word, "").partition(".")[0] in ("serving", "parsers", "speculation"):
             draft.note(f"{one.name}: {engine} has no option of that name; it is written as {ALIASES[word]}")
     put_options(draft, engine, options, bool(model))
+
+
+def put_described(draft: Draft, definition: EngineDefinition, words: Words, model: bool) -> None:
+    """The words behind the program of an engine that a file describes."""
+    bare, options = split_options(words)
+    if bare and not model:
+        put_model(draft, bare[0])
+    for word in bare[1:]:
+        draft.note(f"{word!r}: left out, it belongs to no option")
+    for option, values in options:
+        hole = next((h for word in values if (h := unresolved(word) or template_hole(word))), "")
+        if not hole:
+            _put_own(draft, definition, option, [scalar(word) for word in values])
+        elif known_name(definition, option) not in LAUNCHER:
+            draft.note(f"{option}: left out, {hole} has no value in the source; write --{option} under `flags`")
+    put_ranks(draft, definition, 1)
+    note_powers(draft)
+
+
+def _put_own(draft: Draft, definition: EngineDefinition, option: str, values: list[Any]) -> None:
+    """One option of a described engine to its key, or under `flags` as it is."""
+    name, option = known_name(definition, option), own_size(definition, option)
+    word = flag_word(option)
+    value = True if not values else values[0] if len(values) == 1 else values
+    if name in LAUNCHER:
+        draft.note(f"{word}: left out, the launcher fills it in for each rank")
+    elif word == "model_from_path":
+        put_model(draft, str(value))
+    elif name:
+        _put_one(draft, definition.name, name, value, None)
+    elif is_secret_name(word) or (isinstance(value, str) and looks_secret(value)):
+        draft.note(f"{option}: left out, secrets are not imported; name a variable in serving.api_key_env")
+    elif value != 1 or value is True or not ALIASES.get(word, "").startswith("parallelism."):  # 1: it is one anyway
+        _flag(draft, option.replace("_", "-"), value)
 
 
 def scalar(word: str) -> Any:
@@ -90,7 +140,8 @@ def put_options(draft: Draft, engine: str, options: Iterable[Written], known_mod
         name, value = _name_and_value(one)
         if hole := next((h for word in one.values if (h := unresolved(word) or template_hole(word))), ""):
             if flag_word(name) not in _LAUNCHER.split():
-                draft.note(f"{name}: left out, {hole} has no value in the source; write --{name} under `flags`")
+                more = hole_hint(hole)
+                draft.note(f"{name}: left out, {hole} has no value in the source; write --{name} under `flags`{more}")
             continue
         if one.option and one.option.kind == "append" and name in given:
             given[name] = [*(given[name] if isinstance(given[name], list) else [given[name]]), value]
@@ -167,12 +218,7 @@ def _put(draft: Draft, engine: str, name: str, value: Any, one: Written | None) 
         own = one.long if one and name == one.name and not one.negated else name
         _flag(draft, path.replace("_", "-") if word in _SPARKRUN and path else own, value)
     elif path in _INTS.split():
-        number = value if isinstance(value, int) else whole_number(one.option if one else None, str(value))
-        if isinstance(number, bool) or number is None:
-            more = "; `sparkwright plan` tells which context fits, for serving.context" * (path == "serving.context")
-            draft.note(f"{word}: {value!r} is no whole number and is left out{more}")
-        else:
-            draft.put(path, number)
+        _put_number(draft, path, word, value, one)
     elif isinstance(value, list) and path == "model.served_name" and engine.startswith("vllm"):
         draft.put(path, str(value[0]))
         draft.put("model.aliases", [str(name) for name in value[1:]])
@@ -186,6 +232,18 @@ def _put(draft: Draft, engine: str, name: str, value: Any, one: Written | None) 
         _fraction(draft, word, value)
     else:
         draft.put(path, value)
+
+
+def _put_number(draft: Draft, path: str, word: str, value: Any, one: Written | None) -> None:
+    if path == "serving.context" and str(draft.get("engine.name")).startswith("vllm") and is_fitting(value):
+        _flag(draft, "max-model-len", value)
+        return
+    number = value if isinstance(value, int) else whole_number(one.option if one else None, str(value))
+    if isinstance(number, bool) or number is None:
+        more = "; `sparkwright plan` tells which context fits, for serving.context" * (path == "serving.context")
+        draft.note(f"{word}: {value!r} is no whole number and is left out{more}")
+    else:
+        draft.put(path, number)
 
 
 def _fraction(draft: Draft, word: str, value: Any) -> None:
@@ -203,13 +261,32 @@ def put_model(draft: Draft, model: str) -> None:
     """A hub id or a path; `org/name:QUANT` names single GGUF files of a repository."""
     bare, _, quant = model.partition(":")
     if unresolved(model) or template_hole(model):
-        draft.note(f"model: {unresolved(model) or template_hole(model)} has no value in the source; write model.id")
+        hole = unresolved(model) or template_hole(model)
+        draft.note(f"model: {hole} has no value in the source; write model.id{hole_hint(hole)}")
     elif _HUB_ID.fullmatch(bare):
         draft.put("model.id", bare)
-        if quant:
+        if draft.get("engine.name") == "llama-cpp":
+            _put_gguf(draft, bare, quant)
+        elif quant:
             draft.note(f"model: of {bare} only the {quant} files are meant; put that GGUF's place into model.path")
     else:
         draft.put("model.path", model)
+        draft.notes[:] = [note for note in draft.notes if not note.startswith(_GGUF_NOTE)]
+
+
+def _put_gguf(draft: Draft, repository: str, quant: str) -> None:
+    """The usual name of one quantization's file: llama-server picks it by its listing of the hub, which is not asked
+    here."""
+    if draft.get("model.path"):
+        return
+    stem = re.sub(r"[-_.]gguf$", "", repository.rpartition("/")[2], flags=re.IGNORECASE)
+    file = f"{stem}-{quant or _USUAL_QUANT}.gguf"
+    meant = quant or f"{_USUAL_QUANT}, which llama-server takes where none is named,"
+    draft.put("model.path", file)
+    draft.note(
+        f"{_GGUF_NOTE} {file} is the usual name of the {meant} file of {repository}, which llama-server would fetch "
+        "itself; put the file into the folder of models and correct its name (of a model in parts, the first)"
+    )
 
 
 def _host(draft: Draft, key: str, value: Any) -> None:
@@ -274,11 +351,16 @@ def _sglang_speculation(draft: Draft, words: Mapping[str, Any]) -> None:
     """Drafts a step: DSpark's block size, a chain's steps, else the drafted tokens."""
     given = {k.removeprefix("speculative_"): v for k, v in words.items() if k.startswith("speculative_")}
     method, steps, drafted = given.pop("algorithm"), given.get("num_steps"), given.get("num_draft_tokens")
-    block = given.pop("dspark_block_size", None)
+    block = given.pop("dspark_block_size", None) if str(method).upper() == "DSPARK" else None
     usual = {"num_steps": steps, "num_draft_tokens": steps + 1 if steps else drafted, "eagle_topk": 1}
     given = {key: value for key, value in given.items() if key not in usual or value != usual[key]}
     options = {("model" if k == "draft_model_path" else k.replace("_", "-")): v for k, v in given.items()}
     draft.put("speculation", {"method": str(method).lower()})
+    if not (block or steps) and str(method).upper() in CHAINS and isinstance(drafted, int) and drafted > 1:
+        draft.note(
+            f"speculative_num_draft_tokens: {drafted} is written as {drafted - 1} drafts and the token before them"
+        )
+        drafted -= 1
     draft.put("speculation.tokens", block or steps or drafted or "")
     if options:
         draft.put("speculation.options", options)

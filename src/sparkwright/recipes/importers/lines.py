@@ -1,14 +1,16 @@
 """A command line, a shell script, a systemd unit: the one engine that it starts, in a container or without one."""
 
 import configparser
+import getopt
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sparkwright.domain.engine import CUSTOM
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import replace
 from sparkwright.recipes.importers.commands import CONTAINER, SILENT, Started, one_start, starts_in
-from sparkwright.recipes.importers.container import docker_run, put_container
+from sparkwright.recipes.importers.container import docker_run, put_container, started_by
 from sparkwright.recipes.importers.draft import Draft, ImportOptions, put_engine, put_env, put_nodes, put_program
 from sparkwright.recipes.importers.flags import put_command
 from sparkwright.recipes.importers.settle import Told, settle
@@ -20,11 +22,14 @@ _UNIT_SECTION = "Service"
 
 def from_script(text: str, source: str, options: ImportOptions, beside: Beside, given: Script | None = None) -> Draft:
     """A line or a script. Raises RecipeError with file and line for a pipe, `$(...)`, and several engines or none."""
-    script = given or Script(text, source)
+    script = given or Script(text, source, fixed=options.values)
     draft = Draft()
+    _unfold(script, source, draft)
     runs = [(command, words) for command in script.commands if (words := _container_words(command.words)) is not None]
     starts = [one for one in starts_in(script, source) if one.at and _container_words(one.at.words) is None]
     if runs and not starts:
+        if len(runs) > 1:
+            runs = [(command, words) for command, words in runs if _starts_engine(command, words, source)] or runs
         if len(runs) > 1:
             lines = ", ".join(str(command.line) for command, _ in runs)
             raise RecipeError(f"{source}: docker run is called in lines {lines}", hint="give one of them")
@@ -37,10 +42,47 @@ def from_script(text: str, source: str, options: ImportOptions, beside: Beside, 
         command = started.at or script.commands[0]
         _plain(command, source)
         _put_process(draft, started if command not in script.commands else replace(started, others=()), options)
+    if lines := ", ".join(map(str, script.branches.decided)):
+        draft.note(
+            f"line {lines}: branches are followed as the script runs without arguments and variables; check them"
+        )
     for other in script.commands:
         if other is not command and other.words[0] not in (*SILENT, "cd"):
             draft.note(f"line {other.line}: {' '.join(other.words)[:60]!r} is left out; only the engine is started")
     return draft
+
+
+def _unfold(script: Script, source: str, draft: Draft) -> None:
+    """Puts the commands that `ssh HOST 'TEXT'` and `eval TEXT` run into their places."""
+    found = list[Simple]()
+    for command in script.commands:
+        over_ssh = _text_over_ssh(command.words)
+        text = over_ssh or (" ".join(command.words[1:]) if command.words[:1] == ("eval",) else "")
+        inner = Script(text, source, script.variables, command.line).commands if text else [command]
+        found += (replace(one, in_branch=one.in_branch or command.in_branch) for one in inner)
+        if over_ssh:
+            draft.note(f"line {command.line}: runs over ssh; sparkwright reaches the nodes by its cluster file")
+    script.commands[:] = found
+
+
+def _text_over_ssh(words: tuple[str, ...]) -> str:
+    """Text that `ssh [OPTIONS] HOST TEXT` runs on HOST; empty for another command."""
+    if words[:1] != ("ssh",):
+        return ""
+    try:
+        _, rest = getopt.getopt(list(words[1:]), "46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:P:p:Q:R:S:W:w:")
+    except getopt.GetoptError:
+        return ""
+    return " ".join(rest[1:])
+
+
+def _starts_engine(command: Simple, words: tuple[str, ...], source: str) -> bool:
+    """True if a container starts an engine that is known: a script may start a dashboard beside it."""
+    try:
+        container = docker_run(words, {}, source, command.line)
+        return started_by(container.image, container.words, source).engine != CUSTOM
+    except RecipeError:
+        return False
 
 
 def _container_words(words: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -129,7 +171,7 @@ def from_unit(text: str, source: str, options: ImportOptions, beside: Beside) ->
         raise RecipeError(f"{source}: expected one ExecStart in [Service]", hint="give the unit that starts the engine")
     line = next((n for n, row in enumerate(text.splitlines(), 1) if row.startswith("ExecStart=")), 1)
     variables = _environment(service, beside, source)
-    script = Script(re.sub(r"^[-@:+!]+", "", start).replace("%h", "$HOME"), source, variables, line)
+    script = Script(re.sub(r"^[-@:+!]+", "", start).replace("%h", "$HOME"), source, variables, line, options.values)
     script.exported |= variables
     draft = from_script("", source, options, beside, script)
     for key in service:

@@ -1,22 +1,25 @@
 """The engine version of an import, and the extra features that the image's own build must have."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
 
-from sparkwright.compat.table import rows_with
+from sparkwright.checks.compat.table import rows_with
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.engine import CUSTOM
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import imagined_ranks
 from sparkwright.engines.flag_data import versions
 from sparkwright.engines.releases import is_plausible, is_release, newest_on, tag_day, tag_version
-from sparkwright.engines.tables import DATA_OF
+from sparkwright.engines.tables import DATA_OF, table
+from sparkwright.engines.variants import EngineVariant, join_names, named_by
 from sparkwright.engines.written import unknown_to, unread_by
+from sparkwright.recipes.importers.any_server import settle_any_server
 from sparkwright.recipes.importers.draft import Draft
 from sparkwright.recipes.load import what_is_left
 
@@ -57,15 +60,25 @@ class Rendered:
 def settle(draft: Draft, told: Told) -> None:
     """Write engine.version, engine.extra_flags and engine.extra_env, with a note for what was not simply read."""
     engine, image = str(draft.get("engine.name")), str(draft.get("engine.image", ""))
+    if engine == CUSTOM:
+        settle_any_server(draft)
+    if DATA_OF.get(engine, engine) not in table("releases"):
+        draft.put("engine.version", told.asked)
+        return
     chosen = _choose(engine, image, told, _rendered(draft))
     draft.put("engine.version", chosen.version)
     if chosen.why:
         draft.note(f"engine.version: {chosen.version} is written: {chosen.why}; `up` reads it from the image again")
     if not image or is_release(engine, image):
         return
+    forks = named_by(engine, chosen.unknown, chosen.unread)
+    if forks:
+        draft.put("engine.variant", join_names(forks))
+        titles = "; ".join(f"{one.name}: {one.title}" for one in forks)
+        draft.note(f"engine.variant: {join_names(forks)} is written, after the options and variables ({titles})")
     for key, names, what in (
-        ("extra_flags", chosen.unknown, "options, keys or values"),
-        ("extra_env", chosen.unread, "variables"),
+        ("extra_flags", _others(chosen.unknown, forks), "options, keys or values"),
+        ("extra_env", _others(chosen.unread, forks), "variables"),
     ):
         if names:
             draft.put(f"engine.{key}", list(names))
@@ -73,6 +86,10 @@ def settle(draft: Draft, told: Told) -> None:
                 f"engine.{key}: {', '.join(names[:_SHOWN])}: {what} that {engine} {chosen.version} does not have; "
                 f"{image} is no release of it, so they are passed on unchecked"
             )
+
+
+def _others(names: Iterable[str], forks: Iterable[EngineVariant]) -> tuple[str, ...]:
+    return tuple(name for name in names if not any(one.has_name(name) for one in forks))
 
 
 def _choose(engine: str, image: str, told: Told, rendered: Rendered) -> Chosen:

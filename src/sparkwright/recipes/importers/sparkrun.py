@@ -5,10 +5,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sparkwright.domain.engine import CUSTOM
 from sparkwright.domain.errors import RecipeError
+from sparkwright.engines.definitions import shipped_definitions
 from sparkwright.engines.written import read_words
 from sparkwright.recipes.importers.commands import Started, starts_in
 from sparkwright.recipes.importers.container import put_mounts
+from sparkwright.recipes.importers.described import put_ranks
 from sparkwright.recipes.importers.draft import Draft, ImportOptions, put_engine, put_env, put_nodes, put_program, slug
 from sparkwright.recipes.importers.flags import as_words, has_key, put_command, put_model, put_options
 from sparkwright.recipes.importers.mods import mod_name
@@ -49,9 +52,9 @@ def from_sparkrun(tree: Mapping[str, Any], source: str, options: ImportOptions, 
     tree = merged(tree, source, beside)
     tree = with_overrides(tree, draft)
     defaults = dict(tree.get("defaults") or {})
-    values = {**{key: tree[key] for key in ("model", "model_revision") if key in tree}, **defaults}
+    values = {**{key: tree[key] for key in ("model", "model_revision") if key in tree}, **defaults, **options.values}
     command = _filled(str(tree.get("command") or ""), values)
-    started = _started(command, source)
+    started = _started(command, source) or _any_start(command, source)
     engine = _engine(tree, started, command, draft)
     put_engine(draft, engine, str(tree.get("container") or ""))
     put_model(draft, _filled(str(tree["model"]), values))
@@ -104,6 +107,9 @@ def _put_started(draft: Draft, engine: str, started: Started) -> None:
 
 def _put_defaults(draft: Draft, engine: str, defaults: Mapping[str, Any]) -> None:
     """sparkrun makes options of the defaults that it knows; others it drops, and so does this."""
+    if engine in shipped_definitions():
+        put_command(draft, engine, tuple(as_words(defaults)), model="known")
+        return
     _, options = read_words(engine, tuple(as_words(defaults)))
     unknown = [one.name for one in options if one.option is None and not has_key(one.name)]
     if unknown:
@@ -114,15 +120,13 @@ def _put_defaults(draft: Draft, engine: str, defaults: Mapping[str, Any]) -> Non
 def _engine(tree: Mapping[str, Any], started: Started | None, command: str, draft: Draft) -> str:
     """The runtime as sparkrun resolves it. Version 1 runs on Ray only when it is asked to: its own runner strips it."""
     runtime = str(tree.get("runtime") or "")
+    if started and started.engine == CUSTOM:
+        return _custom(tree, runtime)
+    if runtime in shipped_definitions():
+        return runtime
     if runtime and runtime not in _RUNTIMES:
-        why = f"runtime: {runtime!r} is not an engine that sparkwright drives"
-        raise RecipeError(why, hint=f"known: {', '.join(_RUNTIMES)}")
-    if command.strip() and not started:
-        first = " ".join(command.split())[:60]
-        raise RecipeError(
-            f"command: starts no engine that sparkwright drives: {first!r}",
-            hint="known: vllm serve, sglang.launch_server, trtllm-serve, llama-server",
-        )
+        why = f"runtime: {runtime!r} is no engine that sparkwright knows, and the recipe gives no command to start it"
+        raise RecipeError(why, hint=f"known: {', '.join((*_RUNTIMES, *shipped_definitions()))}; or give `command`")
     engine = _RUNTIMES.get(runtime) or (started.engine if started else "vllm")
     if started and _RUNTIMES.get(runtime, started.engine).removesuffix("-ray") != started.engine:
         draft.note(f"engine: the command starts {started.engine}, so that is written, not runtime {runtime}")
@@ -138,11 +142,31 @@ def _engine(tree: Mapping[str, Any], started: Started | None, command: str, draf
     return engine
 
 
+def _custom(tree: Mapping[str, Any], runtime: str) -> str:
+    """Raises RecipeError where several ranks would be needed: what tells them apart is in sparkrun's own runtime."""
+    if int(tree.get("min_nodes") or 1) > 1 or tree.get("cluster_only"):
+        why = f"command: starts no engine that sparkwright knows, on several nodes; what runtime {runtime!r} adds for "
+        raise RecipeError(f"{why}each rank is not in the recipe", hint="describe it: docs/guides/adding-an-engine.md")
+    return CUSTOM
+
+
+def _any_start(command: str, source: str) -> Started | None:
+    """A server that is not known: its words where the command is a single one, else all of the text for a shell."""
+    if not command.strip():
+        return None
+    commands = Script(re.sub(r"\\[ \t]+\n", "\\\n", command), f"{source}: command").commands
+    if len(commands) == 1 and not commands[0].redirected:
+        return Started(CUSTOM, commands[0].words, env=tuple(commands[0].assigned.items()))
+    return Started(CUSTOM, ("bash", "-c", command.strip()))
+
+
 def _nodes(tree: Mapping[str, Any], draft: Draft) -> int:
     """llama.cpp's nodes are nowhere else; for the others the ranks of the command line count."""
     if draft.get("engine.name") == "llama-cpp":
         draft.tree.pop("parallelism", None)
         return int(tree.get("min_nodes") or (2 if tree.get("cluster_only") else 1))
+    if definition := shipped_definitions().get(draft.get("engine.name")):
+        put_ranks(draft, definition, int(tree.get("min_nodes") or (2 if tree.get("cluster_only") else 1)))
     return 0
 
 

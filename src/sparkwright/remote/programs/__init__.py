@@ -40,6 +40,9 @@ def measure(paths: Sequence[str]) -> Command:
     return program(("pages",), ("measure", "0", "", *paths), 300.0)
 
 
+GUARD_PATIENCE = 30.0
+
+
 @dataclass(frozen=True, slots=True)
 class Floors:
     """Bytes. soft: of MemFree, page cache is evicted below it. hard: of MemAvailable, 0: the rank is never stopped."""
@@ -48,9 +51,22 @@ class Floors:
     hard: int
 
 
-def guard(floors: Floors, files: Sequence[str], stop: Command, every: float = 1.0) -> Command:
-    """Samples a node while a rank of it starts, as lines for facts.sample.parse_load; stop: how it ends its rank."""
-    asked = {**asdict(floors), "every": every, "files": list(files), "stop": stop.argv, "until": (), "log": ""}
+def guard(
+    floors: Floors, files: Sequence[str], stop: Command, every: float = 1.0, patience: float = GUARD_PATIENCE
+) -> Command:
+    """Samples a node while a rank of it starts, as lines for facts.sample.parse_load; stop: how it ends its rank.
+
+    patience: seconds without a sign of life after which it is killed and begun again.
+    """
+    asked = {
+        **asdict(floors),
+        "every": every,
+        "patience": patience,
+        "files": list(files),
+        "stop": stop.argv,
+        "until": (),
+        "log": "",
+    }
     return script(_given(asked) + _RUN, timeout=24 * 3600.0, stdin=text_of("guard").encode())
 
 

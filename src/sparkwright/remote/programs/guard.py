@@ -1,7 +1,7 @@
 """Samples this node's memory while an engine loads; evicts page cache, and stops the rank before the node stalls.
 
     SPARKWRIGHT_ASKED=JSON guard.py     {"soft": bytes, "hard": bytes, "files": [folder, ...], "stop": [argv ...],
-                                         "every": seconds, "until": [argv ...], "log": path}
+                                         "every": seconds, "until": [argv ...], "log": path, "patience": seconds}
 
 One JSON line a second: free, available (bytes), large (bytes free in blocks of 16 MiB or more), stall (percent of the
 last 10 s in which all tasks waited for memory), swapped (pages read since the sample before), late (seconds by which
@@ -12,6 +12,9 @@ MemAvailable below `hard` twice, or below half of it once, or most of the
 time spent waiting: a line {"stop": why}, then the command, then the end. hard 0: never stops. until: a program that
 ends with the rank, and the guard with it; [] where somebody follows what is printed. log: where the last lines are kept
 when the rank is stopped. Needs no root.
+
+A parent waits for a sign of life of each sample. A guard that gives none for `patience` is killed and begun again: a
+line {"hung": seconds} names it.
 """
 
 from __future__ import annotations
@@ -19,7 +22,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
+import signal
 import subprocess
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -172,6 +178,7 @@ class Asked(NamedTuple):
     stop: list[str]
     until: list[str]
     log: str
+    patience: float = 30.0
 
 
 def reason(found: dict[str, float], past: list[dict[str, float]], asked: Asked) -> str:
@@ -219,7 +226,69 @@ def save_curve(asked: Asked, curve: Iterable[dict[str, float]], why: str) -> Non
         at.write_text("".join(json.dumps(one) + "\n" for one in lines), "ascii")
 
 
-def main(asked: Asked) -> None:
+ALIVE, DONE = b".", b"!"
+
+
+def run_watched(asked: Asked) -> int:
+    """Runs the guard in a child, again if it hangs; returns its exit code."""
+    while True:
+        ours, theirs = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(ours)
+            end_with_parent()
+            main(asked, theirs)
+            os._exit(0)
+        os.close(theirs)
+        for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(one, partial(end_both, child))
+        if has_ended(ours, asked.patience):
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(ours)
+        put_line({"hung": asked.patience})
+        if asked.log:
+            note_hang(asked)
+
+
+def has_ended(signs: int, patience: float) -> bool:
+    """True once the child has ended; False if it hangs. A rank that is being stopped may take its time."""
+    limit: float | None = patience
+    while select.select([signs], [], [], limit)[0]:
+        told = os.read(signs, 4096)
+        if not told:
+            return True
+        limit = None if DONE in told else limit
+    return False
+
+
+def end_with_parent() -> None:
+    """A guard whose parent was killed ends, too."""
+    for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(one, signal.SIG_DFL)
+    with contextlib.suppress(Exception):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def end_both(child: int, *_: object) -> None:
+    with contextlib.suppress(OSError):
+        os.kill(child, signal.SIGKILL)
+    os._exit(143)
+
+
+def note_hang(asked: Asked) -> None:
+    at = Path(asked.log).expanduser()
+    with contextlib.suppress(OSError):
+        at.parent.mkdir(parents=True, exist_ok=True)
+        with at.open("a", encoding="ascii") as file:
+            file.write(json.dumps({"hung": asked.patience, "at": time.time()}) + "\n")
+
+
+def main(asked: Asked, signs: int) -> None:
+    """signs: where each sample gives a sign of life."""
     sampler, files = Sampler(), Files(asked.files)
     if asked.soft:
         asked = asked._replace(soft=max(asked.soft, 2 * sampler.watermarks()))
@@ -228,6 +297,7 @@ def main(asked: Asked) -> None:
     due = time.monotonic()
     while rank is None or rank.poll() is None:
         found = sampler.sample()
+        os.write(signs, ALIVE)
         found["late"] = round(time.monotonic() - due, 3)
         if found["free"] < asked.soft:
             files.evict()
@@ -235,6 +305,7 @@ def main(asked: Asked) -> None:
         curve.append({**found, "at": time.time()})
         put_line(curve[-1])
         if why := reason(found, past, asked):
+            os.write(signs, DONE)
             put_line({"stop": why})
             if asked.log:
                 save_curve(asked, curve, why)
@@ -245,4 +316,4 @@ def main(asked: Asked) -> None:
         time.sleep(max(0.0, due - time.monotonic()))
 
 
-main(Asked(**json.loads(os.environ.pop("SPARKWRIGHT_ASKED"))))
+sys.exit(run_watched(Asked(**json.loads(os.environ.pop("SPARKWRIGHT_ASKED")))))

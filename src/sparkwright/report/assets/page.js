@@ -236,7 +236,7 @@
 
     bounds() {
       const [first, last] = [this.at[0], this.at[this.at.length - 1]];
-      const gap = (last - first || 1) * (this.plot.curves.some((curve) => curve.thin) ? 0 : 0.03);
+      const gap = (last - first || 1) * (this.plot.curves.every((curve) => curve.thin) ? 0 : 0.03);
       return [first - gap, last + gap || first + 1];
     }
 

@@ -1,0 +1,93 @@
+"""`make check`: what a commit needs before it is made, in seconds: format, lint, types, layers, and the unit tests of
+what changed.
+
+Changed: what differs from HEAD; with nothing changed, what the last commit changed. A changed module selects the unit
+tests that import it; a changed test file selects itself. Of the tests marked `full` only
+the house tests are run.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+UNIT = ROOT / "tests" / "unit"
+HOUSE = "tests/unit/test_house.py"
+TOOLS: tuple[tuple[str, ...], ...] = (
+    ("ruff", "format", "--check", "--quiet", "."),
+    ("ruff", "check", "--quiet", "."),
+    ("python", "scripts/check/readability.py"),
+    ("mypy",),
+    ("lint-imports",),
+)
+
+
+def main(words: Sequence[str]) -> int:
+    os.environ["PATH"] = f"{ROOT}/.venv/bin:{os.environ['PATH']}"
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    began = time.monotonic()
+    files = changed_files()
+    tests = selected_tests(files)
+    commands = list(TOOLS) if any(name.endswith((".py", ".toml")) for name in files) else []
+    if tests:
+        commands.append(("python", "-m", "pytest", "-m", "house or not full", *tests, *words))
+    with ThreadPoolExecutor(2) as pool:
+        failed = [name for name in pool.map(run, commands) if name]
+    summary = f"{len(files)} changed files, {len(tests)} test files, {time.monotonic() - began:.1f} s"
+    print(f"check: {summary}" + (f"; failed: {', '.join(failed)}" if failed else ""))
+    return int(bool(failed))
+
+
+def changed_files() -> list[str]:
+    changed = git("diff", "--name-only", "HEAD") + git("ls-files", "--others", "--exclude-standard")
+    return changed or git("diff", "--name-only", "HEAD~1")
+
+
+def git(*words: str) -> list[str]:
+    done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True)
+    return done.stdout.splitlines()
+
+
+def selected_tests(files: Iterable[str]) -> list[str]:
+    """The house test is always there: it reads every file."""
+    texts = {str(path.relative_to(ROOT)): path.read_text() for path in UNIT.rglob("test_*.py")}
+    found = {HOUSE}
+    for name in files:
+        if name in texts:
+            found.add(name)
+        elif name.startswith("src/"):
+            found |= {test for test, text in texts.items() if any(one in text for one in import_texts(name))}
+            found |= {test for test in texts if is_about(Path(test).parts[2:-1], Path(name).parts[2:-1])}
+        elif name.endswith(".py"):
+            stem = Path(name).stem
+            found |= {test for test, text in texts.items() if f"import {stem}\n" in text or f".{stem} import" in text}
+    return sorted(found)
+
+
+def is_about(tests: tuple[str, ...], changed: tuple[str, ...]) -> bool:
+    """True if a folder of tests is that of a changed folder, or of one above it."""
+    return bool(tests) and changed[: len(tests)] == tests
+
+
+def import_texts(name: str) -> tuple[str, str]:
+    """The two ways in which a test imports the module: as a whole, or from its package."""
+    parts = Path(name).with_suffix("").parts[1:]
+    return ".".join(parts), f"from {'.'.join(parts[:-1])} import {parts[-1]}\n"
+
+
+def run(command: Sequence[str]) -> str | None:
+    """The name of the tool when it failed; its output is shown only then."""
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        print(f"{done.stdout[-8000:]}{done.stderr[-2000:]}", end="")
+    return " ".join(command[:3]) if done.returncode else None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

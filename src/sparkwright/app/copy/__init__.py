@@ -1,0 +1,1 @@
+"""Use cases of copies: models and images come to the nodes."""

@@ -1,0 +1,1 @@
+"""Use cases of `plan`: what would run where, and whether it fits."""

@@ -1,1 +1,0 @@
-"""The source of an image as text: the Dockerfile, its scripts, and the name derived from them."""

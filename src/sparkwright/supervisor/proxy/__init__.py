@@ -1,0 +1,1 @@
+"""The gateway's own process: it passes requests to the engine and counts them."""

@@ -1,0 +1,278 @@
+"""The gateway's own process on the head: Caddy hands it every request, and it passes those on that may enter.
+
+It decides from files that supervisors and `sparkwright keys` write, and lives on when a supervisor ends: what is not
+known to be away is let through. It listens on a unix socket in a folder that nobody else can enter, and on loopback for
+scrapers of its metrics.
+"""
+
+import asyncio
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from math import inf
+from pathlib import Path
+
+from sparkwright.adapters.exporter import CONTENT_TYPE, Exporters
+from sparkwright.adapters.machine import SystemClock
+from sparkwright.adapters.openai_http import ModelLists
+from sparkwright.adapters.sqlite.usage import UsageStore
+from sparkwright.adapters.watchdog import watched_by_systemd
+from sparkwright.adapters.watched import Watched
+from sparkwright.domain.codec import from_json
+from sparkwright.gateway import caddy, decide
+from sparkwright.gateway.decide import UNKNOWN_MODEL, GatewayAnswer
+from sparkwright.gateway.guard import GuardSetting
+from sparkwright.gateway.keys import (
+    FRONT,
+    FrontSetting,
+    Keys,
+    Role,
+    digest,
+    owner,
+    parse,
+    shown_in,
+)
+from sparkwright.gateway.keys import Key as GatewayKey
+from sparkwright.gateway.models import MODELS, ListedModels, models_page, names_of
+from sparkwright.ports import Clock
+from sparkwright.supervisor.proxy.behind import Behind, Deployed, Flight
+from sparkwright.supervisor.proxy.connection import PIECE, OwnPage, RequestHead
+from sparkwright.supervisor.proxy.meter import OTHER, Counted, Meter
+from sparkwright.supervisor.proxy.passing import Passing
+
+_LOOK_AGAIN = 0.1
+_SCAN_EVERY = 0.2
+_KEYS_PATIENCE = 2.0
+_FILES, _BACKLOG = 65536, 1024
+
+
+class Doorman:
+    """Decides about one request after the other. home: the gateway's own folder, among those of supervisors."""
+
+    def __init__(self, home: Path, clock: Clock) -> None:
+        self._clock, self._folder = clock, home.parent
+        self.setting = from_json(FrontSetting, (home / "door" / FRONT).read_bytes())
+        self._keys = Watched(Path(self.setting.keys), parse, Keys(), clock.monotonic, _KEYS_PATIENCE)
+        self._store = UsageStore(Path(self.setting.keys).parent)
+        self._meter = Meter(clock, self._store)
+        self._models = ModelLists(clock.monotonic)
+        self._behind: dict[str, Behind] = {}
+        self._scanned = -inf
+        self._waiting = 0
+
+    @property
+    def deployed(self) -> dict[str, Deployed]:
+        """The deployments on this gateway's port, by name. Decide from one such look: the files change at any
+        moment."""
+        found = (one.look() for one in self._all().values())
+        return {one.name: one for one in found if one and one.setting.port == self.setting.port}
+
+    def _all(self) -> dict[str, Behind]:
+        if self._clock.monotonic() >= self._scanned + _SCAN_EVERY:
+            self._scanned = self._clock.monotonic()
+            try:
+                with os.scandir(self._folder) as folder:
+                    names = sorted(one.name for one in folder if one.is_dir())
+            except OSError as error:  # no descriptor is free, or a disk fails: what was there before still counts
+                sys.stderr.write(f"{self._folder}: cannot be read and is tried again: {error}\n")
+                return self._behind
+            self._behind = {name: self._behind.get(name) or Behind(self._folder / name, self._clock) for name in names}
+        return self._behind
+
+    @property
+    def limit(self) -> int:
+        return max((one.setting.limit for one in self.deployed.values()), default=0)
+
+    @property
+    def shown(self) -> list[Path]:
+        """Folders of the deployments whose figures are on this gateway's page."""
+        found = {name: one.setting for name, one in self._all().items()}
+        return [self._folder / name for name, one in found.items() if one and one.metrics == self.setting.metrics]
+
+    def flights(self) -> bytes:
+        """Requests that each engine has now, for supervisors, and what does not work here."""
+        trouble = {"trouble": self._store.trouble} if self._store.trouble else {}  # an earlier supervisor knows no such
+        plain = {name: asdict(one.behind.use) for name, one in self.deployed.items()}
+        for use in plain.values():
+            del use["trouble"]
+            use |= trouble
+        return json.dumps(plain).encode()
+
+    def _opened(
+        self, deployed: Mapping[str, Deployed], head: RequestHead
+    ) -> tuple[GatewayKey | None, dict[str, Deployed]]:
+        """The first key that the client shows and that opens something, and what it opens."""
+        shown, key, found = shown_in(head.headers), None, {}
+        for name, one in deployed.items() if shown else ():
+            known = owner(self._keys_to(one), name, shown)
+            key = key or known
+            if known and key and known.sha256 == key.sha256:
+                found[name] = one
+        return key, found
+
+    def _keys_to(self, one: Deployed) -> tuple[GatewayKey, ...]:
+        keys = (key for key in self._keys.value.keys if key.role is not Role.VIEWER)
+        return (*keys, *([GatewayKey("", digest(one.engine_key))] if one.engine_key else []))
+
+    def first(self, head: RequestHead) -> "CountedRequest | GatewayAnswer":
+        """Decide by the head alone. What a key's limits count is counted from here on."""
+        deployed = self.deployed
+        if not deployed:
+            return decide.NOTHING_DEPLOYED
+        settings = [one.setting for one in deployed.values()]
+        key, opened = self._opened(deployed, head)
+        length = head.headers.get("content-length", "")
+        request = decide.AdmissionRequest(
+            method=head.method,
+            path=head.path,
+            known=key is not None,
+            shown=bool(shown_in(head.headers)),
+            length=int(length) if length.isascii() and length.isdigit() else None,
+            readable=not self._keys.given_up,
+        )
+        routes = tuple(dict.fromkeys(route for setting in settings for route in setting.routes))
+        limit = max((setting.limit for setting in settings), default=0)
+        if refused := decide.refused(request, limit, decide.matcher(routes)):
+            return refused
+        websocket = "upgrade" in head.headers and any(head.path in setting.websockets for setting in settings)
+        if key is None or not (head.method == "POST" or websocket):
+            return CountedRequest()
+        models = [model for one in opened.values() for model in one.setting.models[:1]]
+        counted = self._meter.enter(key, models[0] if len(models) == 1 else OTHER)
+        return counted if isinstance(counted, GatewayAnswer) else CountedRequest(counted)
+
+    async def choose(self, head: RequestHead, model: str, entry: "CountedRequest") -> Flight | OwnPage | GatewayAnswer:
+        deployed = self.deployed
+        if not deployed:
+            return decide.NOTHING_DEPLOYED
+        _, opened = self._opened(deployed, head)
+        model = model or head.model
+        alone = len(deployed) == 1 and not any(one.setting.patience for one in deployed.values())
+        if not alone and head.path == MODELS:
+            listed = json.dumps(models_page(await self._listed(opened))).encode()
+            return OwnPage("application/json", lambda: listed)
+        # One deployment alone gets all: its engine knows its own names
+        found = _fitting(opened, f"{head.method} {head.path}", "" if alone else model)
+        if isinstance(found, GatewayAnswer) and found.code == UNKNOWN_MODEL:
+            known = await self._listed(opened)
+            found = next((opened[name] for name, one in known.items() if model in names_of(one)), found)
+        if isinstance(found, GatewayAnswer):
+            return found
+        return await self._towards(found, head, model, entry)
+
+    async def _towards(
+        self, found: Deployed, head: RequestHead, model: str, entry: "CountedRequest"
+    ) -> Flight | GatewayAnswer:
+        setting = found.setting
+        length = head.headers.get("content-length", "")
+        if length.isascii() and length.isdigit() and setting.limit < int(length):
+            return decide.too_large(setting.limit)
+        named = model or next(iter(setting.models), "")
+        counted = entry.counted
+        row_model = named if named in setting.models else OTHER
+        guard = GuardSetting(setting.end_loops, setting.reasoning_tokens)
+        begins = partial(self._meter.begin, counted, row_model, head.path, guard) if counted else None
+        refused = await self._admitted(found, head) or found.behind.unattended()
+        if refused and counted:
+            self._meter.refuse(counted, row_model, head.path, refused.status)
+        return refused or Flight(found, head.path, begins)
+
+    async def _listed(self, opened: dict[str, Deployed]) -> dict[str, ListedModels]:
+        """The models that each engine lists, which may be more than its recipe names (adapters)."""
+        found = await asyncio.gather(*(self._asked(one) for one in opened.values()))
+        return dict(zip(opened, found, strict=True))
+
+    async def _asked(self, one: Deployed) -> ListedModels:
+        setting, live = one.setting, one.behind.live
+        state = str(live.phase) if live and decide.fresh(live, self._clock.now()) else ""
+        rows = () if one.behind.refusing else await self._models.listed(setting.engine, one.engine_key)
+        return ListedModels(setting.deployment, setting.models, state, rows)
+
+    async def _admitted(self, found: Deployed, head: RequestHead) -> GatewayAnswer | None:
+        """Admits or refuses: at once, after a short wait for a deployment about to be back, or a longer one for a start
+        on demand."""
+        began, counted, behind = self._clock.monotonic(), False, found.behind
+        patience = found.setting.patience if head.method not in ("GET", "HEAD") else 0.0
+        try:
+            while True:
+                held = self._clock.monotonic() - began
+                crowd = self._waiting - counted
+                verdict = decide.admitted(behind.live, self._clock.now(), held, crowd, patience)
+                if not isinstance(verdict, decide.Hold):
+                    return verdict
+                if not counted:
+                    counted, self._waiting = True, self._waiting + 1
+                    behind.waiting += patience > 0
+                await self._clock.sleep(_LOOK_AGAIN)
+        finally:
+            if counted:
+                self._waiting -= 1
+                behind.waiting -= patience > 0
+
+
+@dataclass(frozen=True, slots=True)
+class CountedRequest:
+    """One request that was let in. counted: None for what no limit counts."""
+
+    counted: Counted | None = None
+
+    def leave(self) -> None:
+        if self.counted:
+            self.counted.leave()
+
+
+def _fitting(opened: dict[str, Deployed], call: str, model: str) -> Deployed | GatewayAnswer:
+    """The deployment that the request is for."""
+    settings = {name: one.setting for name, one in opened.items()}
+    fits = {name: one for name, one in settings.items() if decide.matcher(one.routes).fullmatch(call)}
+    models = [name for one in settings.values() for name in one.models]
+    if model:
+        if model not in models:
+            return decide.unknown_model(model, models)
+        fits = {name: one for name, one in fits.items() if model in one.models}
+    elif len(fits) > 1:
+        return decide.no_model(models)
+    if not fits:
+        return decide.no_such_route(call)
+    # Of two of one name the other is about to take its place
+    return min((opened[name] for name in fits), key=lambda one: one.behind.refusing)
+
+
+async def run(home: Path) -> None:
+    """Runs until SIGTERM. Raises Unreadable or OSError if there is no setting to serve."""
+    doorman, exporters, over = Doorman(home, SystemClock()), Exporters(), asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
+    inside = Passing({caddy.FLIGHTS: OwnPage("application/json", doorman.flights)}, doorman)
+    figures = Passing({"/metrics": OwnPage(CONTENT_TYPE, lambda: exporters.page(doorman.shown))})
+    # asyncio listens again: with its own backlog of 100 a burst of clients would get no connection
+    await asyncio.start_unix_server(inside, sock=_socket(home / "door"), limit=PIECE, backlog=_BACKLOG)
+    with suppress(OSError):  # without its port there are no figures; keys are checked all the same
+        await asyncio.start_server(figures, "127.0.0.1", doorman.setting.metrics)
+    await over.wait()
+
+
+def _socket(folder: Path) -> socket.socket:
+    os.chdir(folder)  # a socket's own path may have no more than 107 bytes
+    Path(caddy.SERVICE).unlink(missing_ok=True)
+    inside = socket.socket(socket.AF_UNIX)
+    before = os.umask(0o177)
+    try:
+        inside.bind(caddy.SERVICE)
+        inside.listen(_BACKLOG)  # at once: whoever sees the socket may come
+    finally:
+        os.umask(before)
+    return inside
+
+
+def main(home: Path) -> int:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(_FILES, most), most))  # every request takes two
+    asyncio.run(watched_by_systemd(run(home)))
+    return 0

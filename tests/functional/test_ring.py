@@ -1,0 +1,115 @@
+"""The ring of the last minutes, written by this machine's own sh: what is kept, how much, and at which cost."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fakes.sh import SHELLS, Sh
+from sparkwright.domain.command import Command
+from sparkwright.domain.last_seconds import RingRecord
+from sparkwright.facts import ring, sample
+from sparkwright.facts.ring import last_minutes, parse_ring
+
+SMI = "#!/bin/sh\nwhile :; do echo '54 %, 31 %, 118.20 W, 2405 MHz, 63'; sleep 0.2; done\n"
+
+
+@pytest.fixture(params=SHELLS)
+def ring_node(request: pytest.FixtureRequest, tmp_path: Path) -> Sh:
+    return Sh(tmp_path, request.param)
+
+
+@contextmanager
+def ring_kept(ring_node: Sh, folder: Path, every: float) -> Iterator[int]:
+    """The process that samples and keeps a ring."""
+    command = sample.follow(5.0, 1.0, 0.0, str(folder), "chat")
+    process = ring_node.start(ring_every(command, every))
+    try:
+        yield process.pid
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+
+
+def ring_every(command: Command, every: float) -> Command:
+    return Command((*command.argv[:-1], f"{every:g}"), timeout=command.timeout)
+
+
+def marker() -> str:
+    started = Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19]
+    return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}:{started}"
+
+
+def wait_for(what: str, true: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end, what
+        time.sleep(0.1)
+
+
+def read_moments(ring_node: Sh, folder: Path) -> tuple[RingRecord, ...]:
+    return parse_ring(ring_node.run(last_minutes(str(folder), "chat", marker())))
+
+
+def test_a_killed_node_leaves_its_last_seconds(ring_node: Sh, tmp_path: Path) -> None:
+    """Guards what is read after the boot: time, memory and pressure of this machine, up to the last record."""
+    with ring_kept(ring_node, tmp_path, 0.2):
+        wait_for("records", lambda: len(read_moments(ring_node, tmp_path)) > 3)
+    found = read_moments(ring_node, tmp_path)
+    assert abs(found[-1].at - time.time()) < 15
+    assert all(one.memory["MemTotal"] > one.memory["MemAvailable"] > 0 for one in found[:-1])
+    assert found == tuple(sorted(found, key=lambda one: one.at))
+    assert all(one.stat().st_mode & 0o077 == 0 for one in (tmp_path / "ring").iterdir())  # kernel lines may be root's
+
+
+def test_the_ring_is_bounded(ring_node: Sh, tmp_path: Path) -> None:
+    """Guards the disk: two files of 150 records, and files of the last boots only."""
+    folder = tmp_path / "ring"
+    folder.mkdir()
+    for n in range(30):
+        (folder / f"chat@old-{n}").touch()
+        os.utime(folder / f"chat@old-{n}", (n, n))
+    with ring_kept(ring_node, tmp_path, 0.01):
+        wait_for("the first turn", lambda: any(one.name.endswith(".1") for one in folder.iterdir()))
+    assert len(read_moments(ring_node, tmp_path)) <= 301
+    assert len(list(folder.iterdir())) <= 15
+    assert sum(one.stat().st_size for one in folder.iterdir()) < 512 * 1024
+
+
+def test_a_folder_that_cannot_be_written_costs_nothing(ring_node: Sh, tmp_path: Path) -> None:
+    """Guards sampling: a full or read-only disk takes the ring, never the samples."""
+    (tmp_path / "ring").write_text("in its place")
+    process = ring_node.start(ring_every(sample.follow(0.2, 1.0, 0.0, str(tmp_path), "chat"), 0.2))
+    try:
+        assert process.stdout is not None
+        samples, found = sample.Samples(), 0
+        while found < 3:
+            found += samples.feed(process.stdout.readline().rstrip("\n")) is not None
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+
+
+def processor_time(pid: int) -> float:
+    """Seconds of processor time of a process and its ended children."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.full
+def test_the_ring_costs_less_than_a_fifth_of_a_percent(tmp_path: Path) -> None:
+    """Guards the node: processor time of the ring's own shell and what it starts, over a minute."""
+    ring_node = Sh(tmp_path, SHELLS[0])
+    with ring_kept(ring_node, tmp_path, ring.EVERY) as pid:
+        wait_for("a record", lambda: read_moments(ring_node, tmp_path))
+        mine = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        before, began = {one: processor_time(one) for one in mine}, time.monotonic()
+        time.sleep(60)
+        spent = {one: processor_time(one) - before[one] for one in mine if Path(f"/proc/{one}").exists()}
+        share = max(spent.values()) / (time.monotonic() - began)
+    print(f"the busiest of the shells: {share:.3%} of a core")
+    assert share < 0.002

@@ -1,0 +1,136 @@
+"""A recipe's gateway settings changed while it serves: they take effect, or nothing changes."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from fakes.artifacts import FakeArtifacts
+from fakes.calibrations import FakeCalibrations
+from fakes.clock import FakeClock
+from fakes.endpoint import FakeEndpoint
+from fakes.host import FakeHost
+from fakes.hosts import FakeHosts
+from fakes.sink import FakeSink
+from sparkwright.app.serve.gateway import GatewayInstall, install_gateway, refuse_shared_change
+from sparkwright.app.services import Services
+from sparkwright.domain.cluster import Cluster, Node, NodePaths
+from sparkwright.domain.command import Completed
+from sparkwright.domain.errors import Refused
+from sparkwright.domain.plan import Placement, Plan
+from sparkwright.domain.recipe import EngineChoice, Expose, Gateway, Model, Recipe, Serving
+from sparkwright.domain.service import Installation
+
+STATE = "/s"
+HOME = "/s/supervision/big"
+WHERE = Installation("spark-1", HOME, STATE, "/usr/bin/python3", "/s/runtime/1")
+CLUSTER = Cluster("desk", (Node("spark-1", "ann@spark.lan", paths=NodePaths(state=STATE)),), "spark-1")
+OPEN_TO = {Expose.ALL: "all addresses, tls internal", Expose.LOOPBACK: "127.0.0.1, tls internal"}
+LOOK = """@@ keys
+{{"keys": []}}
+@@ keys-mode
+600
+@@ keys-file
+/s/door/keys.json
+@@ caddy
+/usr/bin/caddy
+2.8.4
+@@ image
+@@ host
+spark
+@@ addresses
+10.0.0.1
+@@ user
+1000:1000
+@@ port
+LISTEN 0 4096 *:8443 *:* users:(("caddy",pid=7,fd=3))
+@@ front
+{front}
+@@ behind
+{behind}
+@@ ours
+caddy run --config caddy.json
+"""
+
+
+def plan(expose: Expose, port: int = 8443) -> Plan:
+    recipe = Recipe("big", "Big", Model("org/big"), EngineChoice("vllm", "0.21.0"))
+    recipe = replace(recipe, serving=Serving(expose=expose, gateway=Gateway(port=port)))
+    return Plan("big", recipe, CLUSTER, Placement(("spark-1",), {}), (), (), (), "127.0.0.1", 8000, "big")
+
+
+def head(was: Expose, behind: str, route_port: int = 8443) -> FakeHost:
+    """A head whose gateway on port 8443 runs and was made for `was`."""
+    front = json.dumps({"port": 8443, "keys": "/s/door/keys.json", "metrics": 8444, "open_to": OPEN_TO[was]})
+    route = json.dumps({"deployment": "big", "engine": "127.0.0.1:8000", "limit": 1, "port": route_port})
+    host = FakeHost("spark-1", default=Completed(0, ""))
+    return host.on("@@ front", LOOK.format(front=front, behind=behind)).on("door/door.json", route)
+
+
+def services(host: FakeHost) -> Services:
+    return Services(
+        cluster=CLUSTER,
+        hosts=FakeHosts(host),
+        endpoint=FakeEndpoint(),
+        clock=FakeClock(),
+        save_evidence=FakeArtifacts().save,
+        calibrations=FakeCalibrations(),
+        sink=FakeSink(),
+        who="ann@desk",
+        nonce="1",
+    )
+
+
+async def installed(host: FakeHost, asked: Plan) -> tuple[GatewayInstall, int]:
+    """The install's result, and the port of the route that was written."""
+    made = await install_gateway(services(host), asked, WHERE)
+    return made, json.loads(host.files[f"{HOME}/door/door.json"])["port"]
+
+
+@pytest.mark.parametrize(("was", "to"), [(Expose.ALL, Expose.LOOPBACK), (Expose.LOOPBACK, Expose.ALL)])
+async def test_the_only_deployment_changes_who_may_reach_it(was: Expose, to: Expose) -> None:
+    """A deployment is no conflict with itself: the route stays and Caddy listens where the recipe says now."""
+    host = head(was, behind="big")
+    made, port = await installed(host, plan(to))
+    assert [found.code for found in made.findings] == [] and made.listens
+    assert port == 8443
+    config = json.loads(host.files["/s/supervision/_gateway-8443/door/caddy.json"])
+    listens = config["apps"]["http"]["servers"]["door"]["listen"]
+    assert listens == {Expose.ALL: [":8443"], Expose.LOOPBACK: ["127.0.0.1:8443"]}[to]
+    assert any("takes over its new configuration" in change for change in host.changes)
+
+
+async def test_a_real_conflict_is_refused_before_anything_changes() -> None:
+    """Another deployment keeps the port open: no file is written, and the error names it."""
+    host = head(Expose.ALL, behind="big\nother")
+    with pytest.raises(Refused) as caught:
+        await refuse_shared_change(services(host), plan(Expose.LOOPBACK))
+    assert caught.value.exit_code == 1 and "other" in caught.value.message
+    assert [found.code for found in caught.value.findings] == ["DOOR009"]
+    assert host.changes == [] and host.files == {}
+
+
+async def test_a_real_conflict_never_takes_a_route_that_works() -> None:
+    """A relaunch with such a recipe keeps its clients; only one that never had the gateway gets none."""
+    made, port = await installed(head(Expose.ALL, behind="big\nother"), plan(Expose.LOOPBACK))
+    assert [found.code for found in made.findings] == ["DOOR009"] and port == 8443
+    made, port = await installed(head(Expose.ALL, behind="big\nother", route_port=0), plan(Expose.LOOPBACK))
+    assert [found.code for found in made.findings] == ["DOOR009"] and port == 0
+    await refuse_shared_change(services(head(Expose.ALL, "big\nother", route_port=0)), plan(Expose.LOOPBACK))
+
+
+async def test_another_port_leaves_no_gateway_on_the_old_one() -> None:
+    """The caller is told that the old gateway may have nobody left."""
+    made, _ = await installed(head(Expose.ALL, behind="big", route_port=9443), plan(Expose.ALL))
+    assert made.moved
+    made, _ = await installed(head(Expose.ALL, behind="big"), plan(Expose.ALL))
+    assert not made.moved
+
+
+async def test_what_is_replaced_has_no_say_in_the_settings() -> None:
+    """`switch` to a recipe with another `serving.expose` gets its gateway."""
+    host = head(Expose.ALL, behind="old", route_port=0)
+    made = await install_gateway(services(host), plan(Expose.LOOPBACK), WHERE, replaces="old")
+    assert made.findings == () and made.listens
+    made = await install_gateway(services(head(Expose.ALL, "old", 0)), plan(Expose.LOOPBACK), WHERE)
+    assert [found.code for found in made.findings] == ["DOOR009"]

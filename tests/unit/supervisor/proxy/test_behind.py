@@ -1,0 +1,43 @@
+"""A deployment behind the gateway whose supervisor does not report any more."""
+
+from pathlib import Path
+
+from fakes.clock import FakeClock
+from sparkwright.domain.codec import to_json
+from sparkwright.domain.live import DeploymentState, Live
+from sparkwright.supervisor.proxy.behind import Behind
+
+
+async def test_what_gives_nothing_and_is_not_watched_refuses_with_the_reason(tmp_path: Path) -> None:
+    """Guards requests that would wait until their client gives up; one now and then is let through, to see it back."""
+    clock = FakeClock()
+    live = Live(clock.now(), "big", DeploymentState.READY, clock.now())
+    (tmp_path / "live.json").write_text(to_json(live))
+    it = Behind(tmp_path, clock)
+    it.begin()
+    await clock.sleep(10.0)
+    it.hear()
+    assert it.use.heard == 0.0 and it.unattended() is None
+    it.begin()
+    await clock.sleep(14.0)
+    assert it.unattended() is None, "not for so long"
+    await clock.sleep(2.0)
+    assert it.unattended() is None, "one may try"
+    answer = it.unattended()
+    assert answer and answer.status == 503 and "has not reported for 26 s" in answer.message
+    assert "given nothing for 16 s" in answer.message
+    await clock.sleep(16.0)
+    assert it.unattended() is None and it.unattended(), "another may try"
+    it.hear()
+    assert it.unattended() is None
+
+
+async def test_a_supervisor_that_reports_decides_itself(tmp_path: Path) -> None:
+    """Guards long prompts: while somebody watches, silence is no reason to refuse."""
+    clock = FakeClock()
+    it = Behind(tmp_path, clock)
+    it.begin()
+    await clock.sleep(60.0)
+    assert it.unattended() is None, "none has ever reported"
+    (tmp_path / "live.json").write_text(to_json(Live(clock.now(), "big", DeploymentState.READY, clock.now())))
+    assert it.unattended() is None and it.use.heard is None

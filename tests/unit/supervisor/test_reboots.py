@@ -1,0 +1,98 @@
+"""Boots of nodes: noticed by their markers, and told with how the boot before ended."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from sparkwright.domain.errors import Unreachable
+from sparkwright.domain.incident import Incident
+from sparkwright.domain.sample import Sample
+from sparkwright.facts.settings import TIMES
+from sparkwright.supervisor.reboots import note_boot
+from unit.supervisor.watchtower import Tower, tower
+
+LAST = "@@ now\n1.0\n@@ uptime\n9.0 1.0\n@@ boots\n{}"
+UNCLEAN = LAST.format("reboot   system boot  6.17  today\nreboot   system boot  6.17  before\n")
+CLEAN = LAST.format("reboot   system boot  6.17  today\nshutdown system down  6.17  before\n")
+
+
+async def history_after(it: Tower, before: str, sample: Sample, times: Any = CLEAN, incident: int = 7) -> list[str]:
+    """The lines of the history after that sample."""
+    it.context.seen.boots, it.context.seen.incident = ({"spark-2": before} if before else {}), incident
+    it.scene.nodes[1].on(lambda command: command == TIMES.command, times)
+    note_boot(it.bus, "spark-2", sample)
+    note_boot(it.bus, "spark-2", sample)  # each second sample has the same marker
+    await asyncio.wait_for(it.bus.saved(), 10.0)
+    return [event.text for event, _ in it.keep.store.events if event.kind == "rebooted"]
+
+
+@pytest.mark.parametrize(
+    ("was_reset", "times", "sentence"),
+    [
+        (True, CLEAN, "spark-2 was reset by its hardware watchdog: it had frozen"),
+        (False, UNCLEAN, "spark-2 ended without a shutdown: it froze, lost its power, or switched itself off"),
+        (False, CLEAN, "spark-2 was rebooted in order"),
+        (False, "", "spark-2 was rebooted"),
+        (False, Unreachable("spark-2", "no route to host"), "spark-2 was rebooted"),
+    ],
+)
+async def test_a_boot_is_told_with_how_the_last_one_ended(was_reset: bool, times: Any, sentence: str) -> None:
+    """Guards the line that an owner looks for after a freeze; what the node does not tell is not claimed."""
+    assert await history_after(tower(), "a:1", Sample(1.0, "b:1", was_reset=was_reset), times) == [sentence]
+
+
+OWN = """clock 1000 100.0 9.0
+at 160.0
+/proc/meminfo:MemTotal:  131072000 kB
+/proc/meminfo:MemAvailable:   1024 kB
+/proc/pressure/memory:full avg10=71.20 avg60=0.87 avg300=0.22 total=58761459
+gpu 54 %, 31 %, 118.20 W, 2405 MHz, 63
+"""
+
+
+async def test_the_last_seconds_come_from_whoever_has_the_latest() -> None:
+    """Guards a node's own disk against the head's view, which ends with the connection."""
+    it = tower()
+    await it.keep.store.open(Incident("twin", "rank-exited", "rank 1 on spark-2 ended", 1.0))
+    it.context.seen.sample("spark-2", Sample(1050.0, "a:1"))
+    it.scene.nodes[1].on(lambda command: command.argv[-2:] == ("twin", "a:1"), OWN)
+    await history_after(it, "a:1", Sample(1100.0, "b:1"), UNCLEAN)
+    told = [event.text for event, _ in it.keep.store.events if event.kind == "last-seconds"]
+    assert told == [
+        "last record of spark-2: 118 W, 2405 MHz, GPU 63 °C, busy 54 %, all waited for memory 71 %, 1.0 MiB available. "
+        "It suggests: memory had run out: 1.0 MiB available, all tasks waited 71 % of the time"
+    ]
+    assert "118 W" in it.keep.store.files["last-seconds-spark-2.txt"]
+
+
+async def test_a_reboot_in_order_has_no_last_seconds() -> None:
+    """Guards the page: who reboots a node by hand knows why."""
+    it = tower()
+    await history_after(it, "a:1", Sample(1.0, "b:1"), CLEAN)
+    assert "last-seconds" not in {event.kind for event, _ in it.keep.store.events}
+
+
+async def test_a_reset_is_the_cause_of_its_incident() -> None:
+    """Guards a node that was away when its evidence was collected: the diagnosis is corrected once it is back."""
+    it = tower()
+    await it.keep.store.open(Incident("twin", "rank-exited", "rank 1 on spark-2 ended", 1.0))
+    await history_after(it, "a:1", Sample(1.0, "b:1", was_reset=True))
+    (incident,) = it.keep.store.incidents
+    assert (incident.cause, incident.code) == ("node froze and its watchdog reset it", "LIVE016")
+    assert json.loads(it.keep.store.files["diagnosis.json"])["causes"][0]["code"] == "LIVE016"
+
+
+async def test_what_is_no_reboot_is_not_told() -> None:
+    """Guards a supervisor's first sample, and one whose marker could not be read."""
+    assert await history_after(tower(), "", Sample(1.0, "b:1", was_reset=True)) == []
+    assert await history_after(tower(), "a:1", Sample(1.0, "a:1", was_reset=True)) == []
+    assert await history_after(tower(), "a:1", Sample(1.0, "", was_reset=True)) == []
+
+
+async def test_without_an_incident_the_reset_is_told_all_the_same() -> None:
+    """Guards a reboot while nothing served: a line of the history, no cause of anything."""
+    it = tower()
+    assert len(await history_after(it, "a:1", Sample(1.0, "b:1", was_reset=True), incident=0)) == 1
+    assert not it.keep.store.files
