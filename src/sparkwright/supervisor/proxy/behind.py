@@ -50,13 +50,14 @@ class Behind:
         self.heard, self._unheard = self._clock.monotonic(), 0.0
 
     def unattended(self) -> GatewayAnswer | None:
-        """Refusal while the engine gives nothing and no supervisor reports. One request in a while is let through.
+        """Refusal while the engine gives nothing and no supervisor sees why: it does not report, or a node is out of
+        its reach. One request in a while is let through.
 
         A request that waits already is left alone: its prompt may be long.
         """
         now, live = self._clock.monotonic(), self.live
         silent = now - self._unheard if self._unheard else 0.0
-        if silent < decide.SILENT or live is None or decide.fresh(live, self._clock.now()):
+        if silent < decide.SILENT or live is None or decide.attended(live, self._clock.now()):
             return None
         if now - self._tried >= decide.SILENT:
             self._tried = now
