@@ -21,7 +21,8 @@ from sparkwright.supervisor.proxy.meter import Metered
 class Behind:
     """A deployment behind the gateway, from its supervisor's folder. under_way: requests that its engine has now;
 
-    waiting: held until it is there. heard: when the engine last sent a byte of an answer (monotonic), None before.
+    waiting: held until it is there. heard: when the engine last sent a byte of an answer's body (monotonic), None
+    before.
     """
 
     def __init__(self, home: Path, clock: Clock) -> None:
@@ -170,7 +171,7 @@ class Flight:
         return self.metered.insertion(body) if self.metered else b""
 
     def answers(self, answer: EngineAnswer) -> None:
-        self.at.behind.hear()
+        """The head of an answer; no sign of life: a server sends that of a stream, and its dead engine nothing more."""
         if self.metered:
             self.metered.begins(answer)
 
@@ -186,6 +187,8 @@ class Flight:
         return self.metered.rest() if self.metered else b""
 
     def ended(self, whole: bool) -> None:
+        if whole:
+            self.at.behind.hear()
         self.at.behind.end()
         if self.metered:
             self.metered.ended(whole)

@@ -5,7 +5,9 @@ from pathlib import Path
 from fakes.clock import FakeClock
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.live import DeploymentState, Live, LiveNode
-from sparkwright.supervisor.proxy.behind import Behind
+from sparkwright.gateway.keys import RouteSetting
+from sparkwright.supervisor.proxy.behind import Behind, Deployed, Flight
+from sparkwright.supervisor.proxy.engine_answer import EngineAnswer
 
 
 async def test_what_gives_nothing_and_is_not_watched_refuses_with_the_reason(tmp_path: Path) -> None:
@@ -72,3 +74,22 @@ async def test_what_gives_nothing_while_a_node_is_out_of_reach_refuses_with_the_
     await clock.sleep(2.0)
     it.hear()
     assert it.unattended() is None, "the engine lives"
+
+
+async def test_the_head_of_an_answer_is_no_sign_of_life(tmp_path: Path) -> None:
+    """Guards outages: an engine whose ranks are dead still sends `200 OK` for a stream, and then nothing."""
+    clock = FakeClock()
+    it = Behind(tmp_path, clock)
+    at = Deployed(it, RouteSetting("big", "127.0.0.1:1", 9000, 8443, 9100), "")
+    flight = Flight(at, "/v1/chat/completions", None).begin()
+    flight.answers(EngineAnswer("POST"))
+    assert it.use.heard is None
+    await clock.sleep(3.0)
+    flight.saw(b"data: {}")
+    assert it.use.heard == 0.0
+    await clock.sleep(3.0)
+    flight.ended(whole=False)
+    assert it.use.heard == 3.0, "cut off"
+    other = Flight(at, "/v1/models", None).begin()
+    other.ended(whole=True)
+    assert it.use.heard == 0.0, "an answer without a body"
