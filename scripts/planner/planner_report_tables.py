@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 from planner_report_answers import Answer
+from planner_report_loads import load_table
 from planner_report_notes import Note, judged, note
 from planner_report_stats import NO_TO_WHAT_RAN, TARGETS, Figures, Target, figures, met, over
 
@@ -59,6 +60,7 @@ def page(answers: Sequence[Answer], notes: Sequence[Note], apart: Sequence[Seque
         _fresh(),
         _apart(kept, apart),
         _summary(kept, answers),
+        load_table(),
         _kinds(kept),
         _beyond(kept, notes),
         _left_out(answers, notes),

@@ -197,6 +197,8 @@ def _tables(recipe: Recipe, shape: ModelShape | None) -> Iterator[KnobStep]:
         for name in ENGINES:
             version = (versions(name) or ("",))[-1]
             engine = replace(recipe.engine, name=name, version=version)
+            if traits(replace(recipe, engine=engine)).gguf is not (shape.quantization == "gguf"):
+                continue
             if flags := _off_options(replace(recipe, engine=engine)):
                 yield KnobStep(Variant((("engine.name", name), ("engine.version", version), disk, *flags)), 0.7)
 
