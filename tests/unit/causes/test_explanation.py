@@ -6,7 +6,7 @@ from string import Formatter
 
 import pytest
 
-from sparkwright.app.examine import examine
+from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes.candidates import form, mechanisms
 from sparkwright.causes.explanation import reason
 from sparkwright.causes.load import families
