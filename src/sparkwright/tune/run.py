@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any, Protocol
 
-from sparkwright.app.bench.benchmark import BenchRequest, go
+from sparkwright.app.bench.benchmark import run_benchmark
 from sparkwright.app.bench.deployment_target import deployment
 from sparkwright.app.bench.evaluate import EvaluationScreen, probe_all
-from sparkwright.app.bench.target import Bench
+from sparkwright.app.bench.target import Bench, BenchRequest
 from sparkwright.app.lease import holding
 from sparkwright.app.serve.launch import start_ranks
 from sparkwright.app.serve.load_guard import load_floors
@@ -156,7 +156,7 @@ class TuneSearch:
             if failed and (lost := self._lost(failed)):
                 detail = "; ".join(lost)[:_SHOWN]
                 return replace(trial, state=Tried.EXCLUDED, detail=detail, start=started, probed=tuple(failed))
-            run = await go(self.bench, ready, quiet)
+            run = await run_benchmark(self.bench, ready, quiet)
         probed = None if failed is None else tuple(failed)
         return self._judged(replace(trial, start=started, run=run.id, probed=probed), run)
 
