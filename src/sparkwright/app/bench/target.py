@@ -214,7 +214,7 @@ class PreparedBench:
 
     @property
     def levels(self) -> tuple[LevelPlan, ...]:
-        """Those that fit."""
+        """The levels that fit."""
         return tuple(outline.plan for outline in self.outlines)
 
     @property
