@@ -61,7 +61,7 @@ def _clustered() -> ModuleType:
 
 
 def _list_workloads(as_json: bool) -> None:
-    found = [(name, open_workload(name, places())) for name in profiles.names()]
+    found = [(name, open_workload(name, places())) for name in profiles.profile_names()]
     width = max(len(name) for name, _ in found)
     text = "\n".join(f"{name:<{width}}  {workload.title}" for name, workload in found)
     listed = [{"name": name, "version": one.version, "title": one.title} for name, one in found]

@@ -225,7 +225,7 @@ def tool_eval_bench(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -
             if how["dry"]:
                 return which.argv(ready)
             tool = tool_use.Tool(running, lambda content: of_content(content, "tool-eval-bench"))
-            return await tool_use.drive(able, ready, tool, which, EvalLines(asked.quiet))
+            return await tool_use.run_scenarios(able, ready, tool, which, EvalLines(asked.quiet))
 
     done = asyncio.run(run())
     if isinstance(done, tuple):
@@ -280,7 +280,7 @@ async def _side(named: str, asked: BenchOptions, how: dict[str, Any], base: Run 
         if base:
             new = Run("the new side", 0.0, ready.workload, ready.conditions, evaluation=found)
             use.same_prompts(base, new, how["allow_simulated"])
-        return await use.store(able, ready, _against(base, found) or found)
+        return await use.store_evaluation(able, ready, _against(base, found) or found)
 
 
 def _against(base: Run | None, found: Evaluation | None) -> Evaluation | None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 
 from sparkwright.app.bench.measure import create_run, measure, resumed, same_server
-from sparkwright.app.bench.probe import probe
+from sparkwright.app.bench.probe import probe_server
 from sparkwright.app.bench.prompt_corpus import CorpusInputs, prepare
 from sparkwright.app.bench.target import (
     Bench,
@@ -24,7 +24,7 @@ from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.values import replace
 from sparkwright.domain.workload import Agent, Length, LevelPlan, Replay, Shape, Workload
 from sparkwright.loadgen.agentic import planned
-from sparkwright.loadgen.profiles import fits, largest
+from sparkwright.loadgen.profiles import fits_context, largest
 
 
 def conditions(bench: Bench, target: BenchTarget, probed: Probed, ours: DeploymentInfo | None) -> RunConditions:
@@ -64,7 +64,7 @@ def conditions(bench: Bench, target: BenchTarget, probed: Probed, ours: Deployme
 
 def outline_levels(workload: Workload, probed: Probed) -> tuple[tuple[LevelOutline, ...], tuple[str, ...]]:
     """The levels that fit the server's context, and a sentence for each other one. Raises UsageError if none fits."""
-    fitting = [plan for plan in workload.levels if fits(plan, probed.context)]
+    fitting = [plan for plan in workload.levels if fits_context(plan, probed.context)]
     left_out = tuple(_too_long(plan, probed.context) for plan in workload.levels if plan not in fitting)
     if workload.levels and not fitting:
         hint = "choose a profile with shorter prompts, or start the engine with a larger context"
@@ -101,10 +101,10 @@ def _turns(shape: Shape, requests: int) -> Iterator[tuple[int, int]]:
             return
         case _:
             for _ in range(requests):
-                yield shape.depth + mean(shape.prompt), mean(shape.output)
+                yield shape.depth + mean_length(shape.prompt), mean_length(shape.output)
 
 
-def mean(length: Length) -> int:
+def mean_length(length: Length) -> int:
     return length.median or (length.low + length.high) // 2
 
 
@@ -112,7 +112,7 @@ async def prepare_run(
     bench: Bench, target: BenchTarget, ours: DeploymentInfo | None, request: BenchRequest
 ) -> PreparedBench:
     """Raises NotReady, UsageError."""
-    workload, probed = request.workload, await probe(bench.asker, bench.clock, target)
+    workload, probed = request.workload, await probe_server(bench.asker, bench.clock, target)
     outlines, left_out = outline_levels(workload, probed)
     _judgeable(workload, probed)
     target = replace(target, model=probed.model)

@@ -7,7 +7,7 @@ from random import Random
 from typing import Protocol
 
 from sparkwright.app.bench.measure import create_run
-from sparkwright.app.bench.parsers import play
+from sparkwright.app.bench.parsers import play_probe
 from sparkwright.app.bench.prompt_corpus import CorpusInputs as Salted
 from sparkwright.app.bench.prompt_corpus import prepare
 from sparkwright.app.bench.target import Bench, PreparedBench
@@ -119,9 +119,9 @@ async def probe_all(
         if gone:
             outcome = ProbeOutcome(entry.name, ProbeState.SKIPPED, "the server does not answer any more")
         elif lacking:
-            outcome = ProbeOutcome(entry.name, ProbeState.SKIPPED, lacks(lacking, seen[lacking]))
+            outcome = ProbeOutcome(entry.name, ProbeState.SKIPPED, skip_reason(lacking, seen[lacking]))
         else:
-            outcome = await play(entry, given, send)
+            outcome = await play_probe(entry, given, send)
             gone = outcome.state is ProbeState.BROKEN and (mute or not await send.alive())
             mute = outcome.state is ProbeState.BROKEN
         took = bench.clock.monotonic() - began
@@ -129,7 +129,7 @@ async def probe_all(
         yield outcome
 
 
-def lacks(name: str, outcome: ProbeOutcome) -> str:
+def skip_reason(name: str, outcome: ProbeOutcome) -> str:
     """The reason to skip a probe that needs this one; it names the probe that did not pass."""
     return (
         f"needs {name}, which {outcome.detail}"
@@ -229,8 +229,8 @@ async def instruct(bench: Bench, ready: PreparedBench, count: int, watch: Evalua
     prompts = instructions.prompts(given.seed, count)
     asks = [prompt.ask(given) for prompt in prompts]
     heard = await ask_all(bench, ready, asks, watch)
-    judged = [instructions.judge(*one) for one in zip(prompts, asks, heard, strict=True)]
-    return await store(bench, ready, Evaluation("instructions", instructions.outcomes(judged)))
+    judged = [instructions.judge_prompt(*one) for one in zip(prompts, asks, heard, strict=True)]
+    return await store_evaluation(bench, ready, Evaluation("instructions", instructions.outcomes(judged)))
 
 
 async def answers(bench: Bench, ready: PreparedBench, count: int, watch: EvaluationScreen) -> Evaluation:
@@ -257,7 +257,7 @@ def same_prompts(base: Run, new: Run, allow_simulated: bool) -> None:
         raise UsageError("one side is simulated", "--allow-simulated compares them")
 
 
-async def store(bench: Bench, ready: PreparedBench, evaluation: Evaluation) -> Run:
+async def store_evaluation(bench: Bench, ready: PreparedBench, evaluation: Evaluation) -> Run:
     """A whole evaluation as a run."""
     run = await create_run(bench, ready)
     await finished(_stored(bench, run, evaluation, "done"))

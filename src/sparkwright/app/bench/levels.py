@@ -11,7 +11,7 @@ from sparkwright.domain.run import Lag, Level, LoadJob, Reads, Row, Scrape, Sess
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import Api, LevelPlan, Pace
 from sparkwright.facts.engine_metrics import figures
-from sparkwright.loadgen.workloads import job_pace, split
+from sparkwright.loadgen.workloads import job_pace, split_warmup
 
 _FIRST, _EVERY, _SELDOM, _MEMORY_EVERY = 0.1, 1.0, 5.0, 3.0  # seconds; a short level is looked at more often
 _SECONDS = 5.0
@@ -45,13 +45,13 @@ async def watched(bench: Bench, prepared: PreparedBench, every: float = _EVERY) 
     going = asyncio.ensure_future(go_on())
     try:
         yield seen
-        await ended(going)
+        await end_task(going)
         await take(memory=True)
     finally:
-        await ended(going)
+        await end_task(going)
 
 
-async def ended(task: asyncio.Task[None]) -> None:
+async def end_task(task: asyncio.Task[None]) -> None:
     """A cancellation of the caller is not taken for the task's own."""
     task.cancel()
     await asyncio.wait({task})
@@ -144,7 +144,7 @@ async def measured(bench: Bench, prepared: PreparedBench, screen: Screen, step: 
     key = await bench.runs.add_level(step.run, level)
     pace = job_pace(step.plan)
     heard = _Heard(bench, screen, key, max(8, 2 * pace.concurrency), step.light)
-    before, sessions = split(step.sessions)
+    before, sessions = split_warmup(step.sessions)
     ends = bench.clock.monotonic() + step.seconds
     if before:
         # What warms up is sent no harder than what is measured

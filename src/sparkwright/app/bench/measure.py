@@ -14,11 +14,11 @@ from sparkwright.domain.run import Level, Row, Run, RunConditions
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.workload import LevelPlan, Workload
 from sparkwright.loadgen.prompts import PromptTexts
-from sparkwright.loadgen.slo import Next, Point, share, step
+from sparkwright.loadgen.slo import Next, Point, next_rate, share_in_slo
 from sparkwright.loadgen.workloads import sessions
 
 
-def steps(workload: Workload, levels: Sequence[LevelPlan]) -> Iterator[tuple[int, LevelPlan]]:
+def repeated_levels(workload: Workload, levels: Sequence[LevelPlan]) -> Iterator[tuple[int, LevelPlan]]:
     """(repeat, level): all levels once, then again, so that a slow drift shows as spread and not as a difference."""
     for repeat in range(workload.repeats):
         for plan in levels:
@@ -76,16 +76,16 @@ async def _all(going: _Going) -> bool:
         # Rates one after the other, each decided by all its repeats
         search, slo, points = going.prepared.workload.search, going.prepared.workload.slo, list[Point]()
         assert search and slo
-        while isinstance(wanted := step(search, points), Next):
+        while isinstance(wanted := next_rate(search, points), Next):
             rows = await _rate(going, at_rate(going.prepared.levels[0], wanted.rate), ends)
             if rows is None:
                 return False
-            points.append((wanted.rate, (share(rows, slo, True) or 0.0) >= slo.share))
+            points.append((wanted.rate, (share_in_slo(rows, slo, True) or 0.0) >= slo.share))
         found = f"{wanted.rate:.3g} requests/s meet the SLO" if wanted.rate else "no rate meets the SLO"
         going.screen.note(f"search: {found}; {wanted.why}")
         return True
     whole = True
-    for repeat, plan in steps(workload, going.prepared.levels):
+    for repeat, plan in repeated_levels(workload, going.prepared.levels):
         if (plan.name, repeat) in done:
             continue
         level = await _within(going, repeat, plan, ends)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from sparkwright.app.bench.evaluate import probe_all
-from sparkwright.app.bench.levels import LevelStep, ended, measured
+from sparkwright.app.bench.levels import LevelStep, end_task, measured
 from sparkwright.app.bench.measure import create_run, same_server
 from sparkwright.app.bench.prompt_corpus import CorpusInputs, prepare
 from sparkwright.app.bench.target import Bench, PreparedBench, Screen
@@ -143,7 +143,7 @@ class _Going:
         try:
             yield low
         finally:
-            await ended(leaving)
+            await end_task(leaving)
             low.cancel()
             await asyncio.wait({low})
 

@@ -79,16 +79,16 @@ def checked(reply: Reply, target: BenchTarget) -> Reply:
     if reply.status in (401, 403):
         needs = "it wants a key" if target.key is None else "the key that was given is not one of its"
         hint = "name a file that holds the key: --key-file FILE, or set SPARKWRIGHT_API_KEY"
-        raise KeyWanted(f"{target.name}: HTTP {reply.status}, {needs}: {shown(reply)}", hint)
+        raise KeyWanted(f"{target.name}: HTTP {reply.status}, {needs}: {server_message(reply)}", hint)
     if reply.status in (429, 503):
         pause = retry_after(reply)
         request = f"; it asks to come again in {pause:.0f} s, more than {PATIENCE:.0f} s" if pause else ""
         hint = "wait until it is less busy, or measure it where nobody else uses it"
-        raise NotReady(f"{target.name}: HTTP {reply.status}: {shown(reply)}{request}", hint)
+        raise NotReady(f"{target.name}: HTTP {reply.status}: {server_message(reply)}{request}", hint)
     return reply
 
 
-def shown(reply: Reply) -> str:
+def server_message(reply: Reply) -> str:
     """The server's message, shortened."""
     try:
         tree = read_json(reply.body)

@@ -4,7 +4,7 @@ import pytest
 
 from fakes.tokenizer import CountingTokenizer
 from sparkwright.app.bench.benchmark import adjusted, outline_levels
-from sparkwright.app.bench.measure import steps
+from sparkwright.app.bench.measure import repeated_levels
 from sparkwright.app.bench.target import BenchRequest, BenchTarget, PreparedBench
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
@@ -51,7 +51,7 @@ def test_requests_and_tokens_add_up() -> None:
 
 def test_repeats_are_interleaved() -> None:
     """A drift of the machine then shows as spread within levels, not as a difference between them."""
-    assert [(repeat, plan.name) for repeat, plan in steps(WORK, (SHORT, LOOP))] == [
+    assert [(repeat, plan.name) for repeat, plan in repeated_levels(WORK, (SHORT, LOOP))] == [
         (0, "short"),
         (0, "loop"),
         (1, "short"),
