@@ -53,6 +53,21 @@ async def reported(simulator: Simulator, what: str) -> None:
     await simulator.until(lambda _: any(news.what == what for news in simulator.heard.news))
 
 
+async def test_a_node_that_its_watchdog_reset_is_the_cause(simulator: Simulator) -> None:
+    """Guards a freeze end to end: the worker's next boot has the watchdog's record, and the incident names it."""
+    root = Path(dict(simulator.cluster.nodes[1].env)["SPARKWRIGHT_SYSROOT"])
+    record = root / "sys/class/watchdog/watchdog0/bootstatus"
+    record.parent.mkdir(parents=True)
+    async with supervised(simulator):
+        record.write_text("32\n")
+        (root / "proc/sys/kernel/random/boot_id").write_text("00000000-0000-4000-8000-0000000000ff\n")
+        simulator.kill(1)
+        await relaunched(simulator)
+        folder = simulator.state / "incidents/twin" / str(simulator.live().last_incident)
+    cause = json.loads((folder / "diagnosis.json").read_text())["causes"][0]
+    assert (cause["code"], cause["proof"][0]["text"]) == ("LIVE016", "spark-2 was reset by its hardware watchdog")
+
+
 @pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.full), 1])
 async def test_a_killed_rank_is_evidence_and_then_history(simulator: Simulator, rank: int) -> None:
     """Guards the whole way: noticed, refused, evidence of both nodes, a diagnosis, one launch, serving."""

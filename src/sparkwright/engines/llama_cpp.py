@@ -16,13 +16,14 @@ from sparkwright.domain.finding import BLOCK, Finding
 from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Mount, Placement, RankSpec
 from sparkwright.domain.recipe import ModelKind, Parallelism, Recipe, Runtime
+from sparkwright.domain.units import MIB, gib
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.engine import SHM_BYTES, RenderContext, Stop, files_at, served_name
 from sparkwright.engines.environment import OFFLINE, check_distributed
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.launchers import script
 from sparkwright.engines.mounts import CACHE_AT, docker_entrypoint, parse_mount, uses_rdma
-from sparkwright.engines.options import Options, merge, option_words
+from sparkwright.engines.options import Options, amount, flag, merge, option_words
 from sparkwright.engines.traits import Cache, Claim, Range, Traits
 
 PER_RANK = ("model", "host", "port", "api-key", "api-key-file", "rpc")
@@ -53,11 +54,19 @@ def _layers_only(split: Parallelism) -> tuple[str, ...]:
     return (only,) if split.tp > 1 or split.dp > 1 or split.ep else ()
 
 
+def _prompt_cache(recipe: Recipe, pool: int) -> tuple[float, str]:
+    """Bytes of the prompts that the server keeps in host memory, where the recipe asks for them."""
+    size = recipe.serving.host_cache or amount(flag(recipe, "cache-ram")) * MIB
+    return float(size), f"llama.cpp's prompt cache in host memory: {gib(int(size))}" if size else ""
+
+
 TRAITS = Traits(
     choose=lambda texts: {"grammar": "root ::= " + " | ".join(f'"{text}"' for text in texts)},
     claim=Claim.NONE,
     limits=lambda recipe, unified: (2048, 4),
     whole=Range(OVERHEAD, 1.0, 0.3, 2.0, "compute buffers of llama.cpp's server"),
+    tier=_prompt_cache,
+    host_cache=True,
     cache=Cache.SEQUENCES,
     refusals=_layers_only,
     by_layer=True,
@@ -154,6 +163,7 @@ def _options(recipe: Recipe, placement: Placement, context: RenderContext) -> Op
         "ctx-size": s.context * max(s.sequences, 1) or None,  # shared by all slots, unlike vLLM's max-model-len
         "parallel": s.sequences or None,
         "batch-size": s.batched_tokens or None,
+        "cache-ram": s.host_cache // MIB if s.host_cache else None,
         **dict.fromkeys(KV_OPTIONS, s.kv_dtype or None),
         **({} if on_cpu(recipe) or flags.keys() & {"load-mode", "mmap", "no-mmap"} else _unmapped(recipe)),
         **_remote_options(recipe, placement),

@@ -62,7 +62,8 @@ class Traits:
     does not fit. whole: all besides weights and cache, where that is not counted in parts; processes, context, graphs:
     parts as seen, None: computed. outside: lines on top of the fraction. loaded: bytes that count as weights although
     no checkpoint holds them; positions: so do the tables of positions, in numbers of so many bytes. tier: bytes of a KV
-    tier in host memory, from those of the pool, and why. tile: (hidden, inner) to which MXFP4 experts are padded.
+    tier in host memory, from those of the pool, and why. host_cache: serving.host_cache asks for it.
+    tile: (hidden, inner) to which MXFP4 experts are padded.
     second_runner: vLLM's Model Runner V2 works.
     Cache. block: tokens, for SEQUENCES. eagle_inside: EAGLE means layers of the model itself. convolutions: those next
     to attention are states, not windows. windows: have a pool of their own, for an architecture. exact_states: in FP32
@@ -103,6 +104,7 @@ class Traits:
     positions: float = 0.0
     windows: Callable[[Recipe, str], bool] = lambda recipe, architecture: True
     tier: Callable[[Recipe, int], tuple[float, str]] = lambda recipe, pool: (0.0, "")
+    host_cache: bool = False
     tile: Callable[[Recipe], tuple[int, int] | None] = lambda recipe: None
     second_runner: Callable[[Recipe], bool] = lambda recipe: False
     cache: Cache = Cache.BLOCKS
