@@ -17,7 +17,7 @@ Tree = Mapping[str, Any]
 
 
 # Names that sparkrun's runtimes give to the engine's version (`version_commands`, 0.4.2), before older spellings.
-_ENGINES = tuple("vllm sglang llama_cpp trtllm atlas".split())
+_ENGINES = tuple(["vllm", "sglang", "llama_cpp", "trtllm", "atlas"])
 _VERSIONS = (*_ENGINES, *(f"{name}_version" for name in _ENGINES))
 
 
