@@ -17,8 +17,8 @@ Tree = Mapping[str, Any]
 
 
 # Names that sparkrun's runtimes give to the engine's version (`version_commands`, 0.4.2), before older spellings.
-_ENGINES = tuple(["vllm", "sglang", "llama_cpp", "trtllm", "atlas"])
-_VERSIONS = (*_ENGINES, *(f"{name}_version" for name in _ENGINES))
+_OLDER = ("vllm_version", "sglang_version", "llama_cpp_version", "trtllm_version", "atlas_version")
+_VERSIONS = (*(name.removesuffix("_version") for name in _OLDER), *_OLDER)
 
 
 def is_it(tree: Any) -> bool:
