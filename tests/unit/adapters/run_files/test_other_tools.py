@@ -14,7 +14,7 @@ from sparkwright.domain.run import Run
 from sparkwright.domain.summary import Interval, Metric
 from sparkwright.loadgen.compare import compare
 from sparkwright.loadgen.stats import summarize
-from sparkwright.report.html import page
+from sparkwright.report.html import report_page
 from sparkwright.report.markdown import markdown
 from sparkwright.report.tables import levels_table
 
@@ -123,7 +123,7 @@ def test_totals_are_shown_in_tables_and_reports(tmp_path: Path) -> None:
     table = levels_table(summary)
     assert table.rows[0][table.head.index("TTFT")] == "600 ms"
     assert "| 40.00 |" in " ".join(markdown([summary]).split())
-    assert "acme/model" in page([summary])
+    assert "acme/model" in report_page([summary])
 
 
 def test_totals_survive_an_export(tmp_path: Path) -> None:
