@@ -35,7 +35,12 @@ def start(path: Path) -> bytes:
 
 # An OOM behind this start has a cause in it: it gives the KV cache 90 % of the memory. A request that is refused behind
 # its good answer is the client's fault.
-EXPLAINED_BY_START = {("trtllm.log", "LSIZ014"), ("trtllm.log", "LUMA007"), ("trtllm.log", "LAPI012")}
+EXPLAINED_BY_START = {
+    ("trtllm.log", "LSIZ014"),
+    ("trtllm.log", "LHEL006"),
+    ("trtllm.log", "LUMA007"),
+    ("trtllm.log", "LAPI012"),
+}
 # Causes that need several ranks, behind the start of one.
 AMONG_RANKS = "LNIC"
 

@@ -130,7 +130,7 @@ def _not_env(name: str, value: str) -> str:
         return "left out: it differs from node to node, and the launcher fills it in"
     if is_secret_name(name) or looks_secret(value):
         return "left out: secrets are not imported; export it where you call sparkwright"
-    if re.search(r"\$\{?\w|\{[\w.]+\}", value):
+    if re.search(r"\$\{?\w|\$\(|\{[\w.]+\}", value):
         return f"left out: {value!r} is filled in by the other tool"
     return ""
 

@@ -9,6 +9,7 @@ import yaml
 
 from sparkwright.domain.engine import CUSTOM, EngineDefinition
 from sparkwright.engines.definitions import shipped_definitions
+from sparkwright.engines.options import is_fitting
 from sparkwright.engines.options import text as as_word
 from sparkwright.engines.sglang import CHAINS
 from sparkwright.engines.written import Written, read_words, whole_number
@@ -214,12 +215,7 @@ def _put(draft: Draft, engine: str, name: str, value: Any, one: Written | None) 
         own = one.long if one and name == one.name and not one.negated else name
         _flag(draft, path.replace("_", "-") if word in _SPARKRUN and path else own, value)
     elif path in _INTS.split():
-        number = value if isinstance(value, int) else whole_number(one.option if one else None, str(value))
-        if isinstance(number, bool) or number is None:
-            more = "; `sparkwright plan` tells which context fits, for serving.context" * (path == "serving.context")
-            draft.note(f"{word}: {value!r} is no whole number and is left out{more}")
-        else:
-            draft.put(path, number)
+        _put_number(draft, path, word, value, one)
     elif isinstance(value, list) and path == "model.served_name" and engine.startswith("vllm"):
         draft.put(path, str(value[0]))
         draft.put("model.aliases", [str(name) for name in value[1:]])
@@ -233,6 +229,18 @@ def _put(draft: Draft, engine: str, name: str, value: Any, one: Written | None) 
         _fraction(draft, word, value)
     else:
         draft.put(path, value)
+
+
+def _put_number(draft: Draft, path: str, word: str, value: Any, one: Written | None) -> None:
+    if path == "serving.context" and str(draft.get("engine.name")).startswith("vllm") and is_fitting(value):
+        _flag(draft, "max-model-len", value)
+        return
+    number = value if isinstance(value, int) else whole_number(one.option if one else None, str(value))
+    if isinstance(number, bool) or number is None:
+        more = "; `sparkwright plan` tells which context fits, for serving.context" * (path == "serving.context")
+        draft.note(f"{word}: {value!r} is no whole number and is left out{more}")
+    else:
+        draft.put(path, number)
 
 
 def _fraction(draft: Draft, word: str, value: Any) -> None:

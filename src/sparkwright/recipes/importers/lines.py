@@ -42,6 +42,10 @@ def from_script(text: str, source: str, options: ImportOptions, beside: Beside, 
         command = started.at or script.commands[0]
         _plain(command, source)
         _put_process(draft, started if command not in script.commands else replace(started, others=()), options)
+    if lines := ", ".join(map(str, script.branches.decided)):
+        draft.note(
+            f"line {lines}: branches are followed as the script runs without arguments and variables; check them"
+        )
     for other in script.commands:
         if other is not command and other.words[0] not in (*SILENT, "cd"):
             draft.note(f"line {other.line}: {' '.join(other.words)[:60]!r} is left out; only the engine is started")
