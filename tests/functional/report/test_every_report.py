@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from unit.report.test_tuning import trial, tuned
 
 from functional.report.browser import DESK, PHONE, Page
 from functional.report.conftest import Shown
@@ -15,6 +14,7 @@ from sparkwright.domain.run import Run
 from sparkwright.tune.page import tuning_page
 from unit.loadgen.soaks import Script, soak
 from unit.report.test_soak_page import scored
+from unit.tune.test_page import trial, tuned
 
 KINDS = ("bench", "compared", "soak", "probes", "instructions", "tune")
 _FAILED = ProbeOutcome(

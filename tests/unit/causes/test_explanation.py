@@ -5,8 +5,8 @@ from pathlib import Path
 from string import Formatter
 
 import pytest
-from sparkwright.app.diagnose.examine import examine
 
+from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes.candidates import form, mechanisms
 from sparkwright.causes.explanation import reason
 from sparkwright.causes.load import families

@@ -430,3 +430,85 @@ def test_the_context_of_llama_server_is_shared_by_its_slots() -> None:
     recipe, _ = read("llama-server -m /m/a.gguf --ctx-size 131072 --parallel 2\n")
     words = imagined_ranks(recipe)[0].engine_words
     assert recipe.serving.context == 65536 and words[words.index("--ctx-size") + 1] == "131072"
+
+
+BRANCHES = """#!/bin/bash
+PORT="${PORT:-8000}"; LEN=4096
+while [[ $# -gt 0 ]]; do case "$1" in --port) PORT="$2"; shift 2;; esac; done
+case "${1:-small}" in
+  big) MODEL=org/big; EXTRA="--enforce-eager";;
+  small|"") MODEL=org/small
+    EXTRA="--max-num-seqs 4" ;;
+  *) exit 1 ;;
+esac
+if [ -n "${IMAGE:-}" ]; then IMG="$IMAGE"
+elif [ "${USE_NGC:-0}" = "1" ]; then IMG=nvcr.io/nvidia/vllm:26.01-py3
+else IMG=vllm/vllm-openai:v0.30.0; fi
+[[ "$MODEL" =~ (big|huge) ]] && LEN=8192
+[ -z "${TOKEN:-}" ] || EXTRA="$EXTRA --no-such"
+if [[ "$MODEL" == org/* ]]; then EXTRA="$EXTRA --dtype auto"; fi
+if [ "$PORT" -ge 9000 ]; then PORT=1; fi
+CMD="docker run $IMG --model '$MODEL' --port $PORT --max-model-len $LEN $EXTRA"
+eval $CMD
+"""
+
+
+def test_branches_are_followed_without_arguments() -> None:
+    """`case`, `if`, tests with `&&` and loops over arguments, as bash runs them; the note names the lines."""
+    recipe, made = read(BRANCHES, "start.sh")
+    assert (recipe.model.id, recipe.engine.image) == ("org/small", "vllm/vllm-openai:v0.30.0")
+    assert (recipe.serving.port, recipe.serving.context, recipe.serving.sequences) == (8000, 4096, 4)
+    assert recipe.flags == {"dtype": "auto"}
+    assert any("branches are followed" in note for note in made.notes)
+
+
+@for_each(
+    "setting, model, context",
+    [
+        ({"1": "big"}, "org/big", 8192),
+        ({"MODEL": "org/other"}, "org/other", 4096),
+        ({"USE_NGC": "1"}, "org/small", 4096),
+    ],
+)
+def test_values_that_the_user_sets_decide(setting: dict[str, str], model: str, context: int) -> None:
+    """`--set` gives arguments and variables; what the script assigns to them later does not count."""
+    made = import_recipe(BRANCHES, "start.sh", ImportOptions(values=setting))
+    recipe = load_recipe(made.text, "x.yaml")
+    assert (recipe.model.id, recipe.serving.context) == (model, context)
+    assert ("nvcr.io" in recipe.engine.image) == ("USE_NGC" in setting)
+
+
+def test_a_branch_that_only_a_shell_could_know_is_not_guessed() -> None:
+    """A file or a program on the machine decides: neither value is taken, and the hole has a name."""
+    text = "MODEL=org/a\nif [ -f /etc/x ]; then MODEL=org/b; fi\nif nvidia-smi; then LEN=1; else LEN=2; fi\n"
+    made = import_recipe(f"{text}vllm serve $MODEL --max-model-len $LEN\n", "x.sh", ImportOptions())
+    assert any("${MODEL} has no value" in line and "--set MODEL=VALUE" in line for line in made.errors)
+    assert any("${LEN} has no value" in note for note in made.notes)
+
+
+@for_each(
+    "text, file",
+    [
+        ("vllm serve ${MODEL_HANDLE} --port 8000\n", "x.sh"),
+        ("services:\n  a: {image: 'vllm/vllm-openai:v0.30.0', command: '--model ${MODEL_HANDLE}'}\n", "compose.yaml"),
+        ("model: '{MODEL_HANDLE}'\nruntime: vllm\ncontainer: a/b:1\n", "x.yaml"),
+    ],
+)
+def test_a_hole_for_the_model_is_named_and_can_be_filled(text: str, file: str) -> None:
+    """The error names the variable and the option that gives it a value."""
+    made = import_recipe(text, file, ImportOptions())
+    assert any("MODEL_HANDLE" in line and "--set MODEL_HANDLE=VALUE" in line for line in made.errors)
+    made = import_recipe(text, file, ImportOptions(values={"MODEL_HANDLE": "org/name"}))
+    assert not made.errors and load_recipe(made.text, "x.yaml").model.id == "org/name"
+
+
+def test_an_image_without_a_value_is_named() -> None:
+    """A tag that the caller gives is no image; the recipe says so instead of starting `${IMAGE}`."""
+    made = import_recipe("docker run ${IMAGE} vllm serve org/name\n", "x.sh", ImportOptions())
+    assert any("engine.image: ${IMAGE} has no value" in line for line in made.errors)
+
+
+def test_the_output_of_a_command_is_no_variable() -> None:
+    """`export UID=$(id -u)` is known on the machine only, and `$(...)` is no value."""
+    recipe, made = read("export HOST_UID=$(id -u)\nvllm serve org/name\n", "x.sh")
+    assert recipe.env == {} and any(note.startswith("env.HOST_UID: left out") for note in made.notes)

@@ -34,7 +34,7 @@ def test_the_guard_counts_in_the_pages_of_its_kernel(
     """Blocks and watermarks are numbers of pages: with 64 KiB pages the same numbers are sixteen times as much."""
     tree(tmp_path, page)
     monkeypatch.setenv("SPARKWRIGHT_SYSROOT", str(tmp_path))
-    program = (OURS / "remote/programs/guard.py").read_text().rpartition("\nmain(")[0]  # the last line starts it
+    program = (OURS / "remote/programs/guard.py").read_text().rpartition("\nsys.exit(")[0]  # the last line starts it
     guard: dict[str, Any] = {"__name__": "guard"}
     exec(program, guard)
     monkeypatch.setattr(os, "sysconf", lambda name: {"SC_PAGESIZE": page}[name])

@@ -18,7 +18,7 @@ _PLAIN_PATTERN = re.compile(r"[\w|^$./: ()\[\]-]{1,200}|[\w^$./: \[\]-]{1,100}[+
 
 
 @dataclass(slots=True)
-class Frame:
+class ShellBlock:
     """One open `if`, `case`, loop, group or function. runs: its current branch does. taken: an earlier one did.
 
     phase: condition, subject, patterns, body.
@@ -37,43 +37,42 @@ class Branches:
     """Follows the words that open and close branches. line: of each branch that was decided by its words."""
 
     def __init__(self) -> None:
-        self.frames: list[Frame] = []
+        self.blocks: list[ShellBlock] = []
         self.decided: dict[int, str] = {}
 
     @property
     def runs(self) -> Verdict:
         """True: what stands here always runs; False: never; None: only a shell could know."""
-        found = [one.runs for one in self.frames]
+        found = [one.runs for one in self.blocks]
         return False if False in found else None if None in found else True
 
     @property
     def in_condition(self) -> bool:
-        return bool(self.frames) and self.frames[-1].phase == "condition"
+        return bool(self.blocks) and self.blocks[-1].phase == "condition"
 
     def take(self, words: list[str], operator: str, line: int) -> list[str] | None:
         """The words without those that open, close and divide branches; None if nothing of them is a command."""
         while True:
-            top = self.frames[-1] if self.frames else None
-            if top and top.phase in ("subject", "patterns"):
-                if words[:1] != ["esac"]:
-                    self._match(top, words, operator, line)
-                    return None
+            top = self.blocks[-1] if self.blocks else None
+            if top and top.phase in ("subject", "patterns") and words[:1] != ["esac"]:
+                self._match(top, words, operator, line)
+                return None
             if not words or words[0] not in (*_OPENS, *_ENDS, "case", "then", "elif", "else", "do"):
                 return words
             word, words = words[0], words[1:]
             if word in ("for", "select"):
-                self.frames.append(Frame(word))
+                self.blocks.append(ShellBlock(word))
                 return None
             self._keyword(word, line)
 
     def _keyword(self, word: str, line: int) -> None:
-        top = self.frames[-1] if self.frames else Frame("")
+        top = self.blocks[-1] if self.blocks else ShellBlock("")
         if word in _ENDS:
             self._close(_ENDS[word])
         elif word == "case":
-            self.frames.append(Frame(word, "subject"))
+            self.blocks.append(ShellBlock(word, "subject"))
         elif word in _OPENS:
-            self.frames.append(Frame(word, "condition" if word in ("if", "while", "until") else "body"))
+            self.blocks.append(ShellBlock(word, "condition" if word in ("if", "while", "until") else "body"))
         elif word == "do":
             verdict = _together(top.tests) if top.kind in ("while", "until") else None
             top.phase, top.runs = "body", False if verdict is (top.kind == "until") and verdict is not None else None
@@ -90,13 +89,13 @@ class Branches:
             self.decided.setdefault(line, what)
 
     def _close(self, kinds: Sequence[str]) -> None:
-        """Close the innermost frame of these kinds, and what a text that is no script left open in it."""
-        at = next((n for n in range(len(self.frames) - 1, -1, -1) if self.frames[n].kind in kinds), None)
+        """Close the innermost block of these kinds, and what a text that is no script left open in it."""
+        at = next((n for n in range(len(self.blocks) - 1, -1, -1) if self.blocks[n].kind in kinds), None)
         if at is not None:
-            del self.frames[at:]
+            del self.blocks[at:]
 
-    def _choose(self, top: Frame, verdict: Verdict) -> None:
-        """Whether a branch runs whose own condition is `verdict`, after those before it."""
+    def _choose(self, top: ShellBlock, verdict: Verdict) -> None:
+        """The answer whether a branch runs whose own condition is `verdict`, after those before it."""
         if top.taken or verdict is False:
             top.runs = False
         else:
@@ -105,9 +104,9 @@ class Branches:
 
     def tested(self, words: Sequence[str], before: str) -> None:
         """One command of a condition."""
-        self.frames[-1].tests.append((before, decide(words)))
+        self.blocks[-1].tests.append((before, decide(words)))
 
-    def _match(self, top: Frame, words: list[str], operator: str, line: int) -> None:
+    def _match(self, top: ShellBlock, words: list[str], operator: str, line: int) -> None:
         if top.phase == "subject":
             top.subject += " ".join(words[: words.index("in")] if "in" in words else words)
             if "in" not in words:
@@ -122,8 +121,8 @@ class Branches:
 
     def end_branch(self, operator: str) -> None:
         """`;;` ends a branch of `case`."""
-        if operator == ";;" and self.frames and self.frames[-1].kind == "case":
-            self.frames[-1].phase, self.frames[-1].runs = "patterns", None
+        if operator == ";;" and self.blocks and self.blocks[-1].kind == "case":
+            self.blocks[-1].phase, self.blocks[-1].runs = "patterns", None
 
 
 def _matches(subject: str, patterns: Sequence[str]) -> Verdict:
@@ -152,8 +151,8 @@ def _together(tests: Sequence[tuple[str, Verdict]]) -> Verdict:
 
 
 def decide(words: Sequence[str]) -> Verdict:
-    """The result of `[ ... ]`, `[[ ... ]]`, `test`, `true` or `false`; None for files, and for words without a value."""
-    if words[:1] == ["!"] or words[:1] == ("!",):
+    """The result of `[ ... ]`, `[[ ... ]]`, `test`, `true` or `false`; None for files and words without a value."""
+    if words and words[0] == "!":
         inner = decide(words[1:])
         return None if inner is None else not inner
     if list(words) in (["true"], ["false"], [":"]):
@@ -170,13 +169,14 @@ def _test(words: list[str], patterns: bool) -> Verdict:
         return None if inner is None else not inner
     if any(_UNKNOWN.search(word) for word in words):
         return None
+    if len(words) == 3:
+        return _compared(words[0], words[1], words[2], patterns)
     if len(words) == 2 and words[0] in ("-n", "-z"):
         return (words[0] == "-n") == bool(words[1])
-    if len(words) == 1:
-        return bool(words[0])
-    if len(words) != 3:
-        return None
-    left, operator, right = words
+    return bool(words[0]) if len(words) == 1 else None
+
+
+def _compared(left: str, operator: str, right: str, patterns: bool) -> Verdict:
     if operator in ("=", "==", "!="):
         same = fnmatchcase(left, right) if patterns else left == right
         return same if operator != "!=" else not same

@@ -36,7 +36,7 @@ def from_compose(
 ) -> Draft:
     """The draft of a Compose file. beside: text of a file next to it. Raises RecipeError for several engines, or
     none."""
-    values = Values(_env_files(".env", beside, wanted=False), Growth(source))
+    values = Values({**_env_files(".env", beside, wanted=False), **options.values}, Growth(source))
     services = {str(name): _filled(row, values) for name, row in tree["services"].items() if isinstance(row, Mapping)}
     name = _service(services, source, options)
     draft, service = Draft(), services[name]

@@ -15,7 +15,7 @@ from sparkwright.engines.sglang import CHAINS
 from sparkwright.engines.written import Written, read_words, whole_number
 from sparkwright.recipes.importers.any_server import put_any_server
 from sparkwright.recipes.importers.described import LAUNCHER, known_name, own_size, put_ranks, split_options
-from sparkwright.recipes.importers.draft import Draft, note_powers
+from sparkwright.recipes.importers.draft import Draft, hole_hint, note_powers
 from sparkwright.recipes.importers.shell import unresolved
 from sparkwright.recipes.values import is_secret_name, looks_secret
 from sparkwright.recipes.vocabulary import ALIASES, flag_word
@@ -62,7 +62,9 @@ def put_command(draft: Draft, engine: str, words: Words, model: str = "") -> Non
     for word in positional[1:]:
         hole = unresolved(word)
         why = (
-            "has no value in the source; if it stands for options, they are missing" if hole else "belongs to no option"
+            f"has no value in the source; if it stands for options, they are missing{hole_hint(hole)}"
+            if hole
+            else "belongs to no option"
         )
         draft.note(f"{hole or repr(word)}: left out, it {why}")
     for one in options:
@@ -138,7 +140,8 @@ def put_options(draft: Draft, engine: str, options: Iterable[Written], known_mod
         name, value = _name_and_value(one)
         if hole := next((h for word in one.values if (h := unresolved(word) or template_hole(word))), ""):
             if flag_word(name) not in _LAUNCHER.split():
-                draft.note(f"{name}: left out, {hole} has no value in the source; write --{name} under `flags`")
+                more = hole_hint(hole)
+                draft.note(f"{name}: left out, {hole} has no value in the source; write --{name} under `flags`{more}")
             continue
         if one.option and one.option.kind == "append" and name in given:
             given[name] = [*(given[name] if isinstance(given[name], list) else [given[name]]), value]
@@ -258,7 +261,8 @@ def put_model(draft: Draft, model: str) -> None:
     """A hub id or a path; `org/name:QUANT` names single GGUF files of a repository."""
     bare, _, quant = model.partition(":")
     if unresolved(model) or template_hole(model):
-        draft.note(f"model: {unresolved(model) or template_hole(model)} has no value in the source; write model.id")
+        hole = unresolved(model) or template_hole(model)
+        draft.note(f"model: {hole} has no value in the source; write model.id{hole_hint(hole)}")
     elif _HUB_ID.fullmatch(bare):
         draft.put("model.id", bare)
         if draft.get("engine.name") == "llama-cpp":

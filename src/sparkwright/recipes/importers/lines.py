@@ -22,9 +22,9 @@ _UNIT_SECTION = "Service"
 
 def from_script(text: str, source: str, options: ImportOptions, beside: Beside, given: Script | None = None) -> Draft:
     """A line or a script. Raises RecipeError with file and line for a pipe, `$(...)`, and several engines or none."""
-    script = given or Script(text, source)
+    script = given or Script(text, source, fixed=options.values)
     draft = Draft()
-    _follow_ssh(script, source, draft)
+    _unfold(script, source, draft)
     runs = [(command, words) for command in script.commands if (words := _container_words(command.words)) is not None]
     starts = [one for one in starts_in(script, source) if one.at and _container_words(one.at.words) is None]
     if runs and not starts:
@@ -52,13 +52,15 @@ def from_script(text: str, source: str, options: ImportOptions, beside: Beside, 
     return draft
 
 
-def _follow_ssh(script: Script, source: str, draft: Draft) -> None:
-    """Puts the commands that `ssh HOST 'TEXT'` runs into its place."""
+def _unfold(script: Script, source: str, draft: Draft) -> None:
+    """Puts the commands that `ssh HOST 'TEXT'` and `eval TEXT` run into their places."""
     found = list[Simple]()
     for command in script.commands:
-        text = _text_over_ssh(command.words)
-        found += Script(text, source, script.variables, command.line).commands if text else [command]
-        if text:
+        over_ssh = _text_over_ssh(command.words)
+        text = over_ssh or (" ".join(command.words[1:]) if command.words[:1] == ("eval",) else "")
+        inner = Script(text, source, script.variables, command.line).commands if text else [command]
+        found += (replace(one, in_branch=one.in_branch or command.in_branch) for one in inner)
+        if over_ssh:
             draft.note(f"line {command.line}: runs over ssh; sparkwright reaches the nodes by its cluster file")
     script.commands[:] = found
 
@@ -169,7 +171,7 @@ def from_unit(text: str, source: str, options: ImportOptions, beside: Beside) ->
         raise RecipeError(f"{source}: expected one ExecStart in [Service]", hint="give the unit that starts the engine")
     line = next((n for n, row in enumerate(text.splitlines(), 1) if row.startswith("ExecStart=")), 1)
     variables = _environment(service, beside, source)
-    script = Script(re.sub(r"^[-@:+!]+", "", start).replace("%h", "$HOME"), source, variables, line)
+    script = Script(re.sub(r"^[-@:+!]+", "", start).replace("%h", "$HOME"), source, variables, line, options.values)
     script.exported |= variables
     draft = from_script("", source, options, beside, script)
     for key in service:

@@ -73,16 +73,28 @@ class Simple:
 class Script:
     """commands: in their order. variables: assigned or exported so far; exported: what the commands after it see."""
 
-    def __init__(self, text: str, source: str, given: Mapping[str, str] | None = None, line: int = 1) -> None:
-        """Raises RecipeError with file and line for a quote that is not closed."""
+    def __init__(
+        self,
+        text: str,
+        source: str,
+        given: Mapping[str, str] | None = None,
+        line: int = 1,
+        fixed: Mapping[str, str] | None = None,
+    ) -> None:
+        """given: variables before the first line; fixed: those that keep their value whatever the script assigns.
+
+        Raises RecipeError with file and line for a quote that is not closed.
+        """
         if len(text) > MOST_CHARACTERS:
             raise RecipeError(f"{source}: {len(text)} characters; at most {MOST_CHARACTERS} are read", hint="cut it")
-        self.variables = dict(given or {})
+        self._fixed = dict(fixed or {})
+        self.variables = dict(given or {}) | self._fixed
         self._arrays: dict[str, list[str]] = {}
         self._array, self._first_item, self._comment, self._tested = "", 0, "", False
         self.exported: dict[str, str] = {}
         self.commands: list[Simple] = []
-        self._source, self._line, self._known = source, line, None
+        self._source, self._line = source, line
+        self._known: bool | None = None  # of the commands before `&&` or `||`: whether they succeed
         self.branches = Branches()
         self._words: list[str] = []
         self._word: str | None = None
@@ -268,6 +280,8 @@ class Script:
     def _assign(self, found: Mapping[str, str]) -> None:
         """Assigns variables. One under a condition, or printed by a command, has no value: nobody knows it."""
         for name, value in found.items():
+            if name in self._fixed:
+                continue
             if self._conditional or OUTPUT in value:
                 self._forget(name, value)
             else:

@@ -52,7 +52,7 @@ def from_sparkrun(tree: Mapping[str, Any], source: str, options: ImportOptions, 
     tree = merged(tree, source, beside)
     tree = with_overrides(tree, draft)
     defaults = dict(tree.get("defaults") or {})
-    values = {**{key: tree[key] for key in ("model", "model_revision") if key in tree}, **defaults}
+    values = {**{key: tree[key] for key in ("model", "model_revision") if key in tree}, **defaults, **options.values}
     command = _filled(str(tree.get("command") or ""), values)
     started = _started(command, source) or _any_start(command, source)
     engine = _engine(tree, started, command, draft)
