@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from sparkwright.domain.deployment import Phase
-from sparkwright.engines.catalog import engine
-from unit.engines.samples import ROOT
+from sparkwright.domain.recipe import EngineChoice, Loading, Runtime, Serving
+from sparkwright.engines.catalog import engine, engine_of
+from unit.engines.samples import ROOT, local_context, placement, small
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(3600, func_only=True)]
 ACCEPTANCE = ROOT / "tools/gpu/acceptance.py"
@@ -133,3 +134,18 @@ def test_its_own_parser_agrees_with_its_wheel(vllm: tuple[str, Path], tmp_path: 
     assert parser["options"].keys() == wheel["options"].keys() and parser["env"] == wheel["env"]
     limited = {name: sorted(row["choices"]) for name, row in wheel["options"].items() if row.get("choices")}
     assert limited == {name: sorted(parser["options"][name].get("choices", ())) for name in limited}
+
+
+def test_what_keeps_weights_is_started_in_its_own_words(vllm: tuple[str, Path]) -> None:
+    """Guards the options of `vllm preload` against its real parser: behind it only the processor is refused."""
+    version, venv = vllm
+    choice = EngineChoice("vllm", version, Runtime.PROCESS, venv=str(venv))
+    flags = {"enforce-eager": True, "trust-remote-code": True, "load-format": "dummy", "dtype": "bfloat16"}
+    serving = Serving(context=512, kv_dtype="auto", memory_fraction=0.5)
+    recipe = small(choice, serving=serving, flags=flags, loading=Loading(weight_cache=True))
+    (rank,) = engine_of(recipe).render(recipe, placement(1), local_context(1, str(MODEL)))
+    assert rank.keeper
+    done = run(*rank.keeper.spec.argv, seconds=600, HF_HUB_OFFLINE="1")
+    assert done.returncode and "does not support CUDA IPC weight sharing" in done.stderr + done.stdout, done.stderr[
+        -2000:
+    ]

@@ -58,12 +58,13 @@ def no_processes(seconds: float) -> Script:
 
     def script(scene: Scene) -> None:
         head, pid = scene.ground.head, scene.ground.supervisor()
-        head.sh(f"prlimit --pid {pid} --nproc=1:100000")
+        before = head.sh(f"prlimit --pid {pid} --nproc --noheadings --output SOFT", user="spark").strip()
+        head.sh(f"prlimit --pid {pid} --nproc=1:", user="spark")  # root of a container may not
         time.sleep(3.0)
         scene.at = time.time()
         kill_rank(scene)
         time.sleep(seconds)
-        head.sh(f"prlimit --pid {pid} --nproc=100000:100000", check=False)
+        head.sh(f"prlimit --pid {pid} --nproc={before}:", check=False, user="spark")
         scene.restored = time.time()
 
     return script

@@ -62,7 +62,7 @@ OWNED = OutageDrill(
     "state folder owned by root",
     "the head's state folder belongs to root, then SIGKILL to rank 1; the user's again after 30 s",
     faults.root_owns_state(30.0),
-    Expected(away=WAITED, incidents=None, status=r"(?i)permission denied|cannot be written|belongs to root"),
+    Expected(away=WAITED, incidents=None, status=r"(?i)permission denied|cannot be written|owned by root"),
     limit=180.0,
 )
 LAPTOP = OutageDrill(

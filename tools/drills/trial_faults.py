@@ -39,6 +39,8 @@ def stop_supervisor(*then: Script) -> Script:
         scene.restored = time.time()
         took = scene.restored - scene.at
         scene.check(back, "systemd has not restarted the supervisor within 60 s")
+        log = f"cat {scene.ground.home}/log"  # of a busy machine: it is recorded some seconds later
+        until(lambda: "was restarted" in scene.ground.head.sh(log, check=False), 30.0)
         scene.notes.append(f"systemd restarted the supervisor after {took:.0f} s")
 
     return script

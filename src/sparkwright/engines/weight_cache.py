@@ -17,8 +17,8 @@ from sparkwright.engines.findings import ENG
 from sparkwright.engines.mounts import CACHE_AT
 from sparkwright.engines.version import since
 
-# The versions whose source was read; older ones of these engines may have it, too.
-SINCE: Mapping[str, tuple[int, ...]] = {"vllm": (0, 33), "sglang": (0, 5, 23), "simulator": (0,)}
+# The versions whose source was read, or whose parser was asked; older ones of these engines may have it, too.
+SINCE: Mapping[str, tuple[int, ...]] = {"vllm": (0, 32), "sglang": (0, 5, 23), "simulator": (0,)}
 # The process meets its peers at a port of its own while it loads; that of a draft model is the next.
 PORT = 500
 

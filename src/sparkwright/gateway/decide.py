@@ -296,10 +296,23 @@ def broken(live: Live | None, now: float, unwritable: str = "") -> GatewayAnswer
     return away("engine_unavailable", f"The engine gave no answer, and {silent}.", _SOON)
 
 
+def attended(live: Live, now: float) -> bool:
+    """True if its supervisor reports and sees all of its nodes: then it alone decides."""
+    return fresh(live, now) and not _out_of_sight(live)
+
+
+def _out_of_sight(live: Live) -> list[str]:
+    """Nodes that answered the supervisor once and do not now."""
+    return [node.node for node in live.nodes if node.at and not node.reached]
+
+
 def unattended(live: Live, now: float, silent: float, unwritable: str = "") -> GatewayAnswer:
-    """The engine has given nothing for `silent` seconds, and its supervisor does not report."""
+    """The engine has given nothing for `silent` seconds, and its supervisor does not report or does not see a node."""
     message = f"{live.deployment}: the engine has given nothing for {duration(silent)}, and "
-    message += f"{_silence(live, now, unwritable)}. `sparkwright status` shows how to start it again."
+    if fresh(live, now):
+        message += f"its supervisor cannot reach {', '.join(_out_of_sight(live))}. `sparkwright status` shows why."
+    else:
+        message += f"{_silence(live, now, unwritable)}. `sparkwright status` shows how to start it again."
     return away("engine_unavailable", message, _SOON)
 
 

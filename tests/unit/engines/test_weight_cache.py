@@ -100,7 +100,7 @@ def test_sglang_finds_its_process_by_the_same_variables() -> None:
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"engine": replace(ENGINE, version="0.26.0")}, "known for 0.33 and newer"),
+        ({"engine": replace(ENGINE, version="0.26.0")}, "known for 0.32 and newer"),
         ({"engine": EngineChoice("llama-cpp", "b11549", Runtime.PROCESS)}, "llama-cpp has none"),
         ({"engine": replace(ENGINE, entrypoint=("vllm", "serve"))}, "engine.entrypoint"),
         ({"mods": (Mod("patch", {"run.sh": "true"}),)}, "mods"),

@@ -140,6 +140,18 @@ async def test_a_gateway_that_answers_again_is_none_any_more() -> None:
     assert kinds == [Fault, Cleared]
 
 
+async def test_a_gateway_that_gave_no_answer_is_asked_again_soon() -> None:
+    """Guards `status`, which said `ready` for half a minute while no client got through, and complained too long."""
+    it = tower()
+    made(it, "https://spark-1.lan:8443/v1\n")
+    it.bus.serving = True
+    assert "door-away" in await probed(it, 0, times=3)
+    assert it.scene.clock.elapsed < 10.0
+    again = it.scene.clock.elapsed  # the next supervisor continues the incident, and may close it at once
+    await probed(it, 401, times=1)
+    assert it.scene.clock.elapsed < again + 3.0
+
+
 async def test_usage_that_is_not_counted_is_a_trouble_in_status() -> None:
     """Guards limits of tokens that are off because of a damaged or unwritable usage.sqlite, and nobody knows."""
     it, why = tower(), "usage is not counted and limits of tokens do not hold: usage.sqlite: disk I/O error"

@@ -19,6 +19,8 @@ from sparkwright.gateway.caddy import GatewayConfig, config
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
 
 KEY = "sk-sw-" + "1f" * 24
+CADDY = str(Path(sys.executable).parent / "caddy")
+"""The one of the environment that runs this, as `up` installs it."""
 SERVICE = (
     "import sys, pathlib; from sparkwright.supervisor.proxy.gateway import main; "
     "sys.exit(main(pathlib.Path(sys.argv[1])))"
@@ -125,7 +127,7 @@ def caddy(folder: Path, engine: int) -> Candidate:
     server = {"listen": [f"127.0.0.1:{port}"], "automatic_https": {"disable": True}, "routes": [{"handle": [to]}]}
     whole = {"admin": {"disabled": True}, "apps": {"http": {"servers": {"one": server}}}}
     (folder / "alone.json").write_text(json.dumps(whole))
-    return started("Caddy alone, without keys and routing", port, ["caddy", "run", "--config", "alone.json"], folder)
+    return started("Caddy alone, without keys and routing", port, [CADDY, "run", "--config", "alone.json"], folder)
 
 
 def ours(folder: Path, engine: int) -> list[Candidate]:
@@ -142,7 +144,7 @@ def ours(folder: Path, engine: int) -> list[Candidate]:
     (home / "door" / "caddy.json").write_text(json.dumps(config(front)))
     alone = started("our process alone", 0, [sys.executable, "-c", SERVICE, str(home)], folder)
     alone.socket = str(home / "door" / "service.sock")
-    argv = ["caddy", "run", "--config", "caddy.json"]
+    argv = [CADDY, "run", "--config", "caddy.json"]
     return [alone, started("Caddy and our process", port, argv, home / "door")]
 
 

@@ -21,7 +21,8 @@ from sparkwright.supervisor.proxy.meter import Metered
 class Behind:
     """A deployment behind the gateway, from its supervisor's folder. under_way: requests that its engine has now;
 
-    waiting: held until it is there. heard: when the engine last sent a byte of an answer (monotonic), None before.
+    waiting: held until it is there. heard: when the engine last sent a byte of an answer's body (monotonic), None
+    before.
     """
 
     def __init__(self, home: Path, clock: Clock) -> None:
@@ -50,13 +51,14 @@ class Behind:
         self.heard, self._unheard = self._clock.monotonic(), 0.0
 
     def unattended(self) -> GatewayAnswer | None:
-        """Refusal while the engine gives nothing and no supervisor reports. One request in a while is let through.
+        """Refusal while the engine gives nothing and no supervisor sees why: it does not report, or a node is out of
+        its reach. One request in a while is let through.
 
         A request that waits already is left alone: its prompt may be long.
         """
         now, live = self._clock.monotonic(), self.live
         silent = now - self._unheard if self._unheard else 0.0
-        if silent < decide.SILENT or live is None or decide.fresh(live, self._clock.now()):
+        if silent < decide.SILENT or live is None or decide.attended(live, self._clock.now()):
             return None
         if now - self._tried >= decide.SILENT:
             self._tried = now
@@ -169,7 +171,7 @@ class Flight:
         return self.metered.insertion(body) if self.metered else b""
 
     def answers(self, answer: EngineAnswer) -> None:
-        self.at.behind.hear()
+        """The head of an answer; no sign of life: a server sends that of a stream, and its dead engine nothing more."""
         if self.metered:
             self.metered.begins(answer)
 
@@ -185,6 +187,8 @@ class Flight:
         return self.metered.rest() if self.metered else b""
 
     def ended(self, whole: bool) -> None:
+        if whole:
+            self.at.behind.hear()
         self.at.behind.end()
         if self.metered:
             self.metered.ended(whole)

@@ -98,12 +98,23 @@ class Doorman:
 
     def flights(self) -> bytes:
         """Requests that each engine has now, for supervisors, and what does not work here."""
-        trouble = {"trouble": self._store.trouble} if self._store.trouble else {}  # an earlier supervisor knows no such
+        said = self._keys_trouble or self._store.trouble
+        trouble = {"trouble": said} if said else {}  # an earlier supervisor knows no such
         plain = {name: asdict(one.behind.use) for name, one in self.deployed.items()}
         for use in plain.values():
             del use["trouble"]
             use |= trouble
         return json.dumps(plain).encode()
+
+    @property
+    def _keys_trouble(self) -> str:
+        """The reason why no client is let in whatever key it shows, '' for none."""
+        self._keys.value  # noqa: B018 - reads it, also while no request comes
+        if self._keys.given_up:
+            return "its list of keys cannot be read: each request gets 503. The same `sparkwright up` makes a new one"
+        if not os.path.lexists(self.setting.keys):
+            return "its list of keys is gone: each request gets 401. The same `sparkwright up` makes a new one"
+        return ""
 
     def _opened(
         self, deployed: Mapping[str, Deployed], head: RequestHead

@@ -1,11 +1,13 @@
-"""A deployment behind the gateway whose supervisor does not report any more."""
+"""A deployment behind the gateway whose supervisor does not report any more, or does not see a node."""
 
 from pathlib import Path
 
 from fakes.clock import FakeClock
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.live import DeploymentState, Live
-from sparkwright.supervisor.proxy.behind import Behind
+from sparkwright.domain.live import DeploymentState, Live, LiveNode
+from sparkwright.gateway.keys import RouteSetting
+from sparkwright.supervisor.proxy.behind import Behind, Deployed, Flight
+from sparkwright.supervisor.proxy.engine_answer import EngineAnswer
 
 
 async def test_what_gives_nothing_and_is_not_watched_refuses_with_the_reason(tmp_path: Path) -> None:
@@ -41,3 +43,53 @@ async def test_a_supervisor_that_reports_decides_itself(tmp_path: Path) -> None:
     assert it.unattended() is None, "none has ever reported"
     (tmp_path / "live.json").write_text(to_json(Live(clock.now(), "big", DeploymentState.READY, clock.now())))
     assert it.unattended() is None and it.use.heard is None
+
+
+async def test_what_gives_nothing_while_a_node_is_out_of_reach_refuses_with_the_reason(tmp_path: Path) -> None:
+    """Guards clients of a rank that died on a node which lets nobody log in: they got headers and nothing else."""
+    clock = FakeClock()
+
+    def report(reached: bool, sampled: float = 1.0) -> None:
+        nodes = (LiveNode("spark-1", 1.0, True), LiveNode("spark-2", sampled, reached))
+        live = Live(clock.now(), "big", DeploymentState.DEGRADED, clock.now(), nodes=nodes)
+        (tmp_path / "live.json").write_text(to_json(live))
+
+    it = Behind(tmp_path, clock)
+    await clock.sleep(1.0)
+    it.begin()
+    await clock.sleep(16.0)
+    report(reached=False)
+    await clock.sleep(2.0)
+    assert it.unattended() is None, "one may try"
+    answer = it.unattended()
+    assert answer and answer.status == 503 and "cannot reach spark-2" in answer.message
+    assert "given nothing for 18 s" in answer.message
+    report(reached=True)
+    await clock.sleep(2.0)
+    assert it.unattended() is None, "its supervisor sees all of it and decides"
+    report(reached=False, sampled=0.0)
+    await clock.sleep(2.0)
+    assert it.unattended() is None, "not sampled yet is not lost"
+    report(reached=False)
+    await clock.sleep(2.0)
+    it.hear()
+    assert it.unattended() is None, "the engine lives"
+
+
+async def test_the_head_of_an_answer_is_no_sign_of_life(tmp_path: Path) -> None:
+    """Guards outages: an engine whose ranks are dead still sends `200 OK` for a stream, and then nothing."""
+    clock = FakeClock()
+    it = Behind(tmp_path, clock)
+    at = Deployed(it, RouteSetting("big", "127.0.0.1:1", 9000, 8443, 9100), "")
+    flight = Flight(at, "/v1/chat/completions", None).begin()
+    flight.answers(EngineAnswer("POST"))
+    assert it.use.heard is None
+    await clock.sleep(3.0)
+    flight.saw(b"data: {}")
+    assert it.use.heard == 0.0
+    await clock.sleep(3.0)
+    flight.ended(whole=False)
+    assert it.use.heard == 3.0, "cut off"
+    other = Flight(at, "/v1/models", None).begin()
+    other.ended(whole=True)
+    assert it.use.heard == 0.0, "an answer without a body"

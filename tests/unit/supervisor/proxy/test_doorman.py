@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -170,3 +172,31 @@ async def test_all_bodies_together_have_a_bound(tmp_path: Path, monkeypatch: pyt
         one.rewind()
         assert await one.read(3) == b"xxx"
     assert spool.held == 0
+
+
+def test_a_list_of_keys_that_lets_nobody_in_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards `status`, which said `ready` for half a minute while each request was refused; gone: for five minutes."""
+    monkeypatch.setattr("sparkwright.supervisor.proxy.gateway._KEYS_PATIENCE", 0.0)
+    it = doorman(tmp_path, "alpha")
+
+    def told() -> str:
+        return str(json.loads(it.flights())["alpha"].get("trouble", ""))
+
+    def until(word: str) -> bool:
+        end = time.monotonic() + 5.0
+        while time.monotonic() < end and word not in told():
+            time.sleep(0.05)
+        return word in told()
+
+    assert told() == ""
+    keys = tmp_path / "keys.json"
+    before = keys.read_text()
+    keys.write_text("")
+    assert until("each request gets 503")
+    keys.unlink()
+    assert until("each request gets 401")
+    keys.write_text(before)
+    end = time.monotonic() + 5.0
+    while told() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert told() == ""

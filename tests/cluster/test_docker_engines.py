@@ -1,4 +1,4 @@
-"""Images of real Docker whose tags move, or promise another engine than is in them: a start goes on, and says so."""
+"""Real Docker: tags that move, an image that is another than its tag, and containers that keep weights."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def images(nodes: list[Node]) -> Any:
 def test_a_relaunch_keeps_the_image_though_somebody_pulled_a_new_latest(
     supervised: Drive, nodes: list[Node], testbed: Testbed
 ) -> None:
-    """`up` records which image the tag was; the next `up` takes what it is now."""
+    """`up` records which image the tag was; after `down` the next `up` takes what it is now."""
     head, worker = nodes
     first = commit(head, testbed.engine_image, TAG, "LABEL acme.build=1")
     recipe = supervised.recipe("docker", engine={"image": TAG, "image_note": None})
@@ -84,4 +84,26 @@ def test_what_is_in_the_image_counts_and_neither_tag_nor_label(
     assert str(said).count("has vllm 0.21.0, the recipe is for 0.33.0") >= 1, str(said)
     assert "0.20.2" not in str(said)
     supervised.good("down", NAME)
+    assert not any(containers(node) for node in nodes)
+
+
+def keepers(node: Node) -> str:
+    return node.sh("docker ps -aq --no-trunc --filter label=sparkwright.keeper", check=False).strip()
+
+
+def test_containers_that_keep_weights_outlive_the_ranks(supervised: Drive, nodes: list[Node]) -> None:
+    """One a node, before the ranks; the same ones after a relaunch; none after `down`."""
+    head, worker = nodes
+    supervised.good("up", supervised.recipe("docker", loading={"weight_cache": True}))
+    before = [keepers(node) for node in nodes]
+    assert all(len(one.split()) == 1 for one in before)
+    mounts = worker.sh(f"docker inspect -f '{{{{.HostConfig.IpcMode}}}} {{{{json .Config.Cmd}}}}' {before[1]}")
+    assert mounts.startswith("host ") and '"preload"' in mounts
+    at = clock(head)
+    worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
+    until(lambda: live(head).get("phase") not in ("ready", "degraded"), "the fault to be seen")
+    until(serves(head, at), "to serve again")
+    assert [keepers(node) for node in nodes] == before
+    supervised.good("down", NAME)
+    assert [keepers(node) for node in nodes] == ["", ""]
     assert not any(containers(node) for node in nodes)
