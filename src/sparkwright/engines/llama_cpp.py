@@ -79,7 +79,7 @@ TRAITS = Traits(
     # nodes (10.5 and 10.7 tokens/s) take 25 to 30 ms more than reading and kernels.
     hop=(1e-3, 12e-3, 30e-3),
     # The table of Qwen3.8-Flash-Next on the CPU: 3 lists of decoding; prompts of 10,000 tokens with 73 % of it in the
-    # page cache took 0.8 ms a token more than without, others 3 ms (16 rows of 160 bytes each, perhaps one page fault a row).
+    # page cache took 0.8 ms a token more than without, others 3 ms (16 rows of 160 bytes, perhaps a fault each).
     rows=(2e-3, 8e-3, 14e-3),
     rows_read=(0.2e-3, 1.5e-3, 5e-3),
     tables_off=(("override-tensor", "per_layer_token_embd=CPU"),),
