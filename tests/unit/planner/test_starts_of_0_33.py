@@ -22,7 +22,8 @@ ALONE = [row for row in ROWS if not row.get("shared")]
 FLASHMLA = ("dsv2-lite-9-layers", "fp8")
 LOW = {"gpt-oss-16-experts": 0.04}  # MXFP4 took 3.4 % less than planned
 # Compiled, it left 2.1 GiB less than eager: 0.67 are graphs, the rest is not understood.
-OUT_OF_RANGE = "gemma-3-27b-text-12-layers-auto-compiled"
+# Its pool is a known miss: so many GiB under the range at most.
+UNDER_RANGE = {"gemma-3-27b-text-12-layers-auto-compiled": 0.6}
 
 
 def named(row: dict[str, Any]) -> str:
@@ -54,8 +55,7 @@ def planned(row: dict[str, Any]) -> tuple[Recipe, ModelShape]:
 
 
 def free_pools() -> list[Any]:
-    strict = pytest.mark.xfail(strict=True, reason="0.5 GiB under the range")
-    return [pytest.param(row, id=named(row), marks=strict if named(row) == OUT_OF_RANGE else ()) for row in ALONE]
+    return [pytest.param(row, id=named(row)) for row in ALONE]
 
 
 def pinned() -> list[Any]:
@@ -78,7 +78,10 @@ def test_the_pool_that_the_fraction_leaves_is_in_its_range(row: dict[str, Any]) 
     assert line and line.low is not None and line.high is not None
     # What nvidia-smi calls 140.4 GiB, of which CUDA shows 139.8: see memory_samples.
     more = int((140.4 - 139.8) * GIB * made.serving.memory_fraction)
-    assert line.low <= row["available_gib"] * GIB <= line.high + more
+    missed = UNDER_RANGE.get(named(row), 0.0)
+    pool = row["available_gib"] * GIB
+    assert line.low - missed * GIB <= pool <= line.high + more
+    assert (pool < line.low) == bool(missed), "a known miss that is none any more"
     found = capacity(made, shape, int(row["available_gib"] * GIB))
     assert found.reported == pytest.approx(row["tokens"], rel=0.0004)
 
