@@ -166,10 +166,10 @@ def searched(world: World, seed: int) -> Found:
         drawn = [world.repeat(point, dice) for _ in range(search.repeats(rung))]
         took = sum(one[1] for one in drawn) + (0.0 if serving == point else world.start(point))
         if spent + took > world.whole / 4 and early is None and trials:
-            early = search.best(settings, trials)
+            early = search.best_point(settings, trials)
         trials.append(Trial(point, rung, Tried.MEASURED, tuple(one[0] for one in drawn), seconds=took))
         spent, serving = spent + took, point
-    end, most = search.best(settings, trials), max(world.truth.values())
+    end, most = search.best_point(settings, trials), max(world.truth.values())
     assert end is not None
     starts = len({one.point for one in trials}) / len(world.truth)
     return Found(world.truth[early or end] / most, world.truth[end] / most, starts, spent / world.whole)

@@ -21,7 +21,8 @@ INTRO = """# How often `diagnose` is right on logs that it has not seen
 (`scripts/diagnose/record_failures/scenarios`, seed 1) and recorded on 2026-11-23. The figures are the
 **first** score: no rule, cause or signature had seen these logs, and none was changed before they
 were scored. They do not change when the rules do; `make diagnose-fresh` prints today's next to
-them.
+them. The newest fresh figures, of public failures and healthy logs of others, lead
+[diagnose accuracy](diagnose-accuracy.md).
 
 ## How they were made
 
@@ -49,7 +50,7 @@ them.
   are absent. With them taken out, SGLang has 33 of 69 named first (the same) and 53 in the first
   three, vLLM 24 of 39 (instead of 19). The recorder gives each scenario an address and a name since.
 - One truth was corrected after the score: `nccl-plugin-missing` (NCCL_NET=IB without an RDMA
-  device) has no cause in the catalogue.
+  device) has no cause in the catalogue. `docker-command-missing` has one since 2026-11-28.
 - Not recorded: systemd as PID 1, two real nodes, a real registry, GB10 hardware. llama.cpp is the
   server of the xllamacpp wheel (its own parser for options, its own class for the rest).
 

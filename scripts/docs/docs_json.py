@@ -1,5 +1,6 @@
 """docs/reference/json.md: what every command prints with --json, from cli/documents.toml."""
 
+import textwrap
 import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
@@ -19,7 +20,8 @@ one a line). Within one `schema` keys are only added, never renamed or removed.
 A failure prints `schema`, `exit_code` and `errors` (`kind`, `message`, `hint`), and more for some kinds: `node`,
 `findings` and `remedies`, or `causes` and `tail`.
 
-Programs can read the types in a JSON schema, [documents.schema.json](documents.schema.json). It covers {schemas}:
+The types are in a JSON schema, [documents.schema.json](documents.schema.json). It covers
+{schemas}.
 
 ```
 sparkwright status --json > status.json
@@ -35,7 +37,7 @@ def documents() -> dict[str, dict[str, str]]:
 def json_page(made: str, with_schema: Sequence[str]) -> str:
     """Rows of the page. with_schema: the commands whose documents the JSON schema describes."""
     named = [f"`{name}`" for name in with_schema]
-    covered = f"{', '.join(named[:-1])} and {named[-1]}"
+    covered = textwrap.fill(f"{', '.join(named[:-1])} and {named[-1]}", 120)
     parts = [HEAD.format(made=made, schemas=covered)]
     for name, keys in documents().items():
         shown = {"further keys" if key == "*" else f"`{key}`": text.replace("|", "/") for key, text in keys.items()}

@@ -98,7 +98,10 @@ def compare(row: Row, tree: Mapping[str, Any], recipe: Recipe, notes: tuple[str,
         if not PER_RANK.fullmatch(str(name)) and not SECRET.match(str(name)) and str(name) not in recipe.env:
             (row.left if str(name).replace("_", "-") in said else row.lost).append(f"env {name}={value}")
     for key, value in tree.items():
-        if key == "executor_config" and not {name for name in value or () if value[name] not in ("", False)} - ALWAYS:
+        if (
+            key == "executor_config"
+            and not {name for name in value or () if value[name] not in ("", False, None, [], {})} - ALWAYS
+        ):
             continue
         if key in ("builder", "build_args", "runtime_config") and "built the image" in " ".join(recipe.notes):
             continue

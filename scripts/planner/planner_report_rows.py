@@ -57,6 +57,11 @@ class Case:
         return str(self.row["id"])
 
     @property
+    def loaded(self) -> int:
+        """Bytes of the checkpoint that go into memory, 0 if not known."""
+        return max(0, self.size - self.recipe.model.on_disk)
+
+    @property
     def result(self) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self.row["result"]
         return found

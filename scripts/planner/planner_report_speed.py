@@ -95,7 +95,7 @@ def _calibrated(case: Case) -> Iterator[Answer]:
     for point in curve[1:]:
         published, load = number(point.get("tps")), Load(depth=_depth(point) or 0)
         if published > 0 and load.depth > anchor.depth:
-            found = speed(case.recipe, case.shape, case.size, load, anchor)
+            found = speed(case.recipe, case.shape, case.loaded, load, anchor)
             yield _answer(case, CALIBRATED, published, found.decode, load)
 
 
@@ -137,7 +137,7 @@ def _speed(case: Case, load: Load) -> Speed | str:
         return case.shape.why
     if not case.row.get("nodes"):
         return "the source does not state how many nodes"
-    return speed(case.recipe, case.shape, case.size, load)
+    return speed(case.recipe, case.shape, case.loaded, load)
 
 
 def _of(found: Speed, together: bool) -> Estimate:

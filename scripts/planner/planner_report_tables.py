@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 from planner_report_answers import Answer
+from planner_report_loads import load_table
 from planner_report_notes import Note, judged, note
 from planner_report_stats import NO_TO_WHAT_RAN, TARGETS, Figures, Target, figures, met, over
 
@@ -42,7 +43,13 @@ that fits. Dimensions come from published configs, read like a user's config.jso
 whole requests that begin together, so is the planner's: their prompts are read meanwhile.
 """
 _Lines = Iterator[str]
-_COLUMNS = ("quantity", "first", "looked", "kept")
+_COLUMNS = {
+    "quantity": "quantity",
+    "first": "first run",
+    "looked": "after, half that was looked at",
+    "kept": "after, half that was not",
+    "after": "after, all looked at",
+}
 _FRESH = Path(__file__).with_name("planner_report_fresh.yaml")
 
 
@@ -53,6 +60,7 @@ def page(answers: Sequence[Answer], notes: Sequence[Note], apart: Sequence[Seque
         _fresh(),
         _apart(kept, apart),
         _summary(kept, answers),
+        load_table(),
         _kinds(kept),
         _beyond(kept, notes),
         _left_out(answers, notes),
@@ -73,9 +81,10 @@ def _fresh() -> _Lines:
     yield "Median, 90 % and inside (rows), as written down on the day; the first run was before any change."
     for one in yaml.safe_load(_FRESH.read_text()):
         yield f"\n{one['when']}, at revision {one['revision']}: {one['rows']}\n"
-        yield "| quantity | first run | after, half that was looked at | after, half that was not |"
-        yield "|---|---|---|---|"
-        yield from ("| " + " | ".join(row[name] for name in _COLUMNS) + " |" for row in one["figures"])
+        columns = [name for name in _COLUMNS if name in one["figures"][0]]
+        yield "| " + " | ".join(_COLUMNS[name] for name in columns) + " |"
+        yield "|---" * len(columns) + "|"
+        yield from ("| " + " | ".join(row[name] for name in columns) + " |" for row in one["figures"])
         yield ""
         yield from (f"- {note}" for note in one["notes"])
     yield ""

@@ -81,15 +81,15 @@ def has_cluster(where: ClusterOptions) -> bool:
 class ClusterAccess:
     """The way of one program to a cluster. who: for leases and the nodes' audit logs.
 
-    evidence, state: folders on this machine; `state` holds what is measured there. persist: ssh connections stay open
-    for a while, so that the next call is quick.
+    evidence, calibrations: folders on this machine. persist: ssh connections stay open for a while, so that the next
+    call is quick.
     """
 
     cluster: Cluster
     ssh: SshSettings
     who: str
     evidence: Path
-    state: Path
+    calibrations: Path
     persist: bool = False
 
 
@@ -105,7 +105,7 @@ async def open_services(access: ClusterAccess, sink: Sink) -> AsyncIterator[Serv
             endpoint=cast(Endpoint, _Later("openai_http", "OpenAiEndpoint", clock)),
             clock=clock,
             save_evidence=artifacts.FolderArtifacts(access.evidence, clock).save,
-            calibrations=artifacts.FolderCalibrations(access.state / "calibrations"),
+            calibrations=artifacts.FolderCalibrations(access.calibrations),
             sink=sink,
             who=access.who,
             nonce=secrets.token_hex(8),
@@ -117,8 +117,8 @@ async def open_services(access: ClusterAccess, sink: Sink) -> AsyncIterator[Serv
 @asynccontextmanager
 async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> AsyncIterator[Services]:
     """The services of a command that a user runs on any machine."""
-    state = places().state
-    access = ClusterAccess(cluster, _ssh_settings(where), whoami(), state / "evidence", state, persist=True)
+    evidence, calibrations = places().state / "evidence", places().state / "calibrations"
+    access = ClusterAccess(cluster, _ssh_settings(where), whoami(), evidence, calibrations, persist=True)
     async with open_services(access, sink) as made:
         yield replace(
             made,
@@ -143,7 +143,7 @@ def head_access(home: Path, cluster: Cluster, who: str, ssh: SshSettings) -> Clu
     lies there, which is taken."""
     config = home / "ssh/config"
     found = replace(ssh, config=config if config.exists() else None)
-    return ClusterAccess(cluster, found, who, home / "evidence", home.parents[1])
+    return ClusterAccess(cluster, found, who, home / "evidence", home.parents[1] / "calibrations")
 
 
 def socket_folder(home: Path) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fakes.sink import FakeSink
-from sparkwright.app.check.deep import deep
+from sparkwright.app.check.deep import run_deep_checks
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.services import Services
@@ -102,7 +102,7 @@ async def test_deep_asks_the_real_nodes(real: Services, tmp_path: Path) -> None:
     nodes = real.cluster.nodes
     facts = reached(await gather(real.hosts, nodes, real.clock, ranks_fact))
     idle = {name: replace(one, gpus=()) for name, one in facts.items()}
-    findings = await deep(real, nodes, idle)
+    findings = await run_deep_checks(real, nodes, idle)
     told = [(f.code, f.title) for f in findings if f.code == "DEEP001"]
     assert told == [("DEEP001", f"{device} moves 13 Gb/s") for device in ("rocep1s0f0", "roceP2p1s0f0")]
     assert all("attached while the machine ran" in f.cause for f in findings if f.code == "DEEP001")

@@ -46,6 +46,9 @@ RECIPE = Recipe(
     flags={"n-gpu-layers": 0, "threads": 2},
 )
 
+HOST_CACHE = replace(RECIPE, serving=replace(RECIPE.serving, host_cache=1 << 30))
+NO_CACHE = {**RECIPE.flags, "cache-ram": 0}
+
 
 def rank(model: Path, port: int, recipe: Recipe = RECIPE) -> RankSpec:
     own = str(model.parent)
@@ -189,3 +192,21 @@ async def test_random_weights_are_not_coherent(tmp_path: Path) -> None:
     async with served(spec, tmp_path / "log"):
         judged, tokens = await judged_answers(endpoint, url, "tiny", Secret(KEY))
     assert judged is not None and judged.coherence is Coherence.GARBLED and tokens, judged
+
+
+@pytest.mark.parametrize(("recipe", "kept"), [(HOST_CACHE, True), (replace(RECIPE, flags=NO_CACHE), False)])
+async def test_a_prompt_comes_back_from_host_memory(tmp_path: Path, recipe: Recipe, kept: bool) -> None:
+    """Guards serving.host_cache on the real server: a prompt is not computed again although another took its place."""
+    recipe, port = replace(recipe, serving=replace(recipe.serving, sequences=1)), free_port()
+    spec = rank(write_tiny_gguf(tmp_path / "tiny.gguf"), port, recipe)
+    async with served(spec, tmp_path / "log"), httpx.AsyncClient(headers={"Authorization": f"Bearer {KEY}"}) as client:
+
+        async def computed(prompt: str) -> int:
+            body = {"prompt": prompt, "n_predict": 1, "cache_prompt": True}
+            answer = await client.post(f"http://127.0.0.1:{port}/completion", json=body, timeout=60)
+            return int(answer.json()["timings"]["prompt_n"])
+
+        first = await computed("a" * 300)
+        await computed("b" * 300)
+        again = await computed("a" * 300)
+    assert first > 250 and (again < 50) == kept

@@ -79,6 +79,18 @@ def test_files_for_nodes_that_nobody_has(shell: Shell, form: str, words: tuple[s
     assert "/home/user/hub" in out
 
 
+def test_files_start_no_process_that_keeps_weights(shell: Shell, tmp_path: Path) -> None:
+    """Their ranks read weights from files, and do not look for it first."""
+    text = "engine: {name: vllm, version: 0.33.0, runtime: process, venv: /opt/vllm}\nloading: {weight_cache: true}\n"
+    recipe = tmp_path / "kept.yaml"
+    recipe.write_text(f"title: Kept\nmodel: {{id: openai/gpt-oss-20b, size: 13GiB}}\n{text}")
+    code, out, err = shell.run("plan", str(recipe), "--nodes", "1", "--emit", "systemd", "--force", "a test")
+    assert "loading.weight_cache is left out" in err and "ipc_cache" not in out, out + err
+    assert code == 0
+    commands = shell.run("plan", str(recipe), "--nodes", "1", "--commands", "--force", "a test")[1]
+    assert "weight cache process" in shell.run("plan", str(recipe), "--nodes", "1", "--why")[1] + commands
+
+
 def test_no_files_of_a_plan_that_does_not_fit(shell: Shell) -> None:
     code, out, err = shell.run("plan", "deepseek-v4-flash", "--nodes", "2", "--free", "60GiB", "--emit", "compose")
     assert code != 0 and not out and "nothing was written" in err

@@ -53,6 +53,34 @@ async def reported(simulator: Simulator, what: str) -> None:
     await simulator.until(lambda _: any(news.what == what for news in simulator.heard.news))
 
 
+def end_samplers(root: Path) -> None:
+    """Ends the streams of samples of that node, as its reboot does: the shells that wait in a `sleep` of it."""
+    for one in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            stat = (one / "stat").read_text()
+            if "(sleep)" in stat and f"={root}\0".encode() in (one / "environ").read_bytes():
+                os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)
+
+
+async def test_a_node_that_its_watchdog_reset_is_the_cause(simulator: Simulator) -> None:
+    """Guards a freeze end to end: the worker's next boot has the watchdog's record, and the incident names it."""
+    root = Path(dict(simulator.cluster.nodes[1].env)["SPARKWRIGHT_SYSROOT"])
+    record = root / "sys/class/watchdog/watchdog0/bootstatus"
+    record.parent.mkdir(parents=True)
+    async with supervised(simulator):
+        record.write_text("32\n")
+        (root / "proc/sys/kernel/random/boot_id").write_text("00000000-0000-4000-8000-0000000000ff\n")
+        simulator.kill(1)
+        end_samplers(root)
+        await relaunched(simulator)
+        folder = simulator.state / "incidents/twin" / str(simulator.live().last_incident)
+    events = {one["kind"]: one["text"] for one in json.loads((folder / "incident.json").read_text())["events"]}
+    assert events["rebooted"] == "spark-2 was reset by its hardware watchdog: it had frozen"
+    assert events["last-seconds"].startswith("last record of spark-2")
+    cause = json.loads((folder / "diagnosis.json").read_text())["causes"][0]
+    assert (cause["code"], cause["proof"][0]["text"]) == ("LIVE016", "spark-2 was reset by its hardware watchdog")
+
+
 @pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.full), 1])
 async def test_a_killed_rank_is_evidence_and_then_history(simulator: Simulator, rank: int) -> None:
     """Guards the whole way: noticed, refused, evidence of both nodes, a diagnosis, one launch, serving."""

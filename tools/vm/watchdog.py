@@ -67,7 +67,7 @@ class FreezeProof:
         self._say("its next boot knows that the watchdog did it", self._was_reset())
         last = parse_ring(Completed(0, self._script(last_minutes(STATE, "chat", marker))))
         gap = frozen_at - max((one.at for one in last), default=0.0)
-        self._say(f"the ring on its disk ends {gap:+.1f} s before the freeze", abs(gap) < 2 * EVERY + 4, gap)
+        self._say(f"the ring on its disk ends within {abs(gap):.1f} s of the freeze", abs(gap) < 2 * EVERY + 6, gap)
         print(told_of(self._spark.name, last, 0.0), flush=True)
         self._say("it is armed again", self._state() == "active", self._state())
         undone = self._call("check", "--undo", "--yes", "--only", CODE)

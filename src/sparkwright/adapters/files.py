@@ -182,12 +182,12 @@ def open_workload(wanted: str, places: Places) -> "Workload":
 
     path = _from(wanted, places) if "/" in wanted or wanted.endswith(SUFFIXES) else places.workloads / f"{wanted}.yaml"
     if path.parent == places.workloads and not path.exists():
-        if wanted not in profiles.names():
-            near = get_close_matches(wanted, profiles.names(), n=1)
+        if wanted not in profiles.profile_names():
+            near = get_close_matches(wanted, profiles.profile_names(), n=1)
             hint = f"did you mean `{near[0]}`? " if near else ""
-            message = f"no profile {wanted!r}; there are: {', '.join(profiles.names())}"
+            message = f"no profile {wanted!r}; there are: {', '.join(profiles.profile_names())}"
             raise RecipeError(message, f"{hint}Your own is named by its path: --profile ./mine.yaml")
-        return load_workload(profiles.text(wanted), f"{wanted}.yaml")
+        return load_workload(profiles.profile_text(wanted), f"{wanted}.yaml")
     return load_workload(_read(path, f"workload {wanted}"), str(path))
 
 

@@ -85,6 +85,10 @@ def media_fetches(context: Context) -> Iterator[Found]:
         )
 
 
+# Sandbox escapes of Jinja were fixed up to 3.1.6 (CVE-2024-56326, CVE-2025-27516); an image may hold an older one.
+_TEMPLATE = "it decides what the model reads, and the engine's Jinja sandbox is all that holds its code"
+
+
 def mod_runs(context: Context) -> Iterator[Found]:
     """Findings that name the files each mod touches and their origin."""
     for mod in context.recipe.mods if context.recipe else ():
@@ -98,11 +102,15 @@ def mod_runs(context: Context) -> Iterator[Found]:
 
 
 def mod_unread(context: Context) -> Iterator[Found]:
+    """Mods whose files nobody has approved; templates too, for they shape every prompt and run in the engine."""
     for mod in context.recipe.mods if context.recipe else ():
-        if mod.files and mod.is_code and mod.approved != mod.digest:
+        if mod.files and mod.approved != mod.digest:
             changed = f"approved is {mod.approved}, and " if mod.approved else ""
+            does = (
+                touches(mod) if mod.is_code else f"chat template only, no script: {', '.join(mod.files)}; {_TEMPLATE}"
+            )
             yield Found(
-                f"{changed}its digest is {mod.digest}: {touches(mod)}",
+                f"{changed}its digest is {mod.digest}: {does}",
                 title=f"mod {mod.name} is not approved",
                 fix=f"read its files, then write `approved: {mod.digest}` into mods.{mod.name}"
                 " (of a registry: first sparkwright recipes import SOURCE/NAME --out NAME.yaml)",

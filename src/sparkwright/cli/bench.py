@@ -13,12 +13,12 @@ import click
 
 from sparkwright.adapters.files import open_workload, texts_of
 from sparkwright.adapters.plan_history import FilePlanHistory
-from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, go, is_url, url_target
-from sparkwright.app.bench.measure import adjusted, resumed
+from sparkwright.app.bench.benchmark import adjusted, is_url, run_benchmark, url_target
+from sparkwright.app.bench.measure import resumed
 from sparkwright.app.bench.prediction import compare_with_plan
 from sparkwright.app.bench.prompt_corpus import replayed_paths
 from sparkwright.app.bench.runs import loaded, taken_up
-from sparkwright.app.bench.target import Bench, BenchTarget, KeyWanted
+from sparkwright.app.bench.target import Bench, BenchRequest, BenchTarget, KeyWanted, PreparedBench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
@@ -61,7 +61,7 @@ def _clustered() -> ModuleType:
 
 
 def _list_workloads(as_json: bool) -> None:
-    found = [(name, open_workload(name, places())) for name in profiles.names()]
+    found = [(name, open_workload(name, places())) for name in profiles.profile_names()]
     width = max(len(name) for name, _ in found)
     text = "\n".join(f"{name:<{width}}  {workload.title}" for name, workload in found)
     listed = [{"name": name, "version": one.version, "title": one.title} for name, one in found]
@@ -215,9 +215,9 @@ async def _one(made: Bench, named: str, said: BenchOptions) -> Run:
     async with endpoint(made, named, said) as (able, ready):
         if not said.quiet:
             echo(_opening(ready), err=True)
-        order, simulated = ready.order, ready.conditions.simulated
-        with bench_screen(order.levels, order.workload.repeats, said.quiet, simulated) as screen:
-            run = await go(able, ready, screen, said.request.resume)
+        simulated = ready.conditions.simulated
+        with bench_screen(ready.levels, ready.workload.repeats, said.quiet, simulated) as screen:
+            run = await run_benchmark(able, ready, screen, said.request.resume)
     if (found := compare_with_plan(FilePlanHistory(plan_history()), run)) and not said.quiet:
         told = f"{found.predicted:.1f} tokens/s ({found.low:.1f} to {found.high:.1f})"
         echo(f"one user: {found.measured:.1f} tokens/s; the plan promised {told}: plan --history", err=True)

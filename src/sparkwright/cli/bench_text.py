@@ -40,7 +40,7 @@ def summary_text(summary: RunSummary) -> str:
         tables.server_table(summary),
     )
     notes = [f"doubt: {doubt}" for doubt in tables.doubts(summary)]
-    notes += [f"note:  {note}" for note in tables.notes(summary)]
+    notes += [f"note:  {note}" for note in tables.level_notes(summary)]
     notes += [f"hint:  {_SHORT_OF_CPU}"] if always_late(summary.run) else []
     parts = [_title(summary), *(table_text(table) for table in found if table and table.rows)]
     parts += [fold(gap_words([summary]), 0), "\n".join(fold(f"  {note}", 9) for note in notes)]

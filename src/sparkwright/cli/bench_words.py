@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sparkwright.app.bench.benchmark import PreparedBench
-from sparkwright.app.bench.measure import LevelOutline
+from sparkwright.app.bench.target import LevelOutline, PreparedBench
 from sparkwright.cli.columns import aligned, fold, mark
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.units import counted, duration
@@ -13,7 +12,7 @@ from sparkwright.domain.workload import Agent, Arrival, LevelPlan
 
 def found_text(ready: PreparedBench) -> str:
     """The server, and how it counts."""
-    probed, known = ready.order.probed, ready.conditions
+    probed, known = ready.probed, ready.conditions
     engine = f"{probed.engine or 'an unknown engine'} {probed.engine_version}".rstrip()
     context = f"context {probed.context:,} tokens" if probed.context else "context limit unknown"
     rows = [("model", probed.model), ("engine", f"{engine}, {context}"), ("counting", _counting(probed))]
@@ -27,14 +26,14 @@ def found_text(ready: PreparedBench) -> str:
 
 def lacks(ready: PreparedBench) -> list[str]:
     """The features that the server lacks, and the cost of that."""
-    probed, found = ready.order.probed, []
+    probed, found = ready.probed, []
     if not probed.usage:
         found.append("its streams have no `usage`: only latencies can be measured, no figure per token")
     if not ready.tokenizer.exact:
         found.append("no /tokenize: lengths of prompts are estimates; --tokenizer FILE takes a tokenizer.json")
     if not probed.metrics:
         found.append("no /metrics: nothing of queue, KV cache and prefix hits as the server sees them")
-    if not probed.ignore_eos and ready.order.workload.ignore_eos:
+    if not probed.ignore_eos and ready.workload.ignore_eos:
         found.append("it refuses `ignore_eos`: answers may be shorter than planned")
     if ready.conditions.missing:
         found.append(f"{', '.join(ready.conditions.missing)}: without these the run will not count as valid")
@@ -51,14 +50,14 @@ def _counting(probed: Probed) -> str:
 
 def plan_text(ready: PreparedBench) -> str:
     """The levels, and what ends them."""
-    workload, made = ready.order.workload, ready.outline
+    workload = ready.workload
     head = f"{workload.name}@{workload.version}: {workload.title}"
-    rows = [("level", "requests", "prompt", "answer", "at a time"), *(_level(level) for level in made.levels)]
-    tokens = f", {made.tokens:,} tokens" if made.tokens else ""
+    rows = [("level", "requests", "prompt", "answer", "at a time"), *(_level(level) for level in ready.outlines)]
+    tokens = f", {ready.tokens:,} tokens" if ready.tokens else ""
     each = " for each rate that is tried" if workload.search else ""
-    total = f"{counted(made.requests, 'request')} in {counted(made.repeats, 'repeat')}{tokens}{each}"
-    left_out = (fold(f"  left out: {text}", 12) for text in made.left_out)
-    return "\n".join([head, aligned(rows), f"  {total}; {duration(made.seconds)} at most", *left_out])
+    total = f"{counted(ready.requests, 'request')} in {counted(workload.repeats, 'repeat')}{tokens}{each}"
+    left_out = (fold(f"  left out: {text}", 12) for text in ready.left_out)
+    return "\n".join([head, aligned(rows), f"  {total}; {duration(workload.deadline)} at most", *left_out])
 
 
 def _level(level: LevelOutline) -> tuple[str, ...]:
@@ -80,7 +79,7 @@ def _pace(plan: LevelPlan) -> Iterator[str]:
 
 def plan_json(ready: PreparedBench) -> dict[str, Any]:
     """The plan of a dry run as JSON."""
-    made, probed = ready.outline, ready.order.probed
+    probed = ready.probed
     return {
         "endpoint": ready.conditions.endpoint,
         "simulated": ready.conditions.simulated,
@@ -90,14 +89,14 @@ def plan_json(ready: PreparedBench) -> dict[str, Any]:
         "context": probed.context,
         "tokenizer": ready.conditions.tokenizer,
         "lacking": lacks(ready),
-        "workload": f"{ready.order.workload.name}@{ready.order.workload.version}",
+        "workload": f"{ready.workload.name}@{ready.workload.version}",
         "levels": [
             {"name": one.plan.name, "requests": one.requests, "prompt": one.prompt_tokens, "output": one.output_tokens}
-            for one in made.levels
+            for one in ready.outlines
         ],
-        "left_out": made.left_out,
-        "repeats": made.repeats,
-        "requests": made.requests,
-        "tokens": made.tokens,
-        "seconds_at_most": made.seconds,
+        "left_out": ready.left_out,
+        "repeats": ready.workload.repeats,
+        "requests": ready.requests,
+        "tokens": ready.tokens,
+        "seconds_at_most": ready.workload.deadline,
     }

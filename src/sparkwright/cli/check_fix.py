@@ -17,7 +17,7 @@ from sparkwright.app.check.fix import (
     WantedFix,
     apply_fixes,
     mendable,
-    undo,
+    undo_fixes,
     undoable,
     with_password,
 )
@@ -96,7 +96,9 @@ def _take_back(
     if not _agreed(cluster, wanted, how, "--undo"):
         return wanted, _untouched(wanted, how), lost
     why = f"{'init' if of_init else 'check'} --undo"
-    results = shared.drive_on(cluster, where, lambda services: undo(services, wanted, how.seize, why), how.as_json)
+    results = shared.drive_on(
+        cluster, where, lambda services: undo_fixes(services, wanted, how.seize, why), how.as_json
+    )
     return wanted, results, lost
 
 

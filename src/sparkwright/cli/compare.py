@@ -123,7 +123,7 @@ def gate(runs: tuple[str, ...], file: Path, baseline: str, allow_simulated: bool
       sparkwright gate nightly-bench nightly-probes gates.txt
     """
     gates = read_gates(file)
-    found = with_store(lambda kept: use.gated(kept, runs, gates, baseline, allow_simulated))
+    found = with_store(lambda kept: use.judge_stored_runs(kept, runs, gates, baseline, allow_simulated))
     names = [one.run.id for one in found.summaries]
     simulated = any(one.run.conditions.simulated for one in found.summaries)
     passed = all(result.passed for result in found.results)
@@ -184,7 +184,7 @@ def report(runs: tuple[str, ...], where: ClusterOptions, as_json: bool, **how: A
         browser()  # before the page is made
 
     async def made(kept: RunStore) -> tuple[tuple[str, ...], str]:
-        names = await use.named(kept, runs)
+        names = await use.find_run_ids(kept, runs)
         made_of = ReportForm.HTML if wanted == _PDF else ReportForm(wanted)
         return names, await use.report(kept, names, made_of, f"sparkwright {__version__}")
 

@@ -58,9 +58,9 @@ def profiles(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[C
 
 def workloads(_: click.Context, __: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     """Complete names of workloads, shipped and yours, and paths of files."""
-    from sparkwright.loadgen.profiles import names
+    from sparkwright.loadgen.profiles import profile_names
 
-    return [*_begin_with(incomplete, names()), _files()]
+    return [*_begin_with(incomplete, profile_names()), _files()]
 
 
 def deployments(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":

@@ -16,9 +16,9 @@ from sparkwright.adapters.run_files.formats import of_content
 from sparkwright.adapters.tool_eval import program, running
 from sparkwright.app.bench import evaluate as use
 from sparkwright.app.bench import tool_eval as tool_use
-from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, is_url
+from sparkwright.app.bench.benchmark import is_url
 from sparkwright.app.bench.runs import loaded
-from sparkwright.app.bench.target import Bench
+from sparkwright.app.bench.target import Bench, BenchRequest, PreparedBench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
@@ -225,7 +225,7 @@ def tool_eval_bench(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -
             if how["dry"]:
                 return which.argv(ready)
             tool = tool_use.Tool(running, lambda content: of_content(content, "tool-eval-bench"))
-            return await tool_use.drive(able, ready, tool, which, EvalLines(asked.quiet))
+            return await tool_use.run_scenarios(able, ready, tool, which, EvalLines(asked.quiet))
 
     done = asyncio.run(run())
     if isinstance(done, tuple):
@@ -278,9 +278,9 @@ async def _side(named: str, asked: BenchOptions, how: dict[str, Any], base: Run 
     async with _opened(named, asked) as (able, ready):
         found = await use.answers(able, ready, how["count"], EvalLines(asked.quiet))
         if base:
-            new = Run("the new side", 0.0, ready.order.workload, ready.conditions, evaluation=found)
+            new = Run("the new side", 0.0, ready.workload, ready.conditions, evaluation=found)
             use.same_prompts(base, new, how["allow_simulated"])
-        return await use.store(able, ready, _against(base, found) or found)
+        return await use.store_evaluation(able, ready, _against(base, found) or found)
 
 
 def _against(base: Run | None, found: Evaluation | None) -> Evaluation | None:

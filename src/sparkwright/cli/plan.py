@@ -101,15 +101,24 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
     models = [model_of(name) for name in recipes]
     if any(models) or asked_for(rest) or (rest["form"] and not wiring.has_cluster(where)):
         targets = [
-            (m, None if m else open_recipe(given, places(), profile)) for given, m in zip(recipes, models, strict=True)
+            (m, None if m else _for_files(open_recipe(given, places(), profile), rest["form"]))
+            for given, m in zip(recipes, models, strict=True)
         ]
         _without_nodes(where, targets, rest)
         return
-    opened = [open_recipe(recipe, places(), profile) for recipe in recipes]
+    opened = [_for_files(open_recipe(recipe, places(), profile), rest["form"]) for recipe in recipes]
     if len(opened) > 1:
         _compare(where, opened, rest["as_json"])
     else:
         _on_nodes(where, opened[0], name, rest)
+
+
+def _for_files(recipe: Recipe, form: str) -> Recipe:
+    """The recipe without what only sparkwright itself starts next to the ranks, where files are asked for."""
+    if not (form and recipe.loading.weight_cache):
+        return recipe
+    click.echo("loading.weight_cache is left out: these files start no process that keeps weights", err=True)
+    return replace(recipe, loading=replace(recipe.loading, weight_cache=False))
 
 
 def _without_nodes(

@@ -41,7 +41,7 @@ def _row(one: ComparisonRow) -> tuple[str, ...]:
         return (one.name, str(one.nodes), "no plan", "", "", "", "", "see below")
     plan, found = one.plan, one.plan.verdict
     kv = found.kv if found.known and found.fit is not Fit.NOT and found.kv and found.kv.tokens else None
-    context = plan.recipe.serving.context
+    context = plan.recipe.serving.context or (kv.context if kv else 0)
     users = f"{found.sequences:.1f} x {context:,}" if kv and context else ""
     alone, busy = _speeds(plan) if found.known and found.fit is not Fit.NOT else ("", "")
     tokens = f"{kv.tokens:,}" if kv else ""

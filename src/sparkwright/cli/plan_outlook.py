@@ -70,9 +70,12 @@ def answers(plan: Plan) -> Iterator[str]:
         yield from unknown_hints(plan)
         return
     if found.kv and found.kv.tokens:
-        length = f"{plan.recipe.serving.context:,} tokens" if plan.recipe.serving.context else "full length"
+        context = plan.recipe.serving.context or found.kv.context
+        length = f"{context:,} tokens" if context else "full length"
         count = f"{found.sequences:.1f} users of" if found.sequences >= 1 else f"{found.sequences:.2f} of one user's"
         yield f"{found.kv.tokens:,} tokens of KV cache: {count} {length} at once{_users_range(plan, found.kv)}"
+    if found.kv and found.kv.context:
+        yield f"context by `max-model-len: auto`: about {found.kv.context:,} tokens; vLLM takes what fits"
     if not found.fits:
         return
     alone = next((one.decode for one in plan.speeds if one.decode.known), None)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparkwright.adapters.files import open_workload
-from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, go
-from sparkwright.app.bench.target import Bench
+from sparkwright.app.bench.benchmark import run_benchmark
+from sparkwright.app.bench.target import Bench, BenchRequest, PreparedBench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli.columns import echo
 from sparkwright.domain.run import Run
@@ -49,15 +49,14 @@ async def prove(deployment: str, where: ClusterOptions, lines: Sequence[str], qu
 
 async def _measured(bench: Bench, ready: PreparedBench, quiet: bool) -> Run:
     live = importlib.import_module("sparkwright.cli.bench_live")
-    order = ready.order
-    with live.bench_screen(order.levels, order.workload.repeats, quiet, ready.conditions.simulated) as screen:
-        return await go(bench, ready, screen)
+    with live.bench_screen(ready.levels, ready.workload.repeats, quiet, ready.conditions.simulated) as screen:
+        return await run_benchmark(bench, ready, screen)
 
 
 async def _probed(bench: Bench, ready: PreparedBench, quiet: bool) -> Run:
     use, text, catalog = map(importlib.import_module, _PROBING)
     work = replace(use.workload("probes", 1, "Quick probes after a start"), deadline=300.0)
-    again, entries = replace(ready, order=replace(ready.order, workload=work)), catalog.chosen((), True)
+    again, entries = ready.with_workload(work), catalog.chosen((), True)
     watch = text.EvalLines(quiet)
     outcomes = use.probe_all(bench, again, entries, _LONGEST, watch)
     plan = use.EvaluationPlan("probes", tuple(entry.name for entry in entries))

@@ -13,7 +13,7 @@ from sparkwright.cli.columns import in_columns
 from sparkwright.domain.deployment import PHASE_ORDER
 from sparkwright.domain.recipe import Figure, Recipe, RecipeState, Runtime
 from sparkwright.domain.units import duration, exact_number, gib
-from sparkwright.engines.options import option_words
+from sparkwright.engines.options import fits_context, option_words
 
 _HEADS = ("NAME", "ENGINE", "NODES", "PROFILES", "STATE", "TITLE")
 _PROSE = {"state_reason", "profile", "profiles", "published", "notes", "hash", "source", "title"}
@@ -230,7 +230,8 @@ def _serving(recipe: Recipe) -> Iterator[Line]:
     key = f", key from ${s.api_key_env}" if s.api_key_env else ", no key"
     yield "endpoint", f"port {s.port} on the head, {s.expose.value}{key}"
     yield "rendezvous", f"port {s.master_port}" if recipe.nodes > 1 else ""
-    yield "context", f"{s.context:,} tokens" if s.context else "the model's own"
+    most = "the longest that fits, up to the model's" if fits_context(recipe) else "the model's own"
+    yield "context", f"{s.context:,} tokens" if s.context else most
     yield "sequences", f"{s.sequences}" if s.sequences else "the engine's own"
     yield "batched tokens", f"{s.batched_tokens:,}" if s.batched_tokens else "the engine's own"
     yield "KV cache", " ".join(filter(None, (s.kv_dtype, gib(s.kv_cache_bytes) if s.kv_cache_bytes else "")))

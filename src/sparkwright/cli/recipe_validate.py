@@ -163,6 +163,9 @@ def _say(result: dict[str, Any]) -> None:
 @click.option("--engine-version", "version", default="", metavar="VERSION", help="Version of the engine in the image.")
 @click.option("--nodes", type=Whole(1), metavar="N", help="Number of nodes. [default: the source's]")
 @click.option("--service", default="", metavar="NAME", help="Service of a Compose file. [default: the only engine]")
+@click.option(
+    "--set", "values", multiple=True, metavar="NAME=VALUE", help="Value of a variable that the file leaves open."
+)
 @click.option("--from-container", "container", default="", metavar="NAME", help="Read a running container instead.")
 @click.option("--node", default="", metavar="NODE", help="Node of the container or image. [default: the head]")
 @click.option("--ask-image", "ask", is_flag=True, help="Run the image once on the node to read the engine's version.")
@@ -178,10 +181,13 @@ def import_command(file: str, out: str, strict: bool, as_json: bool, **options: 
     \b
     Examples:
       sparkwright recipes import theirs.yaml --out mine.yaml
+      sparkwright recipes import start.sh --set MODEL=Qwen/Qwen3-8B --out mine.yaml
       sparkwright recipes import - --engine-version 0.26.0 <theirs.yaml >mine.yaml
       sparkwright recipes import --from-container vllm --node spark-1 --out mine.yaml
     """
-    given = ImportOptions(options["name"], options["version"], options["nodes"] or 0, options["service"])
+    given = ImportOptions(
+        options["name"], options["version"], options["nodes"] or 0, options["service"], _values(options["values"])
+    )
     made = _imported(file, given, options)
     path = out or f"{made.name}.yaml"
     said = Rehearsed(made.errors) if made.errors else rehearsed(_variants(made.text, path), path)
@@ -193,6 +199,14 @@ def import_command(file: str, out: str, strict: bool, as_json: bool, **options: 
         _say_unknown(made, said, path, shown=not out)
     if said.errors or (strict and made.notes):
         raise click.exceptions.Exit(2 if said.errors else 1)
+
+
+def _values(given: tuple[str, ...]) -> dict[str, str]:
+    """The words of --set. Raises UsageError for one without a name."""
+    for word in given:
+        if not re.fullmatch(r"[\w.-]+=.*", word, re.DOTALL):
+            raise UsageError(f"--set {word}: no NAME=VALUE", hint="as in --set MODEL=Qwen/Qwen3-8B")
+    return dict(word.partition("=")[::2] for word in given)
 
 
 def _imported(file: str, given: ImportOptions, options: Mapping[str, Any]) -> Imported:

@@ -9,10 +9,9 @@ import click
 
 from sparkwright import __version__
 from sparkwright.adapters.files import open_workload
-from sparkwright.app.bench.benchmark import BenchRequest
-from sparkwright.app.bench.measure import adjusted
+from sparkwright.app.bench.benchmark import adjusted
 from sparkwright.app.bench.runs import taken_up
-from sparkwright.app.bench.target import Bench
+from sparkwright.app.bench.target import Bench, BenchRequest
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
@@ -136,7 +135,7 @@ async def _soaked(target: str, where: ClusterOptions, quiet: bool, how: dict[str
         named, asked = await _asked(made, target, asked, how)
         async with endpoint(made, named, asked) as (able, ready):
             if not quiet:
-                echo(f"{found_text(ready)}\n{_rounds(ready.order.workload)}\n", err=True)
+                echo(f"{found_text(ready)}\n{_rounds(ready.workload)}\n", err=True)
             return await run_soak(able, ready, SoakLines(quiet), asked.request.resume)
 
 

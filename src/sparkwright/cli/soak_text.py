@@ -14,7 +14,7 @@ from sparkwright.domain.units import duration
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.loadgen.endurance import endurance, memory_text
 from sparkwright.loadgen.gate_lines import Gate
-from sparkwright.loadgen.gates import judge
+from sparkwright.loadgen.gates import judge_gates
 from sparkwright.loadgen.stats import summarize
 
 
@@ -26,7 +26,7 @@ class SoakResult:
 
 
 def done(run: Run, gates: Sequence[Gate] = ()) -> SoakResult:
-    return SoakResult(run, endurance(run), judge(gates, summarize(run)) if gates else ())
+    return SoakResult(run, endurance(run), judge_gates(gates, summarize(run)) if gates else ())
 
 
 def exit_code(made: SoakResult) -> int:

@@ -217,7 +217,7 @@ def _same(call: TuneCall, wanted: TuneRequest, journal: tune_journal.FileJournal
 
 
 def _planned(made: TuneSurvey) -> Tuned:
-    size = search.space(made.settings)
+    size = search.space_size(made.settings)
     names = (made.request.recipe.label, (*made.settings, *made.starts), made.candidates)
     return Tuned("", made.wanted.goal, *names, (), size, simulated=made.simulated, profile=made.source.made)
 

@@ -50,9 +50,9 @@ class Operations:
         try:
             if operation.other:
                 self._board.notes.pop(operation.other.name, None)
-                await _switched(operation.watch, operation.other, who)
+                await _switch(operation.watch, operation.other, who)
             else:
-                await (_halted if operation.verb == "stop" else _started)(operation.watch, who)
+                await (_halt if operation.verb == "stop" else _restart)(operation.watch, who)
             said = f"done in {duration(time.monotonic() - began)}"
         except SparkwrightError as error:
             said = f"{error.message}{f'; hint: {error.hint}' if error.hint else ''}"
@@ -64,21 +64,21 @@ class Operations:
 
 
 # What starts ranks is most of this program's memory and start: it is loaded when somebody asks for it.
-async def _started(watch: DeploymentWatch, who: str) -> None:
+async def _restart(watch: DeploymentWatch, who: str) -> None:
     from sparkwright.app.serve.restart import restart
 
     async with services(watch, who) as made:
         await restart(made, watch.name)
 
 
-async def _halted(watch: DeploymentWatch, who: str) -> None:
+async def _halt(watch: DeploymentWatch, who: str) -> None:
     from sparkwright.app.serve.restart import halt
 
     async with services(watch, who) as made:
         await halt(made, watch.name)
 
 
-async def _switched(old: DeploymentWatch, new: DeploymentWatch, who: str) -> None:
+async def _switch(old: DeploymentWatch, new: DeploymentWatch, who: str) -> None:
     from sparkwright.app.serve.switch import switch_to_resting
 
     async with services(old, who) as here, services(new, who) as there:

@@ -45,6 +45,7 @@ class KvCapacity:
     sequences: how many of full length fit at once. block: tokens a page. per_sequence: bytes that one takes.
     unknown: why nothing could be counted, '' when it could. why: the arithmetic, line by line. low, high: `tokens` by
     what is not known: another release's rules, a draft model, a model without a configuration; doubts: sentences of it.
+    context: tokens of one request, where the engine chooses the length by what fits; 0 elsewhere.
     """
 
     bytes: int
@@ -58,6 +59,7 @@ class KvCapacity:
     low: int | None = None
     high: int | None = None
     doubts: tuple[str, ...] = ()
+    context: int = 0
 
 
 class Origin(StrEnum):

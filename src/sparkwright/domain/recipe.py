@@ -254,6 +254,8 @@ class Gateway:
 class Serving:
     """Limits of the endpoint. Tokens are counts; memory_fraction is of the whole pool; kv_cache_bytes pins the KV.
 
+    host_cache: bytes of each node's host memory in which the engine keeps prefixes that its KV cache has no room for.
+
     queue: requests that may wait for a place among `sequences`; more are refused at once. 0: no limit.
 
     coherence: after each start the model's answers to easy questions are judged.
@@ -272,6 +274,7 @@ class Serving:
     memory_fraction: float = 0.0
     kv_cache_bytes: int = 0
     api_key_env: str = ""
+    host_cache: int = 0
     coherence: bool = True
     on_demand: bool = False
     idle_minutes: float = 15.0

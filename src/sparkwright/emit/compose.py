@@ -24,7 +24,7 @@ def compose(source: DeploymentSource) -> tuple[Written, ...]:
         *common.filling_step(source),
         "Copy each folder to the node of its name.",
         *common.folders_step(source),
-        f"In each folder `docker compose up -d`, in this order: {common.order(source)}.",
+        f"In each folder `docker compose up -d`, in this order: {common.start_order(source)}.",
         "`docker compose logs -f` shows the rank. Ready is when the head has answered a real request.",
         "`docker compose down` on all nodes ends it. When one rank ends, stop the others, too.",
     ]
@@ -33,8 +33,12 @@ def compose(source: DeploymentSource) -> tuple[Written, ...]:
 
 def _node(source: DeploymentSource, spec: RankSpec) -> tuple[Written, ...]:
     text, values = _service(source, spec)
-    head = common.comment((common.title(source), *_WHY, "The values in ${...} come from the .env next to this file."))
-    env = common.comment((common.title(source, spec),)) + "".join(f"{k}={_env_value(v)}\n" for k, v in values.items())
+    head = common.comment(
+        (common.rank_title(source), *_WHY, "The values in ${...} come from the .env next to this file.")
+    )
+    env = common.comment((common.rank_title(source, spec),)) + "".join(
+        f"{k}={_env_value(v)}\n" for k, v in values.items()
+    )
     return (
         Written(f"{spec.node}/compose.yaml", head + text),
         Written(f"{spec.node}/.env", env),
@@ -50,7 +54,7 @@ def _service(source: DeploymentSource, spec: RankSpec) -> tuple[str, Mapping[str
     # With a secret in any rank, every rank sources its secrets.env, so that one text does for all.
     secret = bool(common.secret_names(source))
     words = [tuple(_literal(word) for word in _words(s, secret)) for s in alike]
-    varied = common.vary(words) or Varied(shlex.join(words[at]), ({},) * len(alike))
+    varied = common.merge_commands(words) or Varied(shlex.join(words[at]), ({},) * len(alike))
     shared = common.shared_by_all([s.env for s in alike])
     values = {"RANK": str(spec.rank)} | {k: v.replace("$$", "$") for k, v in varied.values[at].items()}
     values |= {k: v for k, v in spec.env.items() if k not in shared}

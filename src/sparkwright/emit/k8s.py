@@ -35,10 +35,10 @@ def k8s(source: DeploymentSource) -> tuple[Written, ...]:
     _one_template(source)
     objects = [_scripts(source), _group(source), *_service(source)]
     text = "".join(f"---\n{common.as_yaml(entry)}" for entry in objects)
-    return (Written(f"{name(source)}.yaml", common.comment(_head(source)) + text),)
+    return (Written(f"{kubernetes_name(source)}.yaml", common.comment(_head(source)) + text),)
 
 
-def name(source: DeploymentSource) -> str:
+def kubernetes_name(source: DeploymentSource) -> str:
     """The deployment's name as Kubernetes takes it: an RFC 1035 label with room for what is made of it."""
     words = re.sub(r"[^a-z0-9-]", "-", source.name.lower()).strip("-")
     return (words if words[:1].isalpha() else f"d-{words}")[:_LONGEST].strip("-")
@@ -73,14 +73,16 @@ def _head(source: DeploymentSource) -> tuple[str, ...]:
     secrets = [f"--from-literal={one}=..." for one in common.secret_names(source)]
     secrets += [f"--from-file={one}" for one in files]
     plan = source.plan
-    reach = f" Reach it with `kubectl port-forward pod/{name(source)}-0 {plan.port}`." if _inside(source) else ""
+    reach = (
+        f" Reach it with `kubectl port-forward pod/{kubernetes_name(source)}-0 {plan.port}`." if _inside(source) else ""
+    )
     return (
-        common.title(source),
+        common.rank_title(source),
         "Needs the LeaderWorkerSet controller, NVIDIA's device plugin and, with RDMA, the k8s-rdma-shared-dev-plugin:",
         f"{RDMA} is the name in its example configuration; put yours.",
         f"Nodes are called as in the cluster file: {', '.join(spec.node for spec in source.specs)}. They must be the",
         "names of `kubectl get nodes`; else change them in the ConfigMap's keys and in both nodeAffinity lists.",
-        *((f"First: kubectl create secret generic {name(source)} {' '.join(secrets)}",) if secrets else ()),
+        *((f"First: kubectl create secret generic {kubernetes_name(source)} {' '.join(secrets)}",) if secrets else ()),
         *(f"Of {one}: {common.to_fill(one, secret).strip()}" for one, secret in files.items()),
         "No probe: `/health` goes on answering 200 when a remote rank has died. Ask for a token instead.",
         f"The head listens on {plan.bind}:{plan.port} of {plan.head}.{reach}",
@@ -88,7 +90,7 @@ def _head(source: DeploymentSource) -> tuple[str, ...]:
 
 
 def _meta(source: DeploymentSource, suffix: str = "") -> dict[str, Any]:
-    return {"name": f"{name(source)}{suffix}", "labels": {"app.kubernetes.io/name": name(source)}}
+    return {"name": f"{kubernetes_name(source)}{suffix}", "labels": {"app.kubernetes.io/name": kubernetes_name(source)}}
 
 
 def _scripts(source: DeploymentSource) -> dict[str, Any]:
@@ -106,7 +108,7 @@ def _script(source: DeploymentSource, spec: RankSpec) -> str:
     plain = [file.name for file in spec.files if not file.secret]
     copies = [shlex.join(("cp", f"{_SCRIPTS_AT}/rank{spec.rank}.{one}", f"{docker.FILES_AT}/{one}")) for one in plain]
     program = shlex.join((*(spec.entrypoint or ()), *spec.argv))
-    return "\n".join((f"# {common.title(source, spec)}", "set -e", *exports, *copies, f"exec {program}", ""))
+    return "\n".join((f"# {common.rank_title(source, spec)}", "set -e", *exports, *copies, f"exec {program}", ""))
 
 
 def _group(source: DeploymentSource) -> dict[str, Any]:
@@ -132,7 +134,7 @@ def _group(source: DeploymentSource) -> dict[str, Any]:
 def _pod(source: DeploymentSource, specs: Sequence[RankSpec]) -> dict[str, Any]:
     first = specs[0]
     return {
-        "metadata": {"labels": {"app.kubernetes.io/name": name(source)}},
+        "metadata": {"labels": {"app.kubernetes.io/name": kubernetes_name(source)}},
         "spec": {
             "hostNetwork": True,
             "hostIPC": True,
@@ -148,7 +150,7 @@ def _pod(source: DeploymentSource, specs: Sequence[RankSpec]) -> dict[str, Any]:
 def _placed(source: DeploymentSource, specs: Sequence[RankSpec]) -> dict[str, Any]:
     """The affinity: each rank on its own node, never two on one: they share the network's ports and the GPU."""
     nodes = {"key": "kubernetes.io/hostname", "operator": "In", "values": [spec.node for spec in specs]}
-    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {_SET: name(source)}}}
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {_SET: kubernetes_name(source)}}}
     return {
         "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [nodes]}]}
@@ -163,7 +165,9 @@ def _container(source: DeploymentSource, specs: Sequence[RankSpec]) -> dict[str,
     secrets = dict.fromkeys(key for spec in specs for key in spec.secrets)
     # Kubernetes takes `$(NAME)` for a variable
     env: list[dict[str, Any]] = [{"name": key, "value": value.replace("$(", "$$(")} for key, value in shared.items()]
-    env += [{"name": key, "valueFrom": {"secretKeyRef": {"name": name(source), "key": key}}} for key in secrets]
+    env += [
+        {"name": key, "valueFrom": {"secretKeyRef": {"name": kubernetes_name(source), "key": key}}} for key in secrets
+    ]
     env += [{"name": _NODE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
     devices = {**({"nvidia.com/gpu": 1} if first.gpu else {}), **({RDMA: 1} if first.rdma else {})}
     return {
@@ -199,11 +203,13 @@ def _volumes(source: DeploymentSource, spec: RankSpec) -> list[dict[str, Any]]:
     ]
     files: list[dict[str, Any]] = [{"name": "files", "emptyDir": {}}] if spec.files else []
     secret = any(file.secret for file in spec.files)
-    files += [{"name": "secret", "secret": {"secretName": name(source), "defaultMode": 0o400}}] if secret else []
+    files += (
+        [{"name": "secret", "secret": {"secretName": kubernetes_name(source), "defaultMode": 0o400}}] if secret else []
+    )
     return [
         *folders, *files,
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(spec.shm_bytes)}},
-        {"name": "plan", "configMap": {"name": f"{name(source)}-plan"}},
+        {"name": "plan", "configMap": {"name": f"{kubernetes_name(source)}-plan"}},
     ]  # fmt: skip
 
 
@@ -219,9 +225,9 @@ def _service(source: DeploymentSource) -> list[dict[str, Any]]:
     ports = [{"name": "http", "port": port, "protocol": "TCP"}]
     service: dict[str, Any] = {"apiVersion": "v1", "kind": "Service", "metadata": _meta(source, "-api")}
     if source.plan.bind == "0.0.0.0":
-        return [service | {"spec": {"selector": {_SET: name(source), _INDEX: "0"}, "ports": ports}}]
+        return [service | {"spec": {"selector": {_SET: kubernetes_name(source), _INDEX: "0"}, "ports": ports}}]
     meta = _meta(source, "-api")
-    meta["labels"] |= {"kubernetes.io/service-name": f"{name(source)}-api"}
+    meta["labels"] |= {"kubernetes.io/service-name": f"{kubernetes_name(source)}-api"}
     slice_ = {
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": meta, "addressType": "IPv4",
         "ports": ports, "endpoints": [{"addresses": [source.plan.bind]}],

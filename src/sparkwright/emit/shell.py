@@ -18,8 +18,8 @@ def shell(source: DeploymentSource) -> tuple[Written, ...]:
 
 
 def _node(source: DeploymentSource, spec: RankSpec) -> tuple[Written, ...]:
-    order = f"Start on the nodes in this order: {common.order(source)}. When one rank ends, stop the others, too."
-    text = "#!/bin/sh\n" + common.comment((common.title(source, spec), *common.filling_step(source), order))
+    order = f"Start on the nodes in this order: {common.start_order(source)}. When one rank ends, stop the others, too."
+    text = "#!/bin/sh\n" + common.comment((common.rank_title(source, spec), *common.filling_step(source), order))
     if spec.runtime is Runtime.PROCESS or spec.files or spec.secrets:
         text += '\nhere=$(cd "$(dirname "$0")" && pwd) || exit 1\n'
     text += _docker(source, spec) if spec.runtime is Runtime.DOCKER else _process(source, spec)

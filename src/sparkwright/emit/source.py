@@ -52,7 +52,7 @@ class Written:
     mode: int = 0o644
 
 
-def title(source: DeploymentSource, spec: RankSpec | None = None) -> str:
+def rank_title(source: DeploymentSource, spec: RankSpec | None = None) -> str:
     """`rank 1 of deepseek-v4-flash (recipe deepseek-v4-flash@1m, hash 0123) on spark-2`."""
     recipe = source.plan.recipe
     what = f"{source.name} (recipe {recipe.label}, hash {recipe.hash or 'none'})"
@@ -64,7 +64,7 @@ def comment(lines: Iterable[str]) -> str:
     return "".join(f"# {line}".rstrip() + "\n" for line in lines)
 
 
-def order(source: DeploymentSource) -> str:
+def start_order(source: DeploymentSource) -> str:
     """`spark-2, spark-3, then spark-1 (head)`: a head whose workers wait already meets no stale rendezvous."""
     *workers, head = (spec.node for spec in source.plan.launch_order)
     return f"{', '.join(workers)}, then {head} (head)" if workers else head
@@ -106,7 +106,7 @@ def folders_step(source: DeploymentSource) -> tuple[str, ...]:
 
 def manual(source: DeploymentSource, steps: Iterable[str]) -> str:
     """README.md: what to do with the files, in order."""
-    return f"# {title(source)}\n\n" + "".join(f"{n}. {step}\n" for n, step in enumerate(steps, 1))
+    return f"# {rank_title(source)}\n\n" + "".join(f"{n}. {step}\n" for n, step in enumerate(steps, 1))
 
 
 def secret_names(source: DeploymentSource) -> tuple[str, ...]:
@@ -183,7 +183,7 @@ class Varied:
     values: tuple[Mapping[str, str], ...]
 
 
-def vary(commands: Sequence[Sequence[str]]) -> Varied | None:
+def merge_commands(commands: Sequence[Sequence[str]]) -> Varied | None:
     """The ranks' command lines as one; None where they cannot be: other programs, or the same flags in another order.
 
     Nor where a value holds a quote: Compose's versions read such a line of .env differently.

@@ -16,14 +16,14 @@ _ROOM = 15  # seconds between the engine's grace and systemd's own SIGKILL, so t
 
 def systemd(source: DeploymentSource) -> tuple[Written, ...]:
     """NODE/sparkwright-NAME.service, and NODE/files and NODE/secrets.env for the folder that the unit names."""
-    name = unit(source)
+    name = engine_unit(source)
     steps = [
         *common.filling_step(source),
         "Copy each folder to the node of its name. There, in the folder and as root:\n"
         f"   `cp {name} /etc/systemd/system/`, `mkdir -p {folder(source)}`, `cp -r . {folder(source)}/`,\n"
         "   `systemctl daemon-reload`.",
         *common.folders_step(source),
-        f"`systemctl start {name}`, in this order: {common.order(source)}.",
+        f"`systemctl start {name}`, in this order: {common.start_order(source)}.",
         f"`journalctl -fu {name}` shows the rank. Ready is when the head has answered a real request.",
         f"`systemctl stop {name}` on all nodes ends it. When one rank ends, stop the others, too.",
     ]
@@ -38,7 +38,7 @@ def _node(source: DeploymentSource, spec: RankSpec) -> tuple[Written, ...]:
     docker = spec.runtime is Runtime.DOCKER
     lines = [
         "[Unit]",
-        f"Description={_escaped(common.title(source, spec))}",
+        f"Description={_escaped(common.rank_title(source, spec))}",
         "Wants=network-online.target",
         f"After=network-online.target{' docker.service' if docker else ''}",
         *(("Requires=docker.service",) if docker else ()),
@@ -53,13 +53,13 @@ def _node(source: DeploymentSource, spec: RankSpec) -> tuple[Written, ...]:
         "[Install]",
         "WantedBy=multi-user.target",
     ]
-    order_line = f"Start on the nodes in this order: {common.order(source)}."
-    text = common.comment((common.title(source, spec), order_line)) + "\n" + "\n".join(lines) + "\n"
-    written, own = Written(f"{spec.node}/{unit(source)}", text), spec.node
+    order_line = f"Start on the nodes in this order: {common.start_order(source)}."
+    text = common.comment((common.rank_title(source, spec), order_line)) + "\n" + "\n".join(lines) + "\n"
+    written, own = Written(f"{spec.node}/{engine_unit(source)}", text), spec.node
     return (written, *common.secrets_file(spec, own), *common.rank_files(spec, own))
 
 
-def unit(source: DeploymentSource) -> str:
+def engine_unit(source: DeploymentSource) -> str:
     return f"sparkwright-{source.name}.service"
 
 

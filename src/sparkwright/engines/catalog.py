@@ -12,6 +12,7 @@ from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import EngineChoice, PhaseTime, Recipe, Runtime
+from sparkwright.domain.units import gib
 from sparkwright.engines.data_engine import USUAL_ROUTES, DataEngine, phase_times_of, traits_of
 from sparkwright.engines.definitions import shipped_definitions
 from sparkwright.engines.engine import Engine, RenderContext
@@ -103,7 +104,7 @@ def known_names() -> tuple[str, ...]:
 
 
 def review(recipe: Recipe, specs: Sequence[RankSpec], library: FlagLibrary = SHIPPED) -> tuple[Finding, ...]:
-    """Findings ENG001 to ENG040 without repetition, in the order found. Raises RecipeError for an unknown engine."""
+    """Findings ENG001 to ENG041 without repetition, in the order found. Raises RecipeError for an unknown engine."""
     choice = recipe.engine
     found = [*engine_of(recipe).check(recipe), *check_weight_cache(recipe)]
     if recipe.serving.queue and not traits(recipe).queue:
@@ -117,11 +118,17 @@ def review(recipe: Recipe, specs: Sequence[RankSpec], library: FlagLibrary = SHI
         found.append(ENG["ENG040"].on("engine.entrypoint", f"entrypoint: {' '.join(choice.entrypoint or ())}"))
     found += check_rdma(specs)
     found += _check_tag(choice)
+    found += _check_host_cache(recipe)
     if choice.name not in ENGINES:
         return tuple(dict.fromkeys(found))
     own = build_variables(choice, recipe.env)
     found += check_variables(choice.name, choice.version, recipe.env, own, library)
     return tuple(dict.fromkeys(found))
+
+
+def _check_host_cache(recipe: Recipe) -> Iterator[Finding]:
+    if (size := recipe.serving.host_cache) and not engine_of(recipe).traits.host_cache:
+        yield ENG["ENG041"].on("serving.host_cache", f"host_cache: {gib(size)}; engine: {recipe.engine.name}")
 
 
 def _check_tag(choice: EngineChoice) -> Iterator[Finding]:

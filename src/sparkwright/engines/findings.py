@@ -1,4 +1,4 @@
-"""The meanings of the codes ENG001 to ENG040; the engines make findings of them. Codes are never reused."""
+"""The meanings of the codes ENG001 to ENG041; the engines make findings of them. Codes are never reused."""
 
 from sparkwright.domain.check import Check, by_code, explained
 from sparkwright.domain.finding import BLOCK, OVERRIDE, WARN
@@ -44,5 +44,6 @@ CHECKS = explained(
     Check("ENG038", BLOCK, "no process can keep the weights"),
     Check("ENG039", WARN, "engine cannot limit its queue"),
     Check("ENG040", OVERRIDE, "entrypoint drops the rank's options"),
+    Check("ENG041", BLOCK, "engine has no cache in host memory"),
 )
 ENG = by_code(CHECKS)

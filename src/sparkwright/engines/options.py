@@ -37,6 +37,19 @@ def flag(recipe: Recipe, name: str) -> Any:
     return next(given, None)
 
 
+def fits_context(recipe: Recipe) -> bool:
+    """True if vLLM chooses the longest context that fits: `max-model-len` is `auto` or -1 under `flags`.
+
+    Since vllm-project/vllm#29431, so in every version whose options were read. The other engines have no such value.
+    """
+    return not recipe.serving.context and is_fitting(flag(recipe, "max-model-len"))
+
+
+def is_fitting(value: Any) -> bool:
+    """True for the values of vLLM's --max-model-len that mean: as long as fits."""
+    return not isinstance(value, bool) and str(value).lower() in ("auto", "-1")
+
+
 def number(value: Any) -> int:
     """A whole number above 0 as written in a recipe; 0 for anything else."""
     if isinstance(value, str) and value.isdecimal():

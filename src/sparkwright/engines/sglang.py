@@ -62,6 +62,7 @@ def _no_replicas(split: Parallelism) -> tuple[str, ...]:
 
 TRAITS = Traits(
     tier=tier,
+    host_cache=True,
     positions=4.0,  # FP32 (layers/rotary_embedding.py)
     windows=windows,
     choose=lambda texts: {"regex": f"({'|'.join(texts)})"},
@@ -136,18 +137,15 @@ class Sglang:
 
 def _kept(spec: RankSpec, recipe: Recipe, placement: Placement, context: RenderContext) -> RankSpec:
     """The rank as a client of a weight cache, and that: both find its sockets by the same variables."""
-    docker, many = recipe.engine.runtime is Runtime.DOCKER, placement.world > 1
-    folder = socket_folder(recipe, context, spec.node)
-    at = f"{folder}-" if docker else f"{folder}/"  # in a container nobody makes the folder
+    folder, many = socket_folder(recipe, context, spec.node), placement.world > 1
     ends = {"SOCKET": "sock", "READY": "ready"}
-    env = {f"SGLANG_WEIGHT_CACHE_{name}_TEMPLATE": f"{at}{{device_uuid}}.{end}" for name, end in ends.items()}
+    env = {f"SGLANG_WEIGHT_CACHE_{name}_TEMPLATE": f"{folder}/{{device_uuid}}.{end}" for name, end in ends.items()}
     head, port = placement.fabric[placement.head].address if many else "", recipe.serving.master_port + PORT
     meet = {"dist-init-method": f"tcp://{head}:{port}" if many else None, "timeout": TIMEOUT, "force": True}
     options = rank_options(recipe, placement, context, spec.rank) | {"config": None}
-    python = () if docker else (context.python(recipe, spec.node),)
     spec = replace(spec, env={**spec.env, **env})
     met = ((head, port),) if many and spec.is_head else ()
-    argv = (*python, *KEEPER, *option_words(options | meet))
+    argv = (context.python(recipe, spec.node), *KEEPER, *option_words(options | meet))
     client = ("--weight-cache-mode", "client")
     words = (*spec.engine_words, *client)
     return replace(spec, argv=(*spec.argv, *client), engine_argv=words, keeper=keeper(spec, argv, _READY, folder, met))
@@ -282,6 +280,8 @@ def _limits(recipe: Recipe) -> Options:
         "chunked-prefill-size": s.batched_tokens or None,
         "kv-cache-dtype": s.kv_dtype or None,
         "mem-fraction-static": s.memory_fraction or None,
+        "enable-hierarchical-cache": True if s.host_cache else None,
+        "hicache-size": max(1, s.host_cache // 10**9) if s.host_cache else None,  # GB of a rank
     }
 
 

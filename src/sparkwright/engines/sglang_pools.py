@@ -34,9 +34,10 @@ def tier(recipe: Recipe, pool: int) -> tuple[float, str]:
     """Bytes a rank of HiCache or LMCache in host memory (0.5.12 to 0.5.17, memory_pool_host.py)."""
     if str(flag(recipe, "enable-lmcache")).lower() == "true":
         return lmcache(recipe), "LMCache's local CPU tier of each rank (LMCACHE_MAX_LOCAL_CPU_SIZE)"
-    if str(flag(recipe, "enable-hierarchical-cache")).lower() != "true":
+    ours = max(1, recipe.serving.host_cache // 10**9) if recipe.serving.host_cache else 0
+    if str(flag(recipe, "enable-hierarchical-cache")).lower() != "true" and not ours:
         return 0.0, ""
-    if size := amount(flag(recipe, "hicache-size")):
+    if size := ours or amount(flag(recipe, "hicache-size")):
         return size * 1e9, f"HiCache: {size:g} GB a rank (hicache-size)"
     ratio = amount(flag(recipe, "hicache-ratio")) or _HICACHE
     return ratio * pool, f"HiCache: {ratio:g} x the pool of {gib(pool)} (hicache-ratio)"

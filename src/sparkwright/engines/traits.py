@@ -62,7 +62,8 @@ class Traits:
     does not fit. whole: all besides weights and cache, where that is not counted in parts; processes, context, graphs:
     parts as seen, None: computed. outside: lines on top of the fraction. loaded: bytes that count as weights although
     no checkpoint holds them; positions: so do the tables of positions, in numbers of so many bytes. tier: bytes of a KV
-    tier in host memory, from those of the pool, and why. tile: (hidden, inner) to which MXFP4 experts are padded.
+    tier in host memory, from those of the pool, and why. host_cache: serving.host_cache asks for it.
+    tile: (hidden, inner) to which MXFP4 experts are padded.
     second_runner: vLLM's Model Runner V2 works.
     Cache. block: tokens, for SEQUENCES. eagle_inside: EAGLE means layers of the model itself. convolutions: those next
     to attention are states, not windows. windows: have a pool of their own, for an architecture. exact_states: in FP32
@@ -73,7 +74,10 @@ class Traits:
     Speed. paces: by the format of the weights, how fast its kernels read them against what engines for GB10 do with
     formats of their own (fast, likely, slow); `packed` are EXL3, AQLM and others whose kernels come with a plugin, and
     wide where nothing was measured. prefill: pace against a BF16 product. hop: seconds (fast, likely, slow) of an
-    exchange; None: as links give.
+    exchange; None: as links give. rows: seconds (fast, likely, slow) that a step waits for rows of tables off memory;
+    None: as usual. rows_read: so does each token of a prompt.
+    Starting. compiles: kernels and CUDA graphs before it answers. around: seconds (fast, likely, slow) of imports,
+    profile and warm-up. files: GB/s at which it reads files; None: as its loader does.
     Options. queue: can limit how many requests wait. batches: has a limit on batched tokens; eager_flag: switches CUDA
     graphs off; kv_option: the cache's type.
     tables_off: options that leave tables of single rows (n-grams, PLE, Engram) on disk, where a version has them all.
@@ -103,6 +107,7 @@ class Traits:
     positions: float = 0.0
     windows: Callable[[Recipe, str], bool] = lambda recipe, architecture: True
     tier: Callable[[Recipe, int], tuple[float, str]] = lambda recipe, pool: (0.0, "")
+    host_cache: bool = False
     tile: Callable[[Recipe], tuple[int, int] | None] = lambda recipe: None
     second_runner: Callable[[Recipe], bool] = lambda recipe: False
     cache: Cache = Cache.BLOCKS
@@ -118,6 +123,11 @@ class Traits:
     paces: tuple[tuple[str, tuple[float, float, float]], ...] = (("packed", (1.0, 0.8, 0.4)),)
     prefill: float = 1.0
     hop: tuple[float, float, float] | None = None
+    rows: tuple[float, float, float] | None = None
+    rows_read: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    compiles: bool = True
+    around: tuple[float, float, float] = (25.0, 120.0, 480.0)
+    files: tuple[float, float, float] | None = None
     queue: bool = False
     batches: bool = True
     eager_flag: str = ""

@@ -2,7 +2,7 @@
 
 Read in the wheels of vLLM 0.33.0 (entrypoints/cli/preload.py, model_loader/weight_cache) and SGLang 0.5.23
 (srt/weight_cache): CUDA IPC handles over a Unix socket, whose owner must be the rank's own user. Where the process is
-gone the engine reads files (vLLM) or does not start (SGLang).
+not there the engines read files. vLLM goes on serving when it ends, SGLang ends with it.
 """
 
 import hashlib
@@ -17,8 +17,8 @@ from sparkwright.engines.findings import ENG
 from sparkwright.engines.mounts import CACHE_AT
 from sparkwright.engines.version import since
 
-# The versions whose source was read; older ones of these engines may have it, too.
-SINCE: Mapping[str, tuple[int, ...]] = {"vllm": (0, 33), "sglang": (0, 5, 23), "simulator": (0,)}
+# The versions whose source was read, or whose parser was asked; older ones of these engines may have it, too.
+SINCE: Mapping[str, tuple[int, ...]] = {"vllm": (0, 32), "sglang": (0, 5, 23), "simulator": (0,)}
 # The process meets its peers at a port of its own while it loads; that of a draft model is the next.
 PORT = 500
 
@@ -46,6 +46,9 @@ def _obstacle(recipe: Recipe) -> str:
         "serving.on_demand: a model that is stopped would keep its memory": recipe.serving.on_demand,
         f"parallelism.dp: {split.dp}, which was not tried": split.dp > 1,
         f"speculation.method: {method}; SGLang keeps no draft model": engine.name == "sglang" and method,
+        "runtime docker: SGLang watches the process by its number, which another container does not see": (
+            engine.name == "sglang" and engine.runtime is Runtime.DOCKER
+        ),
     }
     return next((why for why, there in obstacles.items() if there), "")
 

@@ -51,7 +51,7 @@ def request(client: Client) -> ProbeRequest:
     return ProbeRequest(body, client.path)
 
 
-def heard(ask: ProbeRequest, reply: Reply) -> ProbeAnswer:
+def read_answer(ask: ProbeRequest, reply: Reply) -> ProbeAnswer:
     """Never raises, whatever came."""
     if ask.path not in (RESPONSES, MESSAGES) or reply.status != 200:
         return read(ask, reply)

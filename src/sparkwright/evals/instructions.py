@@ -7,8 +7,8 @@ from sparkwright.domain.evaluation import ProbeEvidence, ProbeOutcome, ProbeStat
 from sparkwright.domain.values import dataclass
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
 from sparkwright.evals.kinds import ALONE, KINDS, Instruction
-from sparkwright.evals.probe import ProbeInputs, sent
-from sparkwright.evals.score import score
+from sparkwright.evals.probe import ProbeInputs, curl_text
+from sparkwright.evals.score import wilson_score
 from sparkwright.loadgen.texts import IDEAS, PLACES, THINGS
 
 TOKENS = 768
@@ -76,7 +76,7 @@ class JudgedPrompt:
     evidence: ProbeEvidence | None = None
 
 
-def judge(prompt: Prompt, ask: ProbeRequest, heard: ProbeAnswer) -> JudgedPrompt:
+def judge_prompt(prompt: Prompt, ask: ProbeRequest, heard: ProbeAnswer) -> JudgedPrompt:
     """An empty answer follows nothing, whatever it leaves out."""
     if heard.trouble:
         return JudgedPrompt(prompt, trouble=heard.trouble)
@@ -87,7 +87,9 @@ def judge(prompt: Prompt, ask: ProbeRequest, heard: ProbeAnswer) -> JudgedPrompt
     )
     missed = [one.text for one, good in zip(prompt.instructions, strict, strict=True) if not good]
     evidence = (
-        ProbeEvidence(f"not followed: {' '.join(missed)}", sent(ask), shortened(heard.raw, 1200)) if missed else None
+        ProbeEvidence(f"not followed: {' '.join(missed)}", curl_text(ask), shortened(heard.raw, 1200))
+        if missed
+        else None
     )
     return JudgedPrompt(prompt, strict, loose, evidence=evidence)
 
@@ -116,7 +118,9 @@ def _first(judged: JudgedPrompt) -> str:
 
 def _outcome(name: str, goods: Sequence[bool]) -> ProbeOutcome:
     state = ProbeState.SCORED if goods else ProbeState.SKIPPED
-    return ProbeOutcome(name, state, cases=len(goods), failed=goods.count(False), score=score(sum(goods), len(goods)))
+    return ProbeOutcome(
+        name, state, cases=len(goods), failed=goods.count(False), score=wilson_score(sum(goods), len(goods))
+    )
 
 
 def _kind(kind: str, answered: Sequence[JudgedPrompt]) -> ProbeOutcome:

@@ -95,7 +95,7 @@ class Tally:
     def found(self, case: str, problem: str, ask: ProbeRequest, heard: ProbeAnswer) -> None:
         self.cases += 1
         if problem:
-            self.failures.append(ProbeEvidence(f"{case}: {problem}", sent(ask), shortened(heard.raw, 1200)))
+            self.failures.append(ProbeEvidence(f"{case}: {problem}", curl_text(ask), shortened(heard.raw, 1200)))
 
     def outcome(self, name: str) -> ProbeOutcome:
         """The outcome without the catalog's texts."""
@@ -119,7 +119,7 @@ Steps = Generator[Sequence[ProbeRequest], Sequence[ProbeAnswer], Tally]
 Probe = Callable[[ProbeInputs], Steps]
 
 
-def sent(ask: ProbeRequest) -> str:
+def curl_text(ask: ProbeRequest) -> str:
     """The request as `curl` would send it, shortened in its middle."""
     text = f"POST {ask.path} {json.dumps(ask.body, ensure_ascii=False)}"
     return shortened(text if len(text) < 1200 else f"{text[:700]} … {text[-450:]}", 1200)
@@ -131,19 +131,19 @@ def function(name: str, properties: Mapping[str, Any], about: str = "") -> dict[
     return {"type": "function", "function": {"name": name, "description": about or name, "parameters": schema}}
 
 
-def made(call: ToolCall, name: str, arguments: Mapping[str, Any]) -> str:
+def call_fault(call: ToolCall, name: str, arguments: Mapping[str, Any]) -> str:
     """The fault of a call, '' if it is the expected one."""
     if call.name != name:
         return f"function {call.name!r} instead of {name!r}"
     tree = call.tree
     if not isinstance(tree, dict):
         return f"arguments are no JSON object: {shortened(call.arguments, 120)!r}"
-    wrong = [key for key in {**arguments, **tree} if not same(tree.get(key), arguments.get(key))]
+    wrong = [key for key in {**arguments, **tree} if not same_value(tree.get(key), arguments.get(key))]
     shown = ", ".join(f"{key} is {tree.get(key)!r}, expected {arguments.get(key)!r}" for key in wrong[:2])
     return f"arguments: {shown}" if wrong else ""
 
 
-def same(one: Any, other: Any) -> bool:
+def same_value(one: Any, other: Any) -> bool:
     """True for equal values of one type: 1 is not True, nor "1"."""
     return type(one) is type(other) and bool(one == other)
 

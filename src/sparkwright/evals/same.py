@@ -9,7 +9,7 @@ from sparkwright.domain.evaluation import Evaluation, Greedy, ProbeEvidence, Pro
 from sparkwright.domain.values import dataclass
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
 from sparkwright.evals.probe import ProbeInputs
-from sparkwright.evals.score import score
+from sparkwright.evals.score import wilson_score
 from sparkwright.loadgen.texts import KINDS, NAMES, PLACES, THINGS
 
 AS_BEFORE, WITHIN, WORSE = "as before", "within noise of itself", "worse"
@@ -66,7 +66,7 @@ class Apart:
     at: int
 
 
-def apart(one: tuple[Greedy, int], other: tuple[Greedy, int]) -> Apart:
+def difference(one: tuple[Greedy, int], other: tuple[Greedy, int]) -> Apart:
     """The difference of two answers to one prompt, each by its number."""
     (first, n), (second, m) = one, other
     ours = first.tokens[n] if first.tokens and second.tokens else tuple(first.texts[n])
@@ -93,8 +93,8 @@ class PromptPair:
 
 
 def _pair(base: Greedy, new: Greedy) -> PromptPair:
-    across = [apart((base, n), (new, m)) for n in range(len(base.texts)) for m in range(len(new.texts))]
-    alone = [apart((side, 0), (side, n)) for side in (base, new) for n in range(1, len(side.texts))]
+    across = [difference((base, n), (new, m)) for n in range(len(base.texts)) for m in range(len(new.texts))]
+    alone = [difference((side, 0), (side, n)) for side in (base, new) for n in range(1, len(side.texts))]
     shares = fmean(one.share for one in across), fmean(one.share for one in alone) if alone else 0.0
     drifts = None
     if all(one.drift is not None for one in (*across, *alone)):
@@ -146,7 +146,7 @@ def _texts(pairs: Sequence[PromptPair], beyond: tuple[float, float]) -> ProbeOut
     detail = f"{len(parted)} of {len(pairs)} part{first}; alone, {alone} part from themselves; "
     detail += f"share of text beyond noise {beyond[0]:+.3f}, at least {beyond[1]:+.3f}"
     state = ProbeState.FAILED if beyond[1] > 0 else ProbeState.PASSED
-    equal = score(len(pairs) - len(parted), len(pairs))
+    equal = wilson_score(len(pairs) - len(parted), len(pairs))
     shown = tuple(_shown(one) for one in parted[:_SHOWN])
     texts = (MEANS, HINT) if state is ProbeState.FAILED else ("", "")
     return ProbeOutcome("texts", state, detail, len(pairs), len(parted), *texts, shown, equal)

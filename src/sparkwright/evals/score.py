@@ -7,7 +7,7 @@ from sparkwright.domain.evaluation import Score
 _Z = 1.959964
 
 
-def score(good: int, of: int) -> Score:
+def wilson_score(good: int, of: int) -> Score:
     """The share with the 95 % Wilson interval: https://doi.org/10.1080/01621459.1927.10502953"""
     if not of:
         return Score(0, 0, 0.0, 1.0)

@@ -6,7 +6,7 @@ from sparkwright.domain.foreign_json import read_json
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
 from sparkwright.evals.probe import ProbeInputs, Steps, Tally, function
 from sparkwright.evals.schema import problems
-from sparkwright.evals.tools import named, no_call, order
+from sparkwright.evals.tools import call_order, function_names, no_call
 
 _WORD = "lantern"
 _TOKENS = 512
@@ -83,7 +83,7 @@ def _allowed(heard: ProbeAnswer, words: Sequence[str]) -> str:
 def choice(given: ProbeInputs) -> Steps:
     """named, required, none: what the client forces, whatever the text is about."""
     tally, dice = Tally(), given.dice("choice")
-    names = named(dice)
+    names = function_names(dice)
     unit = {"unit": {"type": "string", "enum": ["metre", "mile"]}}
     tools = [function(next(names), unit) for _ in range(3)]
     name = tools[1]["function"]["name"]
@@ -102,7 +102,7 @@ def choice(given: ProbeInputs) -> Steps:
         ask = given.chat("Good morning.", _TOKENS, tools=tools, tool_choice=chosen)
         (heard,) = yield (ask,)
         yield from _ended(tally, given, case, (ask, heard), lambda heard, only=only: forced(heard, only))  # type: ignore[misc]
-    ask = given.chat(order(name, {"unit": "mile"}), 32, tools=tools, tool_choice="none")
+    ask = given.chat(call_order(name, {"unit": "mile"}), 32, tools=tools, tool_choice="none")
     (heard,) = yield (ask,)
     tally.judge("none", ask, heard, lambda heard: "a call, although tool_choice is none" if heard.calls else "")
     return tally

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from sparkwright.evals.heard import MESSAGES, RESPONSES, ProbeAnswer, ProbeRequest, shortened
-from sparkwright.evals.probe import TRIES, ProbeInputs, Steps, Tally, both_ways, function, made
+from sparkwright.evals.probe import TRIES, ProbeInputs, Steps, Tally, both_ways, call_fault, function
 from sparkwright.loadgen.texts import NAMES, PLACES, THINGS
 
 COUNTS = (8, 32, 64, 128)
@@ -16,7 +16,7 @@ _MARKUP = ("<tool_call", "<function", "[TOOL_CALLS]", "<|python_tag|>", "<|tool"
 _PLACE = {"place": {"type": "string"}, "count": {"type": "integer"}}
 
 
-def named(dice: Random) -> Iterator[str]:
+def function_names(dice: Random) -> Iterator[str]:
     """Names of functions, none twice."""
     pairs = [f"{verb}_{thing}" for verb in ("find", "count", "move", "check", "open") for thing in THINGS]
     names = [name.replace(" ", "_").replace("-", "_") for name in pairs]
@@ -27,7 +27,7 @@ def _wanted(dice: Random) -> dict[str, Any]:
     return {"place": dice.choice(PLACES), "count": dice.randrange(2, 90)}
 
 
-def order(name: str, arguments: Mapping[str, Any]) -> str:
+def call_order(name: str, arguments: Mapping[str, Any]) -> str:
     return f"Call the function {name} with these arguments: {json.dumps(arguments, ensure_ascii=False)}"
 
 
@@ -39,7 +39,7 @@ def _one(name: str, arguments: Mapping[str, Any]) -> Any:
             return no_call(heard)
         if len(heard.calls) > 1:
             return f"{len(heard.calls)} calls instead of one"
-        return made(heard.calls[0], name, arguments) or _envelope(heard)
+        return call_fault(heard.calls[0], name, arguments) or _envelope(heard)
 
     return problem
 
@@ -62,10 +62,10 @@ def _envelope(heard: ProbeAnswer) -> str:
 
 def _with_tools(given: ProbeInputs, count: int, dice: Random, **more: Any) -> tuple[ProbeRequest, str, dict[str, Any]]:
     """A request with so many tools that asks for one of them."""
-    names = named(dice)
+    names = function_names(dice)
     tools = [function(next(names), _PLACE) for _ in range(count)]
     name, arguments = dice.choice(tools)["function"]["name"], _wanted(dice)
-    return given.chat(order(name, arguments), _TOKENS, tools=tools, **more), name, arguments
+    return given.chat(call_order(name, arguments), _TOKENS, tools=tools, **more), name, arguments
 
 
 def call(given: ProbeInputs) -> Steps:
@@ -93,10 +93,10 @@ def count(given: ProbeInputs) -> Steps:
 
 def parallel(given: ProbeInputs) -> Steps:
     tally, dice = Tally(), given.dice("parallel")
-    names = named(dice)
+    names = function_names(dice)
     tools = [function(next(names), _PLACE) for _ in range(4)]
     orders = {tool["function"]["name"]: _wanted(dice) for tool in tools[1:3]}
-    text = "Make two function calls in this one answer.\n" + "\n".join(order(*one) for one in orders.items())
+    text = "Make two function calls in this one answer.\n" + "\n".join(call_order(*one) for one in orders.items())
     ask = given.chat(text, _TOKENS, tools=tools)
 
     def problem(heard: ProbeAnswer) -> str:
@@ -104,7 +104,7 @@ def parallel(given: ProbeInputs) -> Steps:
             return f"{len(heard.calls)} calls instead of {len(orders)}" if heard.calls else no_call(heard)
         if len({one.id for one in heard.calls}) < len(orders):
             return "two calls with one id"
-        return next((w for one in heard.calls if (w := made(one, one.name, orders.get(one.name, {})))), "")
+        return next((w for one in heard.calls if (w := call_fault(one, one.name, orders.get(one.name, {})))), "")
 
     (heard,) = yield (ask,)
     tally.judge("2 calls", ask, heard, problem)
@@ -134,7 +134,7 @@ def arguments(given: ProbeInputs) -> Steps:
     for case, hard in _HARD.items():
         name = f"save_{given.dice(case).choice(THINGS)}".replace(" ", "_").replace("-", "_")
         tools = [function(name, {key: _schema(value) for key, value in hard.items()})]
-        ask = given.chat(order(name, hard), _TOKENS, tools=tools)
+        ask = given.chat(call_order(name, hard), _TOKENS, tools=tools)
         (heard,) = yield (ask,)
         tally.judge(case, ask, heard, _one(name, hard), strict=True)
     return tally
@@ -172,7 +172,7 @@ def turns(given: ProbeInputs) -> Steps:
     tally = Tally()
     for rounds in (1, 3):
         dice = given.dice(f"turns/{rounds}")
-        name, person = next(named(dice)), dice.choice(NAMES)
+        name, person = next(function_names(dice)), dice.choice(NAMES)
         tools = [function(name, {"name": {"type": "string"}})]
         ask_for = f"Use {name} to find the code of {person}. Reply with exactly what the function returned."
         messages: list[dict[str, Any]] = []
@@ -203,11 +203,12 @@ def _has(heard: ProbeAnswer, code: str) -> str:
 def responses(given: ProbeInputs) -> Steps:
     """The Responses API: text, and a call."""
     dice = given.dice("responses")
-    name, wanted = next(named(dice)), _wanted(dice)
+    name, wanted = next(function_names(dice)), _wanted(dice)
     tool = {"type": "function", **function(name, _PLACE)["function"]}
     base = {"input": "Write one short sentence.", "max_output_tokens": _ROOM, "temperature": 0, **given.pinned(False)}
     tally = yield from _other(
-        ProbeRequest(base, RESPONSES), ProbeRequest({**base, "input": order(name, wanted), "tools": [tool]}, RESPONSES)
+        ProbeRequest(base, RESPONSES),
+        ProbeRequest({**base, "input": call_order(name, wanted), "tools": [tool]}, RESPONSES),
     )
     return tally
 
@@ -215,7 +216,7 @@ def responses(given: ProbeInputs) -> Steps:
 def messages(given: ProbeInputs) -> Steps:
     """The Messages API: text, and a call."""
     dice = given.dice("messages")
-    name, wanted = next(named(dice)), _wanted(dice)
+    name, wanted = next(function_names(dice)), _wanted(dice)
     inner = function(name, _PLACE)["function"]
     tool = {"name": name, "description": name, "input_schema": inner["parameters"]}
 
@@ -227,7 +228,7 @@ def messages(given: ProbeInputs) -> Steps:
             **given.pinned(False),
         }
 
-    asked = ProbeRequest({**base(order(name, wanted)), "tools": [tool]}, MESSAGES)
+    asked = ProbeRequest({**base(call_order(name, wanted)), "tools": [tool]}, MESSAGES)
     tally = yield from _other(ProbeRequest(base("Write one short sentence."), MESSAGES), asked)
     return tally
 

@@ -41,11 +41,13 @@ def parse_ring(done: Completed) -> tuple[RingRecord, ...]:
             wall, up = (decimal(one) for one in (*rest.split(), "", "")[:2])
             offset = wall - up if wall is not None and up is not None else offset
         elif word == "at" and (up := decimal(rest)) is not None:
-            made.append(RingRecord(offset + up))
+            made.append(RingRecord(up))
         elif made:
             _add(made[-1], word, line, rest)
         elif word == "kernel":
             made.append(RingRecord(0.0, kernel=[rest]))
+    for one in made:  # by the uptime and the last word of the clock, which may have been set meanwhile
+        one.at += offset
     return tuple(made)
 
 

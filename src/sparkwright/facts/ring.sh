@@ -5,7 +5,7 @@
 # forced to the disk, for a power cut comes without notice. Three processes a record. What cannot be written is left.
 # Files of the last boots stay; older ones go.
 ring_file=
-ring_begin() { read -r ring_boot </proc/sys/kernel/random/boot_id || return
+ring_begin() { umask 077; read -r ring_boot </proc/sys/kernel/random/boot_id || return
   mkdir -p "$1" && ring_file="$1/$2@$ring_boot:$start" || { ring_file=; return; }
   ls -t "$1" 2>/dev/null | sed -n '13,$p' | while IFS= read -r o; do rm -f -- "$1/$o"; done; }
 ring() {

@@ -26,7 +26,7 @@ def refused(base: RunSummary, new: RunSummary, allow_simulated: bool) -> tuple[s
     if ours.simulated != theirs.simulated and not allow_simulated:
         which, other = (base, new) if ours.simulated else (new, base)
         found.append(f"{which.run.id} is simulated and {other.run.id} is measured: --allow-simulated compares them")
-    if not found and not pairs(base.run, new.run):
+    if not found and not paired_levels(base.run, new.run):
         found.append("they have no level in common")
     return tuple(dict.fromkeys(found))
 
@@ -61,7 +61,7 @@ def _workloads(base: Run, new: Run) -> list[str]:
     return found
 
 
-def pairs(base: Run, new: Run) -> tuple[tuple[str, str], ...]:
+def paired_levels(base: Run, new: Run) -> tuple[tuple[str, str], ...]:
     """Levels of base and new that ask for the same: by name, or by shape and load where a tool has names of its own."""
     names = [plan.name for plan in _plans(new)]
     if not imported(base, new):
@@ -99,7 +99,7 @@ def differences(base: Run, new: Run) -> Iterator[tuple[str, str, str]]:
             yield name, str(was), str(now)
 
 
-def notes(base: RunSummary, new: RunSummary) -> tuple[str, ...]:
+def comparison_notes(base: RunSummary, new: RunSummary) -> tuple[str, ...]:
     """Allowed differences, and reasons that weaken verdicts."""
     ours, theirs = base.run, new.run
     found = [f"{name}: {was or 'not known'} -> {now or 'not known'}" for name, was, now in differences(ours, theirs)]

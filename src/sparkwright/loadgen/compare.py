@@ -44,7 +44,7 @@ def compare(base: RunSummary, new: RunSummary, allow_simulated: bool = False) ->
     rows = () if refused else tuple(row for row in _rows(base, new) if row.metric not in _spoiled(base, new))
     spoiled = ", ".join(name for name in METRICS if name in _spoiled(base, new) and name not in _LEFT_OUT)
     left_out = (f"not compared, as a client was behind: {spoiled}",) if spoiled and not refused else ()
-    return Comparison(base.run.id, new.run.id, rows, refused, (*comparable.notes(base, new), *left_out))
+    return Comparison(base.run.id, new.run.id, rows, refused, (*comparable.comparison_notes(base, new), *left_out))
 
 
 def _spoiled(base: RunSummary, new: RunSummary) -> frozenset[str]:
@@ -56,7 +56,7 @@ def _rows(before: RunSummary, after: RunSummary) -> Iterator[MetricComparison]:
     base, new = before.run, after.run
     ours, theirs = ({repeats[0].plan.name: repeats for repeats in validity.by_level(run)} for run in (base, new))
     same_slo = base.workload.slo == new.workload.slo
-    for name, other in comparable.pairs(base, new):
+    for name, other in comparable.paired_levels(base, new):
         if stated.missing(ours[name]) or stated.missing(theirs[other]):
             yield from _stated(_whole(before, name), _whole(after, other))
             continue
@@ -84,7 +84,7 @@ def _stated(base: LevelSummary, new: LevelSummary) -> Iterator[MetricComparison]
 
 
 def _sides(run: Run, repeats: Sequence[Level], seed: int) -> Mapping[str, _Side]:
-    groups = {part: stats.group(run, repeats, part, wanted) for part, wanted in stats.parts(repeats)}
+    groups = {part: stats.sample_group(run, repeats, part, wanted) for part, wanted in stats.level_parts(repeats)}
     return {part: _Side(group, group.weights(seed)) for part, group in groups.items()}
 
 

@@ -14,7 +14,7 @@ from sparkwright.domain.soak import Endurance, MemoryTrend, Point, Shift, SoakFi
 from sparkwright.domain.summary import Interval
 from sparkwright.domain.units import MIB, duration, gib
 from sparkwright.loadgen import figures, samples
-from sparkwright.loadgen.trend import FEWEST, changes, line, thinned
+from sparkwright.loadgen.trend import FEWEST, changes, fit_trend, thinned
 
 SOAK = "soak"
 PROCESS = "process_memory"  # word of engines/data/metrics.toml
@@ -81,10 +81,10 @@ def _memory(scrapes: Sequence[tuple[float, Scrape]], ended: Sequence[float], flo
 def _trend(node: str, points: Sequence[Point], ended: Sequence[float], floor: int) -> MemoryTrend | None:
     """node: '' for the process, of which growth is what is lost."""
     sign = -1.0 if node else 1.0
-    found = line(points)
+    found = fit_trend(points)
     if found is None:
         return None
-    by_request = line([(float(bisect_right(ended, at)), value) for at, value in points])
+    by_request = fit_trend([(float(bisect_right(ended, at)), value) for at, value in points])
     each = _lost(by_request.slope, sign) if by_request and len(ended) >= FEWEST else None
     per_hour, lost = _lost(found.slope, sign, 3600.0), sign * found.rise
     leak = found.steady and per_hour.low > 0 and lost >= (_LEAST_NODE if node else _LEAST_PROCESS)

@@ -169,12 +169,12 @@ def _selectors(text: str) -> Iterator[tuple[str, str]]:
             raise BadLine(f"{pair!r} after @ is not of the form depth=32k")
         if key not in SELECTORS:
             raise BadLine(f"nothing is selected by {key!r}{_near(key, SELECTORS)}")
-        if key not in ("level", "part", OUTCOME) and not sizes(value):
+        if key not in ("level", "part", OUTCOME) and not possible_values(value):
             raise BadLine(f"{value!r} is no number")
         yield key, value
 
 
-def sizes(text: str) -> frozenset[float]:
+def possible_values(text: str) -> frozenset[float]:
     """The possible values of a number: 32k is 32,000 and 32,768, whichever a level has. Empty for anything else."""
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kKmM]?)", text)
     if not match:

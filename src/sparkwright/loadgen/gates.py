@@ -8,9 +8,9 @@ from sparkwright.domain.summary import GateResult, LevelSummary, RunSummary
 from sparkwright.domain.units import gib
 from sparkwright.domain.workload import Length, LevelPlan, Single
 from sparkwright.loadgen import comparable, quality
-from sparkwright.loadgen.gate_lines import WHOLE, Gate, parse, sizes, unit_of
+from sparkwright.loadgen.gate_lines import WHOLE, Gate, parse, possible_values, unit_of
 
-__all__ = ["Gate", "judge", "judge_runs", "parse"]
+__all__ = ["Gate", "judge_gates", "judge_runs", "parse"]
 
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -30,7 +30,9 @@ VALID = "the run is valid"
 Judged = tuple[bool, float | None, float | None, str]  # passed, observed, wanted, of which level
 
 
-def judge(gates: Sequence[Gate], summary: RunSummary, baseline: RunSummary | None = None) -> tuple[GateResult, ...]:
+def judge_gates(
+    gates: Sequence[Gate], summary: RunSummary, baseline: RunSummary | None = None
+) -> tuple[GateResult, ...]:
     """A result for each gate, which holds for every level that it selects; that a run is not valid is one more."""
     return judge_runs(gates, [(summary, baseline)])
 
@@ -47,7 +49,7 @@ def judge_runs(gates: Sequence[Gate], runs: Sequence[tuple[RunSummary, RunSummar
 
 
 def _worst(gate: Gate, runs: Sequence[tuple[RunSummary, RunSummary | None]]) -> GateResult:
-    able = [pair for pair in runs if quality.has(gate.metric, pair[0].run)]
+    able = [pair for pair in runs if quality.can_have(gate.metric, pair[0].run)]
     if not able:
         asked = _text(gate, None if gate.of_baseline else gate.limit)
         return GateResult(gate.line, False, None, asked, f"{quality.wanted(gate.metric)} has such a figure")
@@ -100,7 +102,7 @@ def _pairs(
     gate: Gate, chosen: Sequence[LevelSummary], summary: RunSummary, baseline: RunSummary | None
 ) -> list[tuple[LevelSummary, LevelSummary | None]]:
     """Each level with the baseline's; failed requests count over all levels together."""
-    names = {theirs: ours for ours, theirs in comparable.pairs(baseline.run, summary.run)} if baseline else {}
+    names = {theirs: ours for ours, theirs in comparable.paired_levels(baseline.run, summary.run)} if baseline else {}
     there = {(level.plan.name, level.part): level for level in baseline.levels} if baseline else {}
     partners = [there.get((names.get(level.plan.name, ""), level.part)) for level in chosen]
     if gate.metric not in ("errors", "error_share"):
@@ -172,7 +174,7 @@ def _selected(level: LevelSummary, gate: Gate) -> bool:
     part = f"turn {keys['turn']}" if "turn" in keys else keys.get("part", "")
     named = level.part == part and all(value == level.plan.name for key, value in gate.where if key == "level")
     numbers = ((key, value) for key, value in gate.where if key not in ("part", "turn", "level"))
-    return named and all(sizes(value) & set(_numbers(level.plan, key)) for key, value in numbers)
+    return named and all(possible_values(value) & set(_numbers(level.plan, key)) for key, value in numbers)
 
 
 def _numbers(plan: LevelPlan, key: str) -> Iterable[float]:

@@ -8,15 +8,15 @@ from sparkwright.loadgen.agentic import planned
 _FOLDER = files("sparkwright.loadgen") / "profiles"
 
 
-def names() -> tuple[str, ...]:
+def profile_names() -> tuple[str, ...]:
     """The names of the profiles that ship."""
     found = (entry.name for entry in _FOLDER.iterdir())
     return tuple(sorted(name.removesuffix(".yaml") for name in found if name.endswith(".yaml")))
 
 
-def text(name: str) -> str:
+def profile_text(name: str) -> str:
     """A shipped profile's YAML. Raises KeyError."""
-    if name not in names():
+    if name not in profile_names():
         raise KeyError(name)
     return (_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
 
@@ -35,6 +35,6 @@ def largest(level: LevelPlan) -> int:
     return planned(shape)[-1].prompt + shape.output if isinstance(shape, Agent) else 0
 
 
-def fits(level: LevelPlan, max_context: int) -> bool:
+def fits_context(level: LevelPlan, max_context: int) -> bool:
     """True if the server's context (0: unknown) holds the level's longest request."""
     return not max_context or largest(level) <= max_context

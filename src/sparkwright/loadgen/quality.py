@@ -16,7 +16,7 @@ def wanted(metric: str) -> str:
     return f"no {kind} is judged, which alone"
 
 
-def has(metric: str, run: Run) -> bool:
+def can_have(metric: str, run: Run) -> bool:
     """True for a run of a kind that can have the figure."""
     if metric in ENDURANCE:
         return is_soak(run)

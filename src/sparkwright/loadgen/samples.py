@@ -74,7 +74,7 @@ def counted(level: Level) -> tuple[Row, ...]:
     return tuple(row for row in level.rows if row.counted and not row.warmup)
 
 
-def good(rows: Sequence[Row]) -> tuple[Row, ...]:
+def without_errors(rows: Sequence[Row]) -> tuple[Row, ...]:
     return tuple(row for row in rows if not row.error)
 
 
@@ -117,14 +117,14 @@ def of_repeats(levels: Sequence[Level], limits: Slo | None) -> Mapping[str, Repe
 
 def _of_repeat(level: Level, limits: Slo | None) -> dict[str, float]:
     rows = counted(level)
-    well, seconds = good(rows), span(rows)
+    well, seconds = without_errors(rows), seconds_spanned(rows)
     found: dict[str, float] = {}
     if seconds > 0:
         found["request_rate"] = len(well) / seconds
         found |= {name: count / seconds for name, count in _tokens(well).items()}
         if limits and slo.judged(rows, limits):
             open_loop = figures.is_open(level.plan)
-            found["goodput"] = sum(slo.meets(row, limits, open_loop) for row in rows) / seconds
+            found["goodput"] = sum(slo.meets_slo(row, limits, open_loop) for row in rows) / seconds
     accepted = acceptance(level.scrapes)
     return found if accepted is None else {**found, "acceptance": accepted}
 
@@ -137,7 +137,7 @@ def _tokens(rows: Sequence[Row]) -> dict[str, int]:
     return {**found, "total_rate": sum(output) + sum(prompt)} if found and len(prompt) == len(rows) else found
 
 
-def span(rows: Sequence[Row]) -> float:
+def seconds_spanned(rows: Sequence[Row]) -> float:
     """Seconds from when the first was to be sent until the last one's end."""
     ends = [row.sent + row.end for row in rows if row.end is not None]
     return max(ends) - min(min(row.intended, row.sent) for row in rows) if ends else 0.0

@@ -9,7 +9,7 @@ from sparkwright.domain.workload import RateSearch, Slo
 from sparkwright.loadgen import figures
 
 
-def meets(row: Row, slo: Slo, open_loop: bool) -> bool:
+def meets_slo(row: Row, slo: Slo, open_loop: bool) -> bool:
     """A request that failed, or that lacks what a limit is set on, meets nothing."""
     if row.error:
         return False
@@ -33,11 +33,11 @@ def _within(value: float | None, limit: float, late: float) -> bool:
     return not limit or (value is not None and value + late <= limit)
 
 
-def share(rows: Sequence[Row], slo: Slo, open_loop: bool) -> float | None:
+def share_in_slo(rows: Sequence[Row], slo: Slo, open_loop: bool) -> float | None:
     """The share of sent requests that met the limits; None if none was sent, or it is unknown."""
     if not rows or not judged(rows, slo):
         return None
-    return sum(meets(row, slo, open_loop) for row in rows) / len(rows)
+    return sum(meets_slo(row, slo, open_loop) for row in rows) / len(rows)
 
 
 Point = tuple[float, bool]  # rate, whether the SLO was met
@@ -58,13 +58,13 @@ class BestRate:
     why: str
 
 
-def step(search: RateSearch, points: Iterable[Point]) -> Next | BestRate:
+def next_rate(search: RateSearch, points: Iterable[Point]) -> Next | BestRate:
     """Doubles from the lowest rate until one fails, then halves the ratio between the last good and the first bad.
 
     It overloads the server once or twice only, and needs about log2 of (high / low) and of 1 / precision steps.
     """
     measured = list(points)
-    best_rate, failed = best(measured), _lowest_failed(measured)
+    best_rate, failed = highest_rate(measured), _lowest_failed(measured)
     if failed is None:
         return _upwards(search, best_rate)
     if failed <= search.low or (best_rate is None and any(rate <= search.low for rate, _ in measured)):
@@ -84,7 +84,7 @@ def _upwards(search: RateSearch, best_rate: float | None) -> Next | BestRate:
     return Next(min(2.0 * best_rate, search.high))
 
 
-def best(points: Iterable[Point]) -> float | None:
+def highest_rate(points: Iterable[Point]) -> float | None:
     """The highest rate that met the SLO below every one that did not: luck above a failure does not count."""
     measured: Sequence[Point] = list(points)
     failed = _lowest_failed(measured)

@@ -40,7 +40,7 @@ def summarize(run: Run) -> RunSummary:
 
     Levels are in the order of their first repeat, parts behind their level.
     """
-    pairs = ((repeats, part) for repeats in validity.by_level(run) for part in parts(repeats))
+    pairs = ((repeats, part) for repeats in validity.by_level(run) for part in level_parts(repeats))
     levels = tuple(_summary(run, repeats, *part) for repeats, part in pairs)
     if validity.always_late(run):
         counts = {repeats[0].plan.name: validity.steady(repeats) for repeats in validity.by_level(run)}
@@ -52,7 +52,7 @@ def _spoiled(level: LevelSummary, counts: Sequence[str]) -> LevelSummary:
     return replace(level, spoiled=tuple(name for name in level.metrics if name not in counts))
 
 
-def parts(repeats: Sequence[Level]) -> Iterator[tuple[str, Wanted]]:
+def level_parts(repeats: Sequence[Level]) -> Iterator[tuple[str, Wanted]]:
     """The parts of a level: '' for all, then `cold` and `warm` if there are both, then each turn of a conversation."""
     rows = [row for level in repeats for row in samples.counted(level)]
     yield "", lambda _: True
@@ -64,10 +64,10 @@ def parts(repeats: Sequence[Level]) -> Iterator[tuple[str, Wanted]]:
         yield from ((f"turn {turn + 1}", lambda row, turn=turn: row.turn == turn) for turn in turns[:_TURNS])
 
 
-def group(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> SampleGroup:
+def sample_group(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> SampleGroup:
     """The values of one part. Rates of a level belong to all of it."""
     chosen = [[row for row in samples.counted(level) if wanted(row)] for level in repeats]
-    well = [samples.good(rows) for rows in chosen]
+    well = [samples.without_errors(rows) for rows in chosen]
     flat = [row for rows in well for row in rows]
     found = samples.of_requests(flat, figures.is_open(repeats[0].plan), run.imported not in samples.TOTALS_ONLY)
     whole = {} if part else samples.of_repeats(repeats, run.workload.slo)
@@ -76,8 +76,8 @@ def group(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> Samp
 
 def _summary(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> LevelSummary:
     rows = [row for level in repeats for row in samples.counted(level) if wanted(row)]
-    well = samples.good(rows)
-    made = group(run, repeats, part, wanted)
+    well = samples.without_errors(rows)
+    made = sample_group(run, repeats, part, wanted)
     weights = made.weights(SEED)
     known = [name for name in METRICS if name in made.samples or name in made.of_repeats]
     doubts = [doubt for level in repeats for doubt in (*level.doubts, *validity.doubts(level))]
@@ -93,13 +93,16 @@ def _summary(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> L
         sent=len(rows) + sum(one.sent for one in totals),
         good=len(well) + sum(one.good for one in totals),
         tokens=sum(row.output_tokens or 0 for row in well) + sum(one.output_tokens for one in totals),
-        seconds=sum(samples.span(samples.counted(level)) or (level.totals and level.seconds) or 0 for level in repeats),
+        seconds=sum(
+            samples.seconds_spanned(samples.counted(level)) or (level.totals and level.seconds) or 0
+            for level in repeats
+        ),
         metrics=stated.metrics(repeats, found, part),
         errors=dict(errors),
-        met=slo.share(rows, run.workload.slo, figures.is_open(repeats[0].plan)) if run.workload.slo else None,
-        doubts=tuple(dict.fromkeys((*validity.late(repeats), *doubts))),
+        met=slo.share_in_slo(rows, run.workload.slo, figures.is_open(repeats[0].plan)) if run.workload.slo else None,
+        doubts=tuple(dict.fromkeys((*validity.client_delays(repeats), *doubts))),
         server={} if part else samples.engine_figures(repeats),
-        notes=validity.notes(run, repeats),
+        notes=validity.figure_notes(run, repeats),
     )
 
 
@@ -132,4 +135,4 @@ def _best_rate(run: Run, levels: Sequence[LevelSummary]) -> float | None:
     if not run.workload.search or not limits:
         return None
     whole = [one for one in levels if not one.part and one.met is not None]
-    return slo.best((one.plan.pace.rate, (one.met or 0.0) >= limits.share) for one in whole)
+    return slo.highest_rate((one.plan.pace.rate, (one.met or 0.0) >= limits.share) for one in whole)

@@ -67,7 +67,7 @@ def paragraph(dice: Random, size: int) -> str:
     return " ".join(_repeated(sentence, dice, size)) + "\n"
 
 
-def small(dice: Random) -> str:
+def small_object(dice: Random) -> str:
     """An object of a few plain values."""
     name, place = dice.choice(NAMES), dice.choice(PLACES)
     return json.dumps({"name": name, "place": place, "count": dice.randrange(1000), "open": dice.random() < 0.5})
@@ -98,7 +98,7 @@ def records(dice: Random, size: int) -> str:
 _PLAIN = [word for word in THINGS + IDEAS if len(word) < 9]
 
 
-def line(dice: Random) -> str:
+def code_statement(dice: Random) -> str:
     """One statement at the top level."""
     a, b = dice.sample(_PLAIN, 2)
     return f"{a}_{b} = {dice.choice(VERBS)}_{a}({b!r}, {dice.choice(FIELDS)}={dice.randrange(1, 100)})"
@@ -139,7 +139,7 @@ def module(dice: Random, size: int) -> str:
 Maker = Callable[[Random, int], str]
 
 _BLOCKS: dict[Text, Maker] = {Text.PROSE: paragraph, Text.CODE: module, Text.JSON: records}
-_LINES: dict[Text, Callable[[Random], str]] = {Text.PROSE: sentence, Text.CODE: line, Text.JSON: small}
+_LINES: dict[Text, Callable[[Random], str]] = {Text.PROSE: sentence, Text.CODE: code_statement, Text.JSON: small_object}
 # What is asked for at the end. Structured answers are easier to draft, so speculation is measured by what is asked.
 QUESTIONS = {
     Text.PROSE: "Write a long and quiet story in plain prose about the people and places above, without any list.",
@@ -157,7 +157,7 @@ def blocks(kind: Text, seed: str, count: int, size: int) -> tuple[str, ...]:
 
 
 @lru_cache(16)
-def lines(kind: Text, seed: str, count: int) -> tuple[str, ...]:
+def single_lines(kind: Text, seed: str, count: int) -> tuple[str, ...]:
     """`count` single lines, all different."""
     dice, found = Random(f"lines/{kind}/{seed}"), dict[str, None]()
     while len(found) < count:

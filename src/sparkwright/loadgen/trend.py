@@ -39,7 +39,7 @@ def thinned(points: Points, most: int = BINS) -> list[tuple[float, float]]:
     return [(float(np.median(x[places == n])), float(np.median(y[places == n]))) for n in np.unique(places)]
 
 
-def line(points: Points) -> TrendLine | None:
+def fit_trend(points: Points) -> TrendLine | None:
     """Theil and Sen's slope of the thinned points; its interval from blocks of residuals, for noise that lasts.
 
     None of too few points. https://doi.org/10.1080/01621459.1968.10480934

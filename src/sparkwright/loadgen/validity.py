@@ -38,17 +38,17 @@ def invalid(run: Run) -> tuple[str, ...]:
     missing = run.conditions.missing
     whose = "our own deployment" if run.conditions.ours else "an endpoint"
     found = [f"provenance is incomplete: {', '.join(missing)} of {whose} is not known"] if missing else []
-    if not any(level.stated or samples.good(samples.counted(level)) for level in run.levels):
+    if not any(level.stated or samples.without_errors(samples.counted(level)) for level in run.levels):
         found.append("no request went well")
     if always_late(run) and not any(map(steady, by_level(run))):  # one level of several is in doubt only
-        found += [f"{repeats[0].plan.name}: {text}" for repeats in by_level(run) for text in late(repeats)]
+        found += [f"{repeats[0].plan.name}: {text}" for repeats in by_level(run) for text in client_delays(repeats)]
     return tuple(found)
 
 
 def always_late(run: Run) -> bool:
     """True if the client was behind at every level."""
     levels = by_level(run)
-    return bool(levels) and all(late(repeats) for repeats in levels)
+    return bool(levels) and all(client_delays(repeats) for repeats in levels)
 
 
 def steady(repeats: Sequence[Level]) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def steady(repeats: Sequence[Level]) -> tuple[str, ...]:
 
 def _streamed(level: Level) -> float:
     """Median seconds from the first to the last token: a lag at either end is shared out over all tokens between."""
-    rows = samples.good(samples.counted(level))
+    rows = samples.without_errors(samples.counted(level))
     spans = [row.reads.at[-1] - row.reads.at[0] for row in rows if len(row.reads.at) > 1]
     return statistics.median(spans) if spans else 0.0
 
@@ -81,7 +81,7 @@ def by_level(run: Run) -> list[tuple[Level, ...]]:
     return chosen
 
 
-def late(repeats: Sequence[Level]) -> tuple[str, ...]:
+def client_delays(repeats: Sequence[Level]) -> tuple[str, ...]:
     """The client's delays in these repeats: each kind of fault once, by its worst."""
     found: dict[str, list[ClientFault]] = {}
     for fault in (fault for level in repeats for fault in faults(level)):
@@ -94,7 +94,7 @@ def late(repeats: Sequence[Level]) -> tuple[str, ...]:
 def faults(level: Level) -> tuple[ClientFault, ...]:
     """Reasons not to trust the client's own times of this repeat."""
     lag, found = level.lag, []
-    rows = samples.good(samples.counted(level))
+    rows = samples.without_errors(samples.counted(level))
     limits = [(LAG, "whatever is measured")]
     for name, figure in (("time per token", figures.tpot), ("time to first token", lambda row: row.first)):
         if values := [value for row in rows if (value := figure(row))]:
@@ -139,7 +139,7 @@ def _held_back(level: Level) -> float:
 def doubts(level: Level) -> tuple[str, ...]:
     """Reasons why this repeat's figures may not count, as far as its rows and counters show; `late` is apart."""
     rows = samples.counted(level)
-    well = samples.good(rows)
+    well = samples.without_errors(rows)
     found = []
     failed = len(rows) - len(well)
     if rows and failed > ERRORS * len(rows):
@@ -172,9 +172,9 @@ def _caches(rows: Sequence[Row]) -> list[str]:
     return [f"{warm} of {len(cold)} prompts that were to be new came from the cache"] if warm else []
 
 
-def notes(run: Run, repeats: Sequence[Level]) -> tuple[str, ...]:
+def figure_notes(run: Run, repeats: Sequence[Level]) -> tuple[str, ...]:
     """Notes about a level's figures; none of them makes the figures wrong."""
-    rows = [row for level in repeats for row in samples.good(samples.counted(level))]
+    rows = [row for level in repeats for row in samples.without_errors(samples.counted(level))]
     silent = sum(row.output_tokens is None for row in rows)
     shared = sum(not row.reads.exact for row in rows)
     found = [f"{silent} of {len(rows)} answers without usage: no figures per token from them"] if silent else []
@@ -187,7 +187,7 @@ def notes(run: Run, repeats: Sequence[Level]) -> tuple[str, ...]:
     used = {level.repeat for level in repeats}
     whole = [one for one in run.levels if one.plan.name == repeats[0].plan.name and one.complete]
     gone = [one for one in whole if one.repeat not in used]
-    return (*found, *[f"repeat {one.repeat + 1} is left out: {late([one])[0]}" for one in gone if faults(one)])
+    return (*found, *[f"repeat {one.repeat + 1} is left out: {client_delays([one])[0]}" for one in gone if faults(one)])
 
 
 def is_estimate(tokenizer: str) -> bool:

@@ -57,16 +57,16 @@ def sessions(level: LevelPlan, workload: Workload, repeat: int, texts: PromptTex
         plain = _single(level.shape, making)
     if level.pace.arrival is Arrival.RECORDED:
         return plain
-    return timed(level, plain, f"{workload.seed}/{level.name}/{repeat}")
+    return with_times(level, plain, f"{workload.seed}/{level.name}/{repeat}")
 
 
-def split(found: Sequence[Session]) -> tuple[tuple[Session, ...], tuple[Session, ...]]:
+def split_warmup(found: Sequence[Session]) -> tuple[tuple[Session, ...], tuple[Session, ...]]:
     """Splits the sessions into (warm-up, measured)."""
     before = tuple(one for one in found if one.turns[0].warmup)
     return before, tuple(one for one in found if not one.turns[0].warmup)
 
 
-def timed(level: LevelPlan, found: tuple[Session, ...], seed: str) -> tuple[Session, ...]:
+def with_times(level: LevelPlan, found: tuple[Session, ...], seed: str) -> tuple[Session, ...]:
     """The sessions with times: counted ones get the level's pace; noise begins with the first of them."""
     counted = [one for one in found if one.counted and not one.turns[0].warmup]
     at = starts(level.pace, len(counted), seed)

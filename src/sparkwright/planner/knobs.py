@@ -184,10 +184,11 @@ def _kv_type(recipe: Recipe, world: Surroundings) -> Iterator[KnobStep]:
 
 def _tables(recipe: Recipe, shape: ModelShape | None) -> Iterator[KnobStep]:
     """Tables of which a token needs single rows, on disk; also with an engine that can, where nothing ties to this."""
-    if shape is None or recipe.model.on_disk or missing(shape):
-        return
     size = recipe.model.size
-    stays = int(settled(shape, size).tables * table_size(settled(shape, size)))
+    written = None if shape is None or recipe.model.on_disk else settled(shape, size)
+    if shape is None or written is None or missing(written):
+        return
+    stays = int(written.tables * table_size(written))
     if stays <= 0 or (size and stays >= size):
         return
     disk: tuple[str, Any] = ("model.on_disk", stays - stays % GIB or stays)
@@ -197,6 +198,8 @@ def _tables(recipe: Recipe, shape: ModelShape | None) -> Iterator[KnobStep]:
         for name in ENGINES:
             version = (versions(name) or ("",))[-1]
             engine = replace(recipe.engine, name=name, version=version)
+            if traits(replace(recipe, engine=engine)).gguf is not (shape.quantization == "gguf"):
+                continue
             if flags := _off_options(replace(recipe, engine=engine)):
                 yield KnobStep(Variant((("engine.name", name), ("engine.version", version), disk, *flags)), 0.7)
 

@@ -15,7 +15,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
-from sparkwright.engines.options import flag, number
+from sparkwright.engines.options import fits_context, flag, number
 from sparkwright.engines.traits import Cache
 from sparkwright.engines.vllm import releases
 from sparkwright.planner import kv_sglang
@@ -32,6 +32,8 @@ def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
 
     SGLang: bytes of keys and values alone, as it prints them (kv_sglang.token_pool counts them).
     """
+    if fits_context(recipe) and shape.positions:
+        return _fitted(recipe, shape, kv_bytes)
     kinds = _kinds(recipe, shape)
     if isinstance(kinds, Unknown):
         return KvCapacity(kv_bytes, unknown=kinds.why)
@@ -40,6 +42,23 @@ def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
     if doubt and traits(recipe).cache is not Cache.TOKENS:
         found = _drafted(recipe, shape, found, doubt)
     return _inferred(found) if shape.inferred and not found.unknown else found
+
+
+def _fitted(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
+    """The capacity in sequences of the longest context of which one fits, up to the model's: vLLM searches it so."""
+    low, high = 0, shape.positions
+    while low < high:
+        middle = (low + high + 1) // 2
+        size = needed(_of_context(recipe, middle), shape)
+        if isinstance(size, Unknown):
+            break
+        low, high = (middle, high) if size <= kv_bytes else (low, middle - 1)
+    found = capacity(_of_context(recipe, low or shape.positions), shape, kv_bytes)
+    return replace(found, context=0 if found.unknown else low)
+
+
+def _of_context(recipe: Recipe, context: int) -> Recipe:
+    return replace(recipe, serving=replace(recipe.serving, context=context))
 
 
 def _inferred(found: KvCapacity) -> KvCapacity:

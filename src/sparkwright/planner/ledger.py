@@ -27,6 +27,7 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import simulator, traits
+from sparkwright.engines.options import fits_context
 from sparkwright.engines.traits import Cache, Claim
 from sparkwright.planner import kv_cache
 from sparkwright.planner.kv_layout import layers
@@ -272,9 +273,11 @@ def _tier(recipe: Recipe, here: Pool, kv: Sequence[LedgerLine]) -> tuple[LedgerL
 
 
 def _needed(recipe: Recipe, shape: ModelShape | None) -> tuple[int, int] | None:
-    """The KV bytes that vLLM checks before it starts. SGLang starts with less than one full context, and refuses long
-    requests."""
-    return None if shape is None or not traits(recipe).checks_context else kv_cache.start(recipe, shape)
+    """The KV bytes that vLLM checks before it starts, unless it shortens the context to what fits. SGLang starts with
+    less than one full context, and refuses long requests."""
+    if shape is None or not traits(recipe).checks_context or fits_context(recipe):
+        return None
+    return kv_cache.start(recipe, shape)
 
 
 def _nothing(line: LedgerLine) -> LedgerLine:

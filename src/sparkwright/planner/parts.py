@@ -130,7 +130,9 @@ def by_bytes(shape: ModelShape, checkpoint: int) -> ModelShape:
     if stated and _counted(shape, stated) <= checkpoint * _ROUNDED:
         return shape
     open_tables = shape.tables and not shape.table_format
-    ways = {tables: _bits(shape, checkpoint, tables) for tables in (_WAYS if open_tables else (shape.table_format,))}
+    # Who writes GGUF files of few bits packs the tables, too.
+    choices = (_PACKED,) if shape.quantization == "gguf" and not stated else _WAYS
+    ways = {tables: _bits(shape, checkpoint, tables) for tables in (choices if open_tables else (shape.table_format,))}
     able = {tables: bits for tables, bits in ways.items() if bits}
     if not able:
         return shape

@@ -27,7 +27,8 @@ _START = 0.03  # seconds until a request is tokenized and scheduled
 
 @dataclass(frozen=True, slots=True)
 class Prefill:
-    """Seconds of all uncached tokens of one prompt, part by part. chunks: steps that it takes."""
+    """Seconds of all uncached tokens of one prompt, part by part. chunks: steps that it takes; rows: of tables that are
+    not in memory."""
 
     tokens: int
     chunks: int
@@ -36,10 +37,11 @@ class Prefill:
     weights: float
     exchanges: float
     fixed: float
+    rows: float = 0.0
 
     @property
     def seconds(self) -> float:
-        return self.products + self.attention + self.weights + self.exchanges + self.fixed
+        return self.products + self.attention + self.weights + self.exchanges + self.fixed + self.rows
 
 
 def prefill(model: Model, load: Load, rates: Rates) -> Prefill:
@@ -58,6 +60,7 @@ def prefill(model: Model, load: Load, rates: Rates) -> Prefill:
         weights=_EXPOSED * chunks * loaded / rates.read,
         exchanges=waits + tokens * sent(shape, split, 1) / rates.link,
         fixed=_START + rates.cold + chunks * (kernels(shape) * rates.kernel + rates.step),
+        rows=tokens * rates.rows_read if model.recipe.model.on_disk else 0.0,
     )
 
 

@@ -33,7 +33,7 @@ class Rates:
     kernel: seconds that one kernel of a CUDA graph costs besides its bytes (start, end, small shapes); host: seconds of
     CPU work that launches one without a graph. step: seconds of a step that wait for sampling and the scheduler.
     exchange: seconds of one small all-reduce. link: bytes/s over the cable. rows: seconds in which a step gets its rows
-    of tables on disk or in host memory. gemm: FLOP/s of a large BF16 product.
+    of tables on disk or in host memory; rows_read: so does each token of a prompt. gemm: FLOP/s of large BF16 products.
     cold: seconds that the first prompts of their size wait for kernels to be compiled.
     alike: n neighbouring tokens of one text need as many experts as n**alike tokens drawn by chance. crowd: so do n
     sequences (benchmarks that send one prompt many times share more).
@@ -56,6 +56,7 @@ class Rates:
     crowd: float
     unsaid: float
     rest: float
+    rows_read: float = 0.0
 
 
 def rates(recipe: Recipe, shape: ModelShape) -> tuple[Rates, Rates, Rates]:
@@ -63,7 +64,13 @@ def rates(recipe: Recipe, shape: ModelShape) -> tuple[Rates, Rates, Rates]:
     waits, pace = _waits(recipe), traits(recipe).pace(format_of(shape))
     every = zip((FAST, LIKELY, SLOW), waits, pace, strict=True)
     fast, likely, slow = (replace(rate, exchange=wait, read=rate.read * share) for rate, wait, share in every)
-    return fast, likely, slow
+    if not recipe.model.on_disk:
+        return fast, likely, slow
+    off, each = traits(recipe).rows or (FAST.rows, LIKELY.rows, SLOW.rows), traits(recipe).rows_read
+    one, two, three = (
+        replace(rate, rows=row, rows_read=read) for rate, row, read in zip((fast, likely, slow), off, each, strict=True)
+    )
+    return one, two, three
 
 
 def format_of(shape: ModelShape) -> str:

@@ -10,13 +10,14 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Build, GatewayTls, Recipe, Runtime
 from sparkwright.domain.values import dataclass
 from sparkwright.engines.catalog import known_names
+from sparkwright.engines.options import is_fitting
 from sparkwright.engines.variants import variant_names, variants_for
 from sparkwright.loadgen.gate_lines import parse
 from sparkwright.recipes.cluster_file import env_complaints
 from sparkwright.recipes.engine_schema import definition_complaints
 from sparkwright.recipes.problems import Complaint
 from sparkwright.recipes.values import has_control, is_secret_name, looks_secret, shown
-from sparkwright.recipes.vocabulary import PER_RANK_ENV, key_of_flag
+from sparkwright.recipes.vocabulary import PER_RANK_ENV, flag_word, key_of_flag
 from sparkwright.recipes.yaml_lines import Path, dotted
 
 _FREE = {"env", "flags"}  # a wrong entry there leaves the others readable
@@ -256,11 +257,11 @@ def flags_and_env(recipe: Recipe) -> Iterator[Complaint]:
             hint = "leave it out; with NCCL_IB_ROCE_VERSION_NUM=2 NCCL finds the entry on each node"
             yield ("env", name), f"`env.{name}` {why}: {hint}"
     for name, value in recipe.flags.items():
-        if why := _flag_name(recipe.engine.name, name) or _flag_value(value):
+        if why := _flag_name(name) or _owned_flag(recipe, name, value) or _flag_value(value):
             yield ("flags", name), f"`flags.{name}`{why}"
 
 
-def _flag_name(engine: str, name: str) -> str:
+def _flag_name(name: str) -> str:
     bare = name.lstrip("-")
     if name != bare or not bare:
         return f": write flags without dashes, as in `{bare or 'block-size'}`"
@@ -268,7 +269,15 @@ def _flag_name(engine: str, name: str) -> str:
         return ": a flag's name is one word; its value comes after the colon"
     if is_secret_name(name):
         return ": a key on the command line is seen by every user of the node; use `serving.api_key_env`"
-    why = key_of_flag(engine, name)
+    return ""
+
+
+def _owned_flag(recipe: Recipe, name: str, value: object) -> str:
+    """The reason why a key or the launcher sets an option. vLLM's `auto` has no key: serving.context is a number."""
+    if flag_word(name) == "max_model_len" and is_fitting(value) and recipe.engine.name.startswith("vllm"):
+        context = recipe.serving.context
+        return f": found {value}, and `serving.context: {context}`; leave one of them out" if context else ""
+    why = key_of_flag(recipe.engine.name, name)
     return f" {why}; leave it out here" if why else ""
 
 

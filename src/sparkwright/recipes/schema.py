@@ -27,6 +27,7 @@ _QUEUE = Within(1, 65536, "requests that wait hold their prompts in memory", zer
 _SEQUENCES = Within(1, 4096, "each sequence has its own state and CUDA graph slots", zero=True)
 _BATCHED = Within(64, 1_048_576, "tokens of one engine step; activations grow with it", zero=True)
 _KV_BYTES = Within(64 * 1024**2, 112 * GIB, "a node has 121.6 GiB in all, and weights come first", zero=True)
+_HOST_CACHE = Within(GIB, 64 * GIB, "on a GB10 it is taken from the memory that weights and KV are in", zero=True)
 _SHM = Within(64 * 1024**2, 121 * GIB, "NCCL needs it (64g is proven), and a node has 121.6 GiB in all", zero=True)
 _MEMORY = Within(64 * 1024**2, 121 * GIB, "it is what one rank takes of a node, which has 121.6 GiB in all", zero=True)
 _BODY = Within(64 * 1024, 4 * GIB, "a chat with pictures needs megabytes, and each is held in memory")
@@ -190,6 +191,7 @@ class ServingPart(Part):
     kv_dtype: Annotated[Text, _WORD] = ""
     memory_fraction: Annotated[float, _FRACTION] = 0.0
     kv_cache_bytes: Annotated[Size, _KV_BYTES] = 0
+    host_cache: Annotated[Size, _HOST_CACHE] = 0
     coherence: bool = True
     on_demand: bool = False
     idle_minutes: Annotated[float, _IDLE] = 15.0

@@ -47,7 +47,7 @@ class Gap:
         return self.cold.value / self.warm.value if self.warm.value else None
 
 
-def loops(runs: Sequence[RunSummary]) -> list[AgentLoop]:
+def agent_loops(runs: Sequence[RunSummary]) -> list[AgentLoop]:
     """Agentic levels with turns, in the runs' order."""
     found = []
     for run, summary in enumerate(runs):
@@ -63,7 +63,7 @@ def loops(runs: Sequence[RunSummary]) -> list[AgentLoop]:
 
 def turn_plot(runs: Sequence[RunSummary]) -> Plot | None:
     """TTFT against the turn, one curve a loop."""
-    found = loops(runs)
+    found = agent_loops(runs)
     curves: list[Curve] = []
     for loop, name in zip(found, texts.curve_names([loop.traits for loop in found]), strict=True):
         points = tuple(point for turn, level in loop.turns if (point := point_of(turn, level, "ttft")))
@@ -76,9 +76,9 @@ def turn_plot(runs: Sequence[RunSummary]) -> Plot | None:
     return Plot("ttft-turn", "Time to first token, turn by turn", x, y, tuple(curves), gap_words(runs))
 
 
-def gaps(summary: RunSummary) -> list[Gap]:
+def cache_gaps(summary: RunSummary) -> list[Gap]:
     """Turn by turn, of the first cold loop and the first warm one of the same kind; named where there are more."""
-    found = loops([summary])
+    found = agent_loops([summary])
     cold = next((loop for loop in found if loop.cold), None)
     alike = {**cold.traits, _CACHED: ""} if cold else None
     warm = next((loop for loop in found if not loop.cold and {**loop.traits, _CACHED: ""} == alike), None)
@@ -92,7 +92,7 @@ def gaps(summary: RunSummary) -> list[Gap]:
 def gap_words(runs: Sequence[RunSummary]) -> str:
     """The sentence `At turn 10 the first token comes after 8.41 s cold and 0.31 s with 80 % of the prompt cached: 27
     times ...`"""
-    asked = {texts.letter(run): gap_at(gaps(summary)) for run, summary in enumerate(runs)}
+    asked = {texts.letter(run): gap_at(cache_gaps(summary)) for run, summary in enumerate(runs)}
     told = {name: _gap_text(gap) for name, gap in asked.items() if gap}
     return " ".join(f"{name}: {text}" if len(runs) > 1 else text for name, text in told.items())
 
@@ -109,17 +109,17 @@ def _gap_text(gap: Gap) -> str:
     text += f"and {texts.seconds(gap.warm.value)} {share}"
     if gap.ratio is None:
         return f"{text}."
-    effect = f"cold takes {texts.times(gap.ratio)} as long" if gap.ratio > 1.05 else "the cache has no effect"
+    effect = f"cold takes {texts.ratio_times(gap.ratio)} as long" if gap.ratio > 1.05 else "the cache has no effect"
     return f"{text}: {effect}."
 
 
 def turns_table(summary: RunSummary, write: Write = texts.with_interval) -> Table | None:
     """Each turn of each loop. write: a median as a cell."""
-    found = loops([summary])
+    found = agent_loops([summary])
     if not found:
         return None
     names = [name or "TTFT" for name in texts.curve_names([loop.traits for loop in found])]
-    ratio = {gap.turn: gap for gap in gaps(summary)}
+    ratio = {gap.turn: gap for gap in cache_gaps(summary)}
     turns = sorted({turn for loop in found for turn, _ in loop.turns})
     rows = [(str(turn), *(_ttft(loop, turn, write) for loop in found), *_ratio(ratio, turn)) for turn in turns]
     level = next((gap.level for gap in ratio.values()), None)

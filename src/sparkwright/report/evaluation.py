@@ -8,10 +8,10 @@ from sparkwright.domain.soak import Endurance
 from sparkwright.domain.units import duration
 from sparkwright.report.forest import forest_plot
 from sparkwright.report.html import data_json, document
-from sparkwright.report.markdown import code, escaped
-from sparkwright.report.markdown import table as marked
+from sparkwright.report.markdown import escape_code, escaped
+from sparkwright.report.markdown import markdown_table as marked
 from sparkwright.report.markup import Html, join, tag
-from sparkwright.report.page_parts import Headline, banner, conditions_list, plot_section, table_html, tiles
+from sparkwright.report.page_parts import Headline, banner, conditions_list, headline_tiles, plot_section, table_html
 from sparkwright.report.soak import Soaks, events_table, found_table, memory_table, soak_plots, soak_tiles
 from sparkwright.report.tables import Table
 from sparkwright.report.texts import engine_text, letter, moment
@@ -96,7 +96,7 @@ def _head(run: Run, soak: Endurance | None, name: str) -> Html:
         ),
         tag("ul", *(tag("li", text) for text in told), class_="doubts") if told else Html(""),
         tag("ul", *(tag("li", text) for text in soak.unknown), class_="notes") if soak and soak.unknown else Html(""),
-        tiles(figures),
+        headline_tiles(figures),
         class_="card",
     )
 
@@ -142,5 +142,8 @@ def _failure(outcome: ProbeOutcome) -> Html:
 def _marked(run: Run, soak: Endurance | None) -> str:
     parts = [f"## {escaped(run.workload.title)} of {escaped(run.conditions.model)}: {escaped(_verdict(run, soak))}"]
     parts += [f"**{_SIMULATED}**"] if run.conditions.simulated else []
-    parts += [f"Run `{code(run.id)}` at `{code(run.conditions.endpoint)}`.", *map(marked, _tables(run, soak))]
+    parts += [
+        f"Run `{escape_code(run.id)}` at `{escape_code(run.conditions.endpoint)}`.",
+        *map(marked, _tables(run, soak)),
+    ]
     return "\n\n".join(parts)

@@ -16,7 +16,7 @@ from sparkwright.report.agentic import turn_plot
 from sparkwright.report.markup import Html, join, tag
 from sparkwright.report.page_parts import compared, head_of, plot_section, run_details, timeline_section
 from sparkwright.report.series import Axis, Curve, Plot, Point, depth_plots, load_plots
-from sparkwright.report.tables import names
+from sparkwright.report.tables import run_labels
 from sparkwright.report.texts import letter
 from sparkwright.report.timelines import Timeline, timelines
 
@@ -122,9 +122,11 @@ _ASSETS = files("sparkwright.report") / "assets"
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'"
 
 
-def page(summaries: Sequence[RunSummary], comparisons: Sequence[Comparison] = (), maker: str = "sparkwright") -> str:
+def report_page(
+    summaries: Sequence[RunSummary], comparisons: Sequence[Comparison] = (), maker: str = "sparkwright"
+) -> str:
     """The whole file. Several runs are drawn over each other. maker: program and version, for the last line."""
-    called = names(summaries)
+    called = run_labels(summaries)
     plots = plots_of(summaries, called)
     requests = timelines([summary.run for summary in summaries])
     body = [

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sparkwright.domain.summary import Comparison, LevelSummary, RunSummary
 from sparkwright.domain.workload import Single
 from sparkwright.report.agentic import gap_words, turns_table
-from sparkwright.report.tables import Table, comparison_table, doubts, errors_table, levels_table, verdict, whole
+from sparkwright.report.tables import Table, comparison_table, doubts, errors_table, levels_table, verdict, whole_levels
 from sparkwright.report.texts import conditions, engine_text, field_name
 
 _FIELD_HEAD = ("model", "test", "t/s", "TTFT (ms)", "TPOT (ms)")
@@ -29,15 +29,17 @@ def _run(summary: RunSummary) -> str:
         f"## {escaped((known.model or summary.run.id) + engine)}",
         _status(summary),
         _main(summary),
-        *((escaped(gap_words([summary])), table(turns)) if turns else ()),
-        f"**{errors.title}**\n\n{table(errors)}" if errors else "",
-        f"<details><summary>Conditions</summary>\n\n{table(Table('', ('', ''), rows), left=2)}\n\n</details>",
+        *((escaped(gap_words([summary])), markdown_table(turns)) if turns else ()),
+        f"**{errors.title}**\n\n{markdown_table(errors)}" if errors else "",
+        f"<details><summary>Conditions</summary>\n\n{markdown_table(Table('', ('', ''), rows), left=2)}\n\n</details>",
     ]
     return "\n\n".join(filter(None, parts))
 
 
 def _status(summary: RunSummary) -> str:
-    told = [f"Run `{code(summary.run.id)}`, workload `{code(summary.run.workload.name)}`: {verdict(summary)}."]
+    told = [
+        f"Run `{escape_code(summary.run.id)}`, workload `{escape_code(summary.run.workload.name)}`: {verdict(summary)}."
+    ]
     if summary.run.conditions.simulated:
         told.insert(0, "**SIMULATED: a simulated engine answered. These are no figures of real hardware.**")
     told += [f"- {escaped(doubt)}" for doubt in doubts(summary)]
@@ -45,13 +47,17 @@ def _status(summary: RunSummary) -> str:
 
 
 def _main(summary: RunSummary) -> str:
-    single = [level for level in whole(summary) if isinstance(level.plan.shape, Single) and field_rows(summary, level)]
-    other = [level for level in whole(summary) if level not in single]  # also what failed as a whole
+    single = [
+        level for level in whole_levels(summary) if isinstance(level.plan.shape, Single) and field_rows(summary, level)
+    ]
+    other = [level for level in whole_levels(summary) if level not in single]  # also what failed as a whole
     parts = []
     if single:
-        parts.append(table(field_table(summary, single), "±: half of the 95 % bootstrap interval of the median."))
+        parts.append(
+            markdown_table(field_table(summary, single), "±: half of the 95 % bootstrap interval of the median.")
+        )
     if other:
-        parts.append(table(levels_table(replace(summary, levels=tuple(other)))))
+        parts.append(markdown_table(levels_table(replace(summary, levels=tuple(other)))))
     return "\n\n".join(parts)
 
 
@@ -86,11 +92,11 @@ def _compared(comparison: Comparison) -> str:
     found = comparison_table(comparison)
     said = [f"- not comparable: {escaped(why)}" for why in comparison.refused]
     said += [f"- {escaped(note)}" for note in comparison.notes]
-    parts = [f"## {escaped(found.title)}", "\n".join(said), table(found, left=2) if found.rows else ""]
+    parts = [f"## {escaped(found.title)}", "\n".join(said), markdown_table(found, left=2) if found.rows else ""]
     return "\n\n".join(filter(None, parts))
 
 
-def table(shown: Table, says: str = "", left: int = 1) -> str:
+def markdown_table(shown: Table, says: str = "", left: int = 1) -> str:
     rule = [":---" if column < left else "---:" for column in range(len(shown.head))]
     lines = [_line([escaped(cell) for cell in row]) for row in (shown.head, *shown.rows)]
     text = "\n".join([lines[0], _line(rule), *lines[1:]])
@@ -106,6 +112,6 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))
 
 
-def code(text: str) -> str:
+def escape_code(text: str) -> str:
     """The text for inside of backquotes."""
     return text.replace("`", "'").replace("\n", " ")

@@ -8,7 +8,7 @@ from sparkwright.domain.units import three_digits
 from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Single
 from sparkwright.report import tables, texts
-from sparkwright.report.agentic import gap_at, gaps, turns_table
+from sparkwright.report.agentic import cache_gaps, gap_at, turns_table
 from sparkwright.report.markup import Html, join, tag
 from sparkwright.report.series import Axis, Plot
 from sparkwright.report.tables import Table
@@ -29,7 +29,7 @@ class Headline:
 
 def headlines(summary: RunSummary) -> list[Headline]:
     """Speed of one user where the context is least and where it is deepest, of all users, and of a warm turn."""
-    levels = tables.whole(summary)
+    levels = tables.whole_levels(summary)
     # Independent requests show an engine's speed best; other shapes only where there are no others.
     levels = [level for level in levels if isinstance(level.plan.shape, Single)] or levels
     one_user = [level for level in levels if level.plan.pace.concurrency <= 1 and _depth(level)]
@@ -57,11 +57,11 @@ def _metric(name: str, levels: list[LevelSummary], metric: str, pick: Callable[.
 
 
 def _warm(summary: RunSummary) -> Headline | None:
-    gap = gap_at(gaps(summary))
+    gap = gap_at(cache_gaps(summary))
     if gap is None:
         return None
     value, _, unit = texts.seconds(gap.warm.value).rpartition(" ")
-    where = f"cold {texts.seconds(gap.cold.value)}" + (f": {texts.times(gap.ratio)} as long" if gap.ratio else "")
+    where = f"cold {texts.seconds(gap.cold.value)}" + (f": {texts.ratio_times(gap.ratio)} as long" if gap.ratio else "")
     return Headline(f"Turn {gap.turn}, warm", value, unit, texts.between("ttft", gap.warm), where)
 
 
@@ -115,7 +115,7 @@ def banner(whose: str = "A simulated engine answered.") -> Html:
     return tag("p", tag("strong", SIMULATED), text, class_="simulated", role="note")
 
 
-def tiles(found: Sequence[Headline], valid: bool = True) -> Html:
+def headline_tiles(found: Sequence[Headline], valid: bool = True) -> Html:
     """The big figures; those of a run that is not valid are greyed."""
     kind = "figures" if valid else "figures doubted"
     return tag("dl", *(_figure(one) for one in found), class_=kind) if found else Html("")
@@ -141,15 +141,15 @@ def _card(summary: RunSummary, name: str, place: int, many: bool) -> Html:
     return tag(
         "section",
         tag("h2", swatch, " ", name) if many else Html(""),
-        tag("p", badge(summary), " ", mark if many and known.simulated else "", tag("span", sub), class_="sub"),
+        tag("p", verdict_badge(summary), " ", mark if many and known.simulated else "", tag("span", sub), class_="sub"),
         _list(tables.doubts(summary), "doubts"),
-        _list(tables.notes(summary), "notes"),
-        join(tiles(found, not summary.invalid), note) if found else Html(""),
+        _list(tables.level_notes(summary), "notes"),
+        join(headline_tiles(found, not summary.invalid), note) if found else Html(""),
         class_="card",
     )
 
 
-def badge(summary: RunSummary) -> Html:
+def verdict_badge(summary: RunSummary) -> Html:
     word = tables.verdict(summary)
     return tag("span", word, class_=f"badge {'good' if word == 'valid' else 'bad' if summary.invalid else 'doubtful'}")
 

@@ -8,7 +8,7 @@ from sparkwright.domain.units import percent
 from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Arrival, LevelPlan, Single
 from sparkwright.report import texts
-from sparkwright.report.tables import whole
+from sparkwright.report.tables import whole_levels
 from sparkwright.report.texts import Traits, traits
 
 
@@ -115,7 +115,7 @@ def _depth_plot(runs: Sequence[RunSummary], families: Sequence[CurveFamily], met
     curves = metric_curves(families, metric, ("median",))
     if not curves:
         return None
-    label = f"{texts.head(metric)}{' for one user' if metric == 'decode' else ''}"
+    label = f"{texts.column_head(metric)}{' for one user' if metric == 'decode' else ''}"
     said = each_run(runs, curves, lambda curve: depth_words(metric, curve))
     return Plot(f"{metric}-depth", f"{name} against depth", DEPTH_AXIS, Axis(label, METRICS[metric][0]), curves, said)
 
@@ -146,7 +146,7 @@ def families_by(runs: Sequence[RunSummary], of: Callable[[LevelPlan], float | No
     families = []
     for run, summary in enumerate(runs):
         groups: dict[tuple[tuple[str, str], ...], dict[float, LevelSummary]] = {}
-        for level in whole(summary):
+        for level in whole_levels(summary):
             x = of(level.plan)
             if x is not None:
                 key = tuple((name, text) for name, text in traits(level.plan).items() if name != varies)

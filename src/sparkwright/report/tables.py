@@ -6,7 +6,7 @@ from typing import Any
 from sparkwright.domain.summary import Comparison, Interval, LevelSummary, MetricComparison, RunSummary
 from sparkwright.domain.units import gib, percent, three_digits
 from sparkwright.domain.values import asdict, dataclass
-from sparkwright.report.texts import TITLES, engine_text, figure, head, with_interval
+from sparkwright.report.texts import TITLES, column_head, engine_text, figure, with_interval
 
 Write = Callable[[str, Interval], str]  # a metric's name and its figure, as a cell
 
@@ -60,19 +60,19 @@ def levels_table(summary: RunSummary, write: Write = with_interval) -> Table:
 
     write: a metric's median as a cell.
     """
-    levels = whole(summary)
+    levels = whole_levels(summary)
     wanted = [column for column in COLUMNS if any(column[0] in level.metrics for level in levels)]
-    heads = ("level", *(head(name) + _STATISTICS[which] for name, which in wanted), "requests")
-    rows = [(level.name, *(cell(level, *one, write) for one in wanted), requests_text(level)) for level in levels]
+    heads = ("level", *(column_head(name) + _STATISTICS[which] for name, which in wanted), "requests")
+    rows = [(level.name, *(table_cell(level, *one, write) for one in wanted), requests_text(level)) for level in levels]
     return Table("Levels", heads, tuple(rows), f"Medians over requests. {_INTERVALS}")
 
 
-def whole(summary: RunSummary) -> list[LevelSummary]:
+def whole_levels(summary: RunSummary) -> list[LevelSummary]:
     """Levels as a whole, without their parts."""
     return [level for level in summary.levels if not level.part]
 
 
-def cell(level: LevelSummary, metric: str, statistic: str, write: Write) -> str:
+def table_cell(level: LevelSummary, metric: str, statistic: str, write: Write) -> str:
     """The cell; '' if the level has no such figure: nothing is ever made up, zero least of all."""
     found = level.metrics.get(metric)
     if found is None:
@@ -93,13 +93,13 @@ def requests_text(level: LevelSummary) -> str:
 
 
 def errors_table(summary: RunSummary) -> Table | None:
-    rows = [(level.name, kind, str(count)) for level in whole(summary) for kind, count in level.errors.items()]
+    rows = [(level.name, kind, str(count)) for level in whole_levels(summary) for kind, count in level.errors.items()]
     return Table("Failed requests", ("level", "kind", "requests"), tuple(rows)) if rows else None
 
 
 def server_table(summary: RunSummary) -> Table | None:
     """The server's own figures, as it gave them."""
-    levels = [level for level in whole(summary) if level.server]
+    levels = [level for level in whole_levels(summary) if level.server]
     names = list(dict.fromkeys(name for level in levels for name in level.server))
     if not names:
         return None
@@ -170,13 +170,13 @@ def doubts(summary: RunSummary) -> list[str]:
     return whole_run + _by_level(summary, own)
 
 
-def notes(summary: RunSummary) -> list[str]:
+def level_notes(summary: RunSummary) -> list[str]:
     """Notes on figures that count, level by level; those of all levels appear once."""
     return _by_level(summary, lambda level: level.notes)
 
 
 def _by_level(summary: RunSummary, said: Callable[[LevelSummary], Sequence[str]]) -> list[str]:
-    levels = whole(summary)
+    levels = whole_levels(summary)
     where: dict[str, list[str]] = {}
     for level in levels:
         for text in said(level):
@@ -193,7 +193,7 @@ def verdict(summary: RunSummary) -> str:
     return "valid, with doubts" if any(level.doubts for level in summary.levels) else "valid"
 
 
-def names(summaries: Sequence[RunSummary]) -> list[str]:
+def run_labels(summaries: Sequence[RunSummary]) -> list[str]:
     """The label of each run among others: model and engine where these differ, else its id."""
     runs = [summary.run for summary in summaries]
     names = [", ".join(filter(None, (run.conditions.model or run.id, engine_text(run.conditions)))) for run in runs]
@@ -205,7 +205,7 @@ def names(summaries: Sequence[RunSummary]) -> list[str]:
 SCHEMA = 1
 
 
-def tree(summaries: Sequence[RunSummary], comparisons: Sequence[Comparison]) -> dict[str, Any]:
+def report_tree(summaries: Sequence[RunSummary], comparisons: Sequence[Comparison]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "runs": [_run(summary) for summary in summaries],
@@ -225,7 +225,7 @@ def _run(summary: RunSummary) -> dict[str, Any]:
         "workload": f"{run.workload.name}@{run.workload.version}",
         "conditions": asdict(run.conditions),
         "doubts": doubts(summary),
-        "notes": notes(summary),
+        "notes": level_notes(summary),
         "best_rate": summary.best_rate,
         "levels": [{"name": level.plan.name, **asdict(level)} for level in summary.levels],
     }

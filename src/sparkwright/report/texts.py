@@ -95,7 +95,7 @@ def tokens(count: int) -> str:
     return f"{count // 1000}k" if count and count % 1000 == 0 else f"{count:,}"
 
 
-def head(metric: str) -> str:
+def column_head(metric: str) -> str:
     """The head of a column: `decode, tokens/s`."""
     unit = METRICS[metric][0]
     if metric == "request_rate":
@@ -103,7 +103,7 @@ def head(metric: str) -> str:
     return f"{TITLES[metric]}, {unit}" if unit not in ("", "s") else TITLES[metric]
 
 
-def times(ratio: float) -> str:
+def ratio_times(ratio: float) -> str:
     """The ratio as text: `27 times`, `1.3 times`."""
     return f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
 

@@ -210,7 +210,7 @@ async def _prepared(context: DeploymentContext, patience: float, makes_room: boo
 async def _pinned(context: DeploymentContext) -> LaunchRequest:
     """The request with the image that served last: a tag like `latest` may be another one since somebody pulled it.
 
-    A new one comes with the next `up`, which plans for it.
+    A new one comes with `down` and the next `up`, which plans for it.
     """
     services, asked = context.services, context.launch_request
     image = asked.recipe.engine.image
@@ -222,7 +222,7 @@ async def _pinned(context: DeploymentContext) -> LaunchRequest:
         now = image_of(await services.run(context.head, staging.image(image))) if kept else None
     if now and now[0] not in (kept, context.seen.moved):
         context.seen.moved = now[0]
-        text = f"{image} is another image now; the one that served is started again. `sparkwright up` takes the new one"
+        text = f"{image} is another image now; the one that served is started again. `down`, then `up` take the new one"
         context.notice(text, warning=True)
     return replace(asked, image=kept)
 

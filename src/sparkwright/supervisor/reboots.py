@@ -151,7 +151,8 @@ async def copy_to_peer(bus: EventBus) -> None:
             if boot and bus.serving:
                 own = await context.services.run(head, last_minutes(_state(context, head), context.name, boot))
                 place = copy_place(_state(context, peer), head, context.name)
-                await context.services.hosts[peer].put(own.stdout.encode()[-_COPIED:], place, 0o600)
+                if own.stdout:
+                    await context.services.hosts[peer].put(own.stdout.encode()[-_COPIED:], place, 0o600)
         except NodeError:
             continue  # a peer that is away or full is named by others
 

@@ -21,7 +21,7 @@ from sparkwright.domain.units import duration
 from sparkwright.domain.verdict import Estimate
 from sparkwright.report.html import data_json, document
 from sparkwright.report.markup import Html, join, tag
-from sparkwright.report.page_parts import Headline, banner, plot_section, table_html, tiles
+from sparkwright.report.page_parts import Headline, banner, headline_tiles, plot_section, table_html
 from sparkwright.report.series import Axis, Curve, Plot
 from sparkwright.report.series import Point as PlotPoint
 from sparkwright.report.tables import Table
@@ -132,7 +132,7 @@ def budget_text(settings: Sequence[TuneSetting], trial: Estimate | None, seconds
     unknown."""
     if trial is None:
         return ""
-    several, most = max(1, int(seconds // trial.value)), max(_FEWEST, search.most(settings))
+    several, most = max(1, int(seconds // trial.value)), max(_FEWEST, search.trial_limit(settings))
     each = f"a trial takes about {duration(trial.value)} ({duration(trial.low)} to {duration(trial.high)})"
     enough = ceil(most * trial.value / 60)
     if several >= most:
@@ -154,7 +154,7 @@ def tuning_page(found: Tuned, maker: str) -> str:
             tag("span", counts_text(found)),
             class_="sub",
         ),
-        tiles(_tiles(found)),
+        headline_tiles(_tiles(found)),
         tag("p", verdict(found), class_="note"),
         tag("p", found.note, class_="note") if found.note else Html(""),
         tag("div", plot_section(plot), class_="plots wide") if plot else Html(""),

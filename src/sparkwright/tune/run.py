@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any, Protocol
 
-from sparkwright.app.bench.benchmark import BenchRequest, go
+from sparkwright.app.bench.benchmark import run_benchmark
 from sparkwright.app.bench.deployment_target import deployment
 from sparkwright.app.bench.evaluate import EvaluationScreen, probe_all
-from sparkwright.app.bench.target import Bench
+from sparkwright.app.bench.target import Bench, BenchRequest
 from sparkwright.app.lease import holding
 from sparkwright.app.serve.launch import start_ranks
 from sparkwright.app.serve.load_guard import load_floors
@@ -104,7 +104,7 @@ class TuneSearch:
             if not self._affordable():
                 return
             await self._one(*then)
-        best = search.best(survey.settings, self.trials)
+        best = search.best_point(survey.settings, self.trials)
         for setting in survey.starts if best is not None else ():
             for value in setting.values:
                 more = {} if value is None else {setting.key: value}
@@ -124,7 +124,7 @@ class TuneSearch:
 
     async def _one(self, rung: int, point: Point, more: dict[str, Any] | None = None, what: str = "") -> None:
         number = len({one.point for one in self.trials} | {point})
-        self.show.begins(rung, point, number, max(number, search.most(self.survey.settings)))
+        self.show.begins(rung, point, number, max(number, search.trial_limit(self.survey.settings)))
         began, trial = self.services.clock.monotonic(), Trial(point, rung, Tried.NOT_STARTED)
         try:
             trial = await self._tried(trial, more or {})
@@ -156,7 +156,7 @@ class TuneSearch:
             if failed and (lost := self._lost(failed)):
                 detail = "; ".join(lost)[:_SHOWN]
                 return replace(trial, state=Tried.EXCLUDED, detail=detail, start=started, probed=tuple(failed))
-            run = await go(self.bench, ready, quiet)
+            run = await run_benchmark(self.bench, ready, quiet)
         probed = None if failed is None else tuple(failed)
         return self._judged(replace(trial, start=started, run=run.id, probed=probed), run)
 
@@ -241,7 +241,7 @@ class TuneSearch:
 
     def result(self) -> Tuned:
         survey, trials = self.survey, tuple(self.trials)
-        best = search.best(survey.settings, trials) if len(scored(trials)) >= _COMPARED else None
+        best = search.best_point(survey.settings, trials) if len(scored(trials)) >= _COMPARED else None
         changes = {} if best is None else dict(variant(survey.settings, best).keys) | self._fastest(best)
         done = not search.upcoming(survey.settings, survey.first, trials, survey.good)
         return Tuned(
@@ -251,7 +251,7 @@ class TuneSearch:
             settings=(*survey.settings, *survey.starts),
             candidates=survey.candidates,
             trials=trials,
-            space=search.space(survey.settings),
+            space=search.space_size(survey.settings),
             best=best,
             effects=effects.effects(survey.settings, trials),
             done=done,
@@ -259,14 +259,14 @@ class TuneSearch:
             simulated=survey.simulated,
             profile=survey.source.made,
             text=survey.source.written(changes) if changes else "",
-            most=search.most(survey.settings),
+            most=search.trial_limit(survey.settings),
             needs=0.0 if done else self._needs(),
         )
 
     def _needs(self) -> float:
         """Seconds for the settings that were not tried, at the pace of those that were."""
         tried = {one.point for one in self.trials}
-        left = max(1, search.most(self.survey.settings) - len(tried))
+        left = max(1, search.trial_limit(self.survey.settings) - len(tried))
         return sum(one.seconds for one in self.trials) / len(tried) * left if tried else 0.0
 
     def _fastest(self, best: Point) -> dict[str, Any]:

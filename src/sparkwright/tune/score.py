@@ -8,7 +8,7 @@ from sparkwright.domain.run import Level, Run
 from sparkwright.domain.tuning import TuneGoal
 from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Agent, Length, LevelPlan, Pace, Shape, Single, Workload
-from sparkwright.loadgen.samples import counted, good, span
+from sparkwright.loadgen.samples import counted, seconds_spanned, without_errors
 from sparkwright.tune.search import repeats
 
 VERSION = 2
@@ -63,7 +63,7 @@ def _shape(goal: TuneGoal, context: int) -> Shape:
 
 def scores(run: Run, goal: TuneGoal) -> tuple[float, ...]:
     """One a repeat in which something was answered."""
-    found = (_SCORES[goal](level) for level in run.levels if level.complete and good(counted(level)))
+    found = (_SCORES[goal](level) for level in run.levels if level.complete and without_errors(counted(level)))
     return tuple(one for one in found if one > 0)
 
 
@@ -83,19 +83,19 @@ def least_memory(run: Run) -> Mapping[str, int]:
 
 def _rate(level: Level) -> float:
     rows = counted(level)
-    took = span(rows)
-    return sum(row.output_tokens or 0 for row in good(rows)) / took if took else 0.0
+    took = seconds_spanned(rows)
+    return sum(row.output_tokens or 0 for row in without_errors(rows)) / took if took else 0.0
 
 
 def _alone(level: Level) -> float:
-    ends = [row.end for row in good(counted(level)) if row.end]
+    ends = [row.end for row in without_errors(counted(level)) if row.end]
     return 1 / fmean(ends) if ends else 0.0
 
 
 def _turns(level: Level) -> float:
     rows = counted(level)
-    took = span(rows)
-    return 60 * len(good(rows)) / took if took else 0.0
+    took = seconds_spanned(rows)
+    return 60 * len(without_errors(rows)) / took if took else 0.0
 
 
 _SCORES: Mapping[TuneGoal, Callable[[Level], float]] = {

@@ -11,7 +11,7 @@ from math import prod
 from random import Random
 
 from sparkwright.domain.tuning import Point, Trial, TuneSetting, scored
-from sparkwright.tune.surface import MeasuredPoint, seen, surface
+from sparkwright.tune.surface import MeasuredPoint, measured_points, surface
 
 REPEATS = (1, 1, 2)  # of a point's first measurement, of the next ones while it serves
 MORE = (4,)  # where its repeats still differ by too much
@@ -24,29 +24,29 @@ _MOST_SPACE = 20_000  # points that are asked about
 _SEED = 20261123
 
 
-def space(settings: Sequence[TuneSetting]) -> int:
+def space_size(settings: Sequence[TuneSetting]) -> int:
     return prod(len(one.values) for one in settings)
 
 
 def points(settings: Sequence[TuneSetting], seed: int) -> Iterator[Point]:
     """All of them; of a larger space a sample."""
     ranges = [range(len(one.values)) for one in settings]
-    if space(settings) <= _MOST_SPACE:
+    if space_size(settings) <= _MOST_SPACE:
         yield from product(*ranges)
         return
     dice = Random(f"points/{seed}")
     yield from (tuple(dice.choice(one) for one in ranges) for _ in range(_MOST_SPACE))
 
 
-def most(settings: Sequence[TuneSetting]) -> int:
+def trial_limit(settings: Sequence[TuneSetting]) -> int:
     """Points that are tried at most: a third of all, of a large space three for each value."""
     values = 1 + sum(len(one.values) - 1 for one in settings)
-    return min(space(settings), max(_LEAST, min(space(settings) // _SHARE, _EACH * values)))
+    return min(space_size(settings), max(_LEAST, min(space_size(settings) // _SHARE, _EACH * values)))
 
 
 def _early(settings: Sequence[TuneSetting]) -> int:
     """Points of the design that are tried before anything is expected of others."""
-    return max(1, most(settings) // 4)
+    return max(1, trial_limit(settings) // 4)
 
 
 def design(settings: Sequence[TuneSetting], seed: int, good: Callable[[Point], bool]) -> tuple[Point, ...]:
@@ -83,13 +83,13 @@ def upcoming(
     good: whether the plan lets it start.
     """
     tried = {one.point: max(t.rung for t in trials if t.point == one.point) for one in trials if one.rung >= 0}
-    found = seen(scored(trials))
+    found = measured_points(scored(trials))
     last = next((one.point for one in reversed(trials) if one.rung >= 0), None)
     if last in found and _longer(found, last, tried[last], first[0]):
         return tried[last] + 1, last
     if point := next((one for one in first[: 1 + _early(settings)] if one not in tried), None):
-        return (0, point) if len(tried) < most(settings) else None
-    if not found or len(tried) >= most(settings):
+        return (0, point) if len(tried) < trial_limit(settings) else None
+    if not found or len(tried) >= trial_limit(settings):
         return None
     return _promising(settings, found, tried, good)
 
@@ -124,9 +124,9 @@ def _promising(
     return None
 
 
-def best(settings: Sequence[TuneSetting], trials: Sequence[Trial]) -> Point | None:
+def best_point(settings: Sequence[TuneSetting], trials: Sequence[Trial]) -> Point | None:
     """The highest by what was measured and what is expected there; of those only that were measured more than once."""
-    found = seen(scored(trials))
+    found = measured_points(scored(trials))
     again = {one.point for one in trials if one.rung > 0}
     if not found:
         return None

@@ -37,11 +37,11 @@ def _possible(recipe: Recipe, needs: str) -> bool:
 
 def with_own(recipe: Recipe, setting: TuneSetting) -> TuneSetting:
     """The recipe's own value first, then the others, each once."""
-    now = own(recipe, setting.key)
+    now = own_value(recipe, setting.key)
     return replace(setting, values=(now, *(v for v in dict.fromkeys(setting.values) if str(v) != str(now))))
 
 
-def own(recipe: Recipe, key: str) -> Any:
+def own_value(recipe: Recipe, key: str) -> Any:
     """None where the recipe leaves it to the engine. Raises UsageError for a key that is no setting."""
     section, _, name = key.partition(".")
     if section not in _SECTIONS or not name:
@@ -56,7 +56,7 @@ def own(recipe: Recipe, key: str) -> Any:
     return getattr(part, name) or None
 
 
-def added(recipe: Recipe, found: Sequence[TuneSetting], texts: Sequence[str]) -> tuple[TuneSetting, ...]:
+def add_settings(recipe: Recipe, found: Sequence[TuneSetting], texts: Sequence[str]) -> tuple[TuneSetting, ...]:
     """The settings with `KEY=V1,V2` of the command line in place of the known values of KEY. Raises UsageError."""
     made = {one.key: one for one in found}
     for text in texts:

@@ -35,7 +35,7 @@ class MeasuredPoint:
     variance: float
 
 
-def seen(scores: Mapping[Point, Sequence[float]]) -> dict[Point, MeasuredPoint]:
+def measured_points(scores: Mapping[Point, Sequence[float]]) -> dict[Point, MeasuredPoint]:
     """Medians, with a variance that all points share by what their repeats differ; one repeat may be an outlier."""
     logs = {point: [log(max(one, 1e-9)) for one in some] for point, some in scores.items()}
     centers = {point: median(some) for point, some in logs.items()}

@@ -134,7 +134,7 @@ async def survey(services: Services, request: LaunchRequest, source: TuneSource,
     state = calibrated(services, request, await gather_state(services, nodes, request.recipe))
     request = replace(request, recipe=with_published(request.recipe, state.published, state.draft))
     found = known.settings(request.recipe, wanted.goal, await _cores(services, nodes[0].name))
-    found = _named(known.added(request.recipe, found, wanted.values), wanted)
+    found = _named(known.add_settings(request.recipe, found, wanted.values), wanted)
     searched = tuple(one for one in found if not one.by_start)
     starts = tuple(one for one in found if one.by_start)
     if not searched:

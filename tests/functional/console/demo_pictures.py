@@ -1,6 +1,7 @@
 """The pictures in docs/guides/console that `sparkwright demo --keep` shows, after a day that a fast clock has made.
 
-As root: cd tests && unshare -n sh -c 'ip link set lo up; ../.venv/bin/python -m functional.console.demo_pictures'
+As root: cd tests && export PYTHONPATH=../tools
+         unshare -n sh -c 'ip link set lo up; ../.venv/bin/python -m functional.console.demo_pictures'
 """
 
 from __future__ import annotations

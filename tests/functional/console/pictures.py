@@ -1,6 +1,7 @@
 """Pictures of the console that the demo does not show (demo_pictures makes the others), and what pages cost.
 
-As root: cd tests && unshare -n sh -c 'ip link set lo up; ../.venv/bin/python -m functional.console.pictures'
+As root: cd tests && export PYTHONPATH=../tools
+         unshare -n sh -c 'ip link set lo up; ../.venv/bin/python -m functional.console.pictures'
 """
 
 from __future__ import annotations

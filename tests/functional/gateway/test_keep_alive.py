@@ -45,6 +45,10 @@ class Target:
         self.seen += piece
         return piece
 
+    @property
+    def over(self) -> bool:
+        return False
+
     def rest(self) -> bytes:
         return b""
 

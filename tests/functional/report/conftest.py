@@ -14,7 +14,7 @@ from sparkwright.app.bench.report import compared_with_first
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import RunSummary
 from sparkwright.loadgen.stats import summarize
-from sparkwright.report.html import page as html
+from sparkwright.report.html import report_page as html
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sparkwright.app.report import ReportForm, evaluated
-from sparkwright.report.tuning import tuning_page
-from unit.report.test_tuning import trial, tuned
 
 from functional.report.browser import DESK, PHONE, Page
 from functional.report.conftest import Shown
+from sparkwright.app.bench.report import ReportForm, evaluated
 from sparkwright.domain.evaluation import Event, ProbeEvidence, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Run
+from sparkwright.tune.page import tuning_page
 from unit.loadgen.soaks import Script, soak
 from unit.report.test_soak_page import scored
+from unit.tune.test_page import trial, tuned
 
 KINDS = ("bench", "compared", "soak", "probes", "instructions", "tune")
 _FAILED = ProbeOutcome(

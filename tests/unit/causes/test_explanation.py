@@ -6,11 +6,13 @@ from string import Formatter
 
 import pytest
 
+from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes.candidates import form, mechanisms
 from sparkwright.causes.explanation import reason
 from sparkwright.causes.load import families
 from sparkwright.domain.diagnosis import Explanation
 from sparkwright.logscan.logline import FIRST, LAST, Excerpt
+from unit.for_each import for_each
 
 DATA = Path(__file__).parents[2] / "data"
 SHARED = Path(__file__).parents[4] / "shared" / "captures"
@@ -140,3 +142,28 @@ def test_a_long_log_keeps_its_beginning_and_its_end() -> None:
     assert len(numbers) == FIRST + LAST
     assert numbers[0] == 1 and numbers[-1] == FIRST + 2 * LAST - 1
     assert all(len(line) <= 1200 for _, line in kept)
+
+
+@for_each(
+    "text, status",
+    (
+        # the last try of a counted number: nothing comes after it
+        ("spark-2:1:2 [0] NCCL INFO socketPollConnect: connect returned No route to host, retrying (34/34)", True),
+        ("spark-2:1:2 [0] NCCL INFO socketPollConnect: connect returned No route to host, retrying (3/34)", False),
+        # the daemon nests the reason behind the hook's exit status
+        (
+            "docker: Error response from daemon: error running hook: exit status 1, stdout: , stderr: frobnicator: "
+            "requirement error: unsatisfied condition: flux >= 3",
+            True,
+        ),
+        ("/build/ggml/src/ggml.c:1554: GGML_ASSERT(view_src == NULL || data_size == 0) failed", True),
+        # a wrapper that logs its child's output as information
+        (
+            "[16:10:33] stdout/INFO  triton.runtime.errors.OutOfResources: out of resource: shared memory",
+            True,
+        ),
+    ),
+)
+def test_a_line_that_ends_a_program_is_a_failure_whatever_its_level(text: str, status: bool) -> None:
+    """Guards the exit status of a log that is only such a line."""
+    assert examine([("log", [text.encode()])], 2026, {}).failure is status

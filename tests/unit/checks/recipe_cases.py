@@ -229,6 +229,7 @@ SILENT = [
     ("RCP032", "author's power is another rule's", lint(env={"LD_PRELOAD": "/x"})),
     ("RCP034", "nothing to run", lint(mods=(Mod("m"),))),
     ("RCP035", "somebody has read it", lint(mods=(replace(MOD, approved=MOD.digest),))),
+    ("RCP034", "a template runs nothing", lint(mods=(Mod("t", {"t.jinja": "{{ messages }}"}, ""),))),
     ("RCP036", "its files are here", lint(mods=(MOD,))),
     ("RCP033", "no eyes", lint(NVFP4)),
     ("RCP033", "nobody knows", lint()),

@@ -137,7 +137,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 @st.composite
 def some_facts(draw: st.DrawFn, node: str) -> NodeFacts:
-    names = [field.name for field in fields(NodeFacts) if field.name not in ("node", "at")]
+    names = [field.name for field in fields(NodeFacts) if field.name not in ("node", "at", "keepers")]
     changed = {key: draw(ANY | VALUES[key] if key in VALUES else ANY) for key in names if draw(st.booleans())}
     return healthy(node, **changed)
 

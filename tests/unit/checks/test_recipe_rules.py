@@ -8,7 +8,7 @@ import pytest
 from sparkwright.checks.catalog import RECIPE, check_all
 from sparkwright.domain.check import Context
 from sparkwright.domain.finding import Severity
-from sparkwright.domain.recipe import Expose, Gateway, RecipeState, Serving
+from sparkwright.domain.recipe import Expose, Gateway, Mod, RecipeState, Serving
 from sparkwright.planner.parallelism import advise
 from unit.checks.recipe_cases import (
     DSV4,
@@ -176,3 +176,11 @@ def test_no_recipe_makes_a_rule_raise(engine: str) -> None:
         asked = recipe(DSV4, engine, flags=dict.fromkeys(FLAGS, odd), **drafts("mtp"))
         where = planned(asked, facts, dict.fromkeys(NAMES, str(odd)))
         assert all(finding.code for check in RECIPE for finding in check.findings(where))
+
+
+def test_a_template_of_somebody_else_is_approved_too() -> None:
+    """The finding says plainly that it is no script, and what it can do all the same."""
+    template = Mod("t", {"t.jinja": "{{ messages }}"}, "")
+    (one,) = [found for found in check_all(lint(mods=(template,))) if found.code == "RCP035"]
+    assert one.severity is Severity.OVERRIDE and "chat template only, no script: t.jinja" in one.evidence
+    assert "decides what the model reads" in one.evidence and template.digest in one.remedy

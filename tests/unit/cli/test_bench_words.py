@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 from fakes.tokenizer import CountingTokenizer
-from sparkwright.app.bench.benchmark import PreparedBench
-from sparkwright.app.bench.measure import outline
-from sparkwright.app.bench.target import BenchTarget, Order
+from sparkwright.app.bench.benchmark import outline_levels
+from sparkwright.app.bench.target import BenchRequest, BenchTarget, PreparedBench
 from sparkwright.cli.bench_words import found_text, lacks, plan_json, plan_text
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import RunConditions
@@ -22,9 +21,8 @@ FULL = Probed(
 
 def ready(probed: Probed = FULL, exact: bool = True, **conditions: object) -> PreparedBench:
     known = replace(RunConditions("http://node", "m", tokenizer="/tokenize of the server"), **conditions)  # type: ignore[arg-type]
-    made = outline(WORK, probed)
-    order = Order(BenchTarget("http://node"), probed, WORK, tuple(level.plan for level in made.levels))
-    return PreparedBench(order, made, CountingTokenizer(exact=exact), known)
+    target, counting = BenchTarget("http://node"), CountingTokenizer(exact=exact)
+    return PreparedBench(target, probed, BenchRequest(WORK), *outline_levels(WORK, probed), counting, known)
 
 
 def test_what_was_found() -> None:
@@ -60,9 +58,7 @@ def test_what_will_be_done() -> None:
     text = plan_text(ready())
     assert "poisson 2.5/s, at most 8" in text
     assert "26 requests in 2 repeats, 25,808 tokens; 1 min 50 s at most" in text
-    told = ready()
-    work = replace(WORK, search=RateSearch(0.1, 32))
-    text = plan_text(replace(told, order=replace(told.order, workload=work)))
+    text = plan_text(ready().with_workload(replace(WORK, search=RateSearch(0.1, 32))))
     assert "26 requests in 2 repeats, 25,808 tokens for each rate that is tried; 1 min 50 s at most" in text
     text = plan_text(ready(replace(FULL, context=4096)))
     assert "left out: open needs 9,064 tokens of context, and the server takes 4,096" in text

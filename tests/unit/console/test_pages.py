@@ -112,7 +112,7 @@ async def test_a_note_of_an_operation_always_ends(
         if error:
             raise error
 
-    monkeypatch.setattr(actions, "_started", ends)
+    monkeypatch.setattr(actions, "_restart", ends)
     board = board_of(tmp_path, LIVE)
     (watch,) = board.visible("")
     operations = actions.Operations(board)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sparkwright.app.bench.probe import _tree
-from sparkwright.app.bench.target import shown
+from sparkwright.app.bench.target import server_message
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.heard import CHAT, ProbeRequest, read
@@ -47,4 +47,4 @@ def test_an_answer_with_odd_numbers_is_no_answer(logprob: str, index: str) -> No
 
 def test_an_error_that_nests_without_end_is_shown_as_text() -> None:
     """`bench`, `eval` and `connect` ended with a traceback on it."""
-    assert shown(Reply(500, {}, DEEP)).startswith("[[[")
+    assert server_message(Reply(500, {}, DEEP)).startswith("[[[")

@@ -32,6 +32,12 @@ def test_a_ring_is_read_to_its_last_half_line() -> None:
     assert "41 W, 2405 MHz, GPU 63 °C, board 88 °C" in table_of([one, other])
 
 
+def test_a_clock_that_was_set_keeps_the_order() -> None:
+    """Guards a ring of two files between which the clock went back by an hour."""
+    text = "clock 9000 100.0\nat 110.0\nat 112.0\nclock 5414 114.0\nat 114.0\nat 116.0\n"
+    assert [one.at for one in parse_ring(Completed(0, text))] == [5410.0, 5412.0, 5414.0, 5416.0]
+
+
 @for_each("seed", range(60))
 def test_any_bytes_are_read_without_an_error(seed: int) -> None:
     """Guards the incident: a damaged file costs its lines, never the page."""

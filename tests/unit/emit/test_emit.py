@@ -14,7 +14,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Mount
 from sparkwright.emit.catalog import FORMS
 from sparkwright.emit.k8s import RDMA, k8s
-from sparkwright.emit.source import DeploymentSource, vary
+from sparkwright.emit.source import DeploymentSource, merge_commands
 from unit.emit.samples import KEY, awkward, deepseek, simulator, with_files
 
 # As safe_load reads; with libyaml where PyYAML has it.
@@ -46,7 +46,7 @@ def test_each_file_once_and_inside_the_folder(form: str) -> None:
 @given(st.lists(WORDS, min_size=1, max_size=4))
 def test_one_text_gives_back_every_ranks_words(commands: list[list[str]]) -> None:
     """The common text, filled with a rank's values, is that rank's line again, whatever the command lines are."""
-    varied = vary(commands)
+    varied = merge_commands(commands)
     if varied is None:
         return
     for words, values in zip(commands, varied.values, strict=True):
@@ -67,9 +67,9 @@ def test_no_argument_is_taken_for_the_folder() -> None:
 
 def test_what_cannot_be_one_text_is_none() -> None:
     """Flags in another order, other programs, quotes that Compose's versions read differently: a text each."""
-    assert vary([["--a", "--b"], ["--b", "--a"]]) is None
-    assert vary([["head", "--a"], ["worker", "--a"]]) is None
-    assert vary([["--a", "it's 0"], ["--a", "it's 1"]]) is None
+    assert merge_commands([["--a", "--b"], ["--b", "--a"]]) is None
+    assert merge_commands([["head", "--a"], ["worker", "--a"]]) is None
+    assert merge_commands([["--a", "it's 0"], ["--a", "it's 1"]]) is None
 
 
 def test_a_node_differs_only_by_its_env() -> None:

@@ -1,5 +1,6 @@
 """The tool that compares log rules, metrics and routes with what a release can print, on a small wheel."""
 
+import re
 import zipfile
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from engine_logs import report
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.flag_data import versions
 from sparkwright.engines.tables import SEPARATE, table
+from sparkwright.engines.version import version_key
+from unit.engines.samples import ROOT
 
 SOURCE = """
 def start(self):
@@ -56,5 +59,27 @@ def test_the_reference_says_what_of_a_version_was_read() -> None:
     """One row a version: vLLM 0.32.0 ran on CPUs, its flags were not read."""
     rows = versions_read().splitlines()
     assert "| vLLM | 0.32.0 | - | yes | - | - | CPU, one and two nodes |" in rows
-    assert "| vLLM | 0.33.0 | yes | yes | yes | yes | H100, one node |" in rows
+    assert "| vLLM | 0.33.0 | yes | yes | yes | yes | H200, one and two nodes; H100, one node |" in rows
     assert set(table("read")) == set(SEPARATE)
+
+
+def test_every_acceptance_of_an_engine_is_in_the_table_of_what_was_read() -> None:
+    """The reference page says which version was really started: no page of a start is missing there."""
+    pages = {page.stem for page in (ROOT / "docs/acceptance").glob("*.md")}
+    found = {match.groups() for page in pages if (match := re.match(r"(vllm|sglang)-(\d+\.\d+\.\d+)", page))}
+    assert len(found) >= 4
+    read = table("read")
+    missing = {(engine, version) for engine, version in found if version not in read[engine]["started"]}
+    assert not missing
+    both = {(engine, version) for engine, version in found if any(f"{engine}-{version}-2x" in page for page in pages)}
+    assert all("two nodes" in read[engine]["started"][version] for engine, version in both)
+
+
+def test_what_the_table_calls_read_is_there() -> None:
+    """Flags and log words come from the data themselves; the other columns name versions of the engine."""
+    for engine in SEPARATE:
+        row = table("read")[engine]
+        every = {*row["counted"], *row["memory"], *row["started"]}
+        assert all(version_key(engine, version) for version in every)
+        newest = max(versions(engine), key=lambda one: version_key(engine, one))
+        assert not row["counted"] or newest in row["counted"], f"{engine} {newest}: metrics and routes were not read"

@@ -100,7 +100,7 @@ def test_sglang_finds_its_process_by_the_same_variables() -> None:
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"engine": replace(ENGINE, version="0.26.0")}, "known for 0.33 and newer"),
+        ({"engine": replace(ENGINE, version="0.26.0")}, "known for 0.32 and newer"),
         ({"engine": EngineChoice("llama-cpp", "b11549", Runtime.PROCESS)}, "llama-cpp has none"),
         ({"engine": replace(ENGINE, entrypoint=("vllm", "serve"))}, "engine.entrypoint"),
         ({"mods": (Mod("patch", {"run.sh": "true"}),)}, "mods"),
@@ -118,8 +118,11 @@ def test_where_no_process_can_keep_them_the_recipe_is_refused(changed: dict[str,
 
 
 def test_sglang_refuses_drafts_with_it_and_so_do_we() -> None:
-    recipe = replace(sglang_recipe(Runtime.PROCESS), loading=KEEPS)
-    assert [one.code for one in rehearse(recipe) if one.code == "ENG038"] == ["ENG038"]
+    """Its ranks would end at once in containers: they watch the process by its number."""
+    drafts = replace(sglang_recipe(Runtime.PROCESS), loading=KEEPS)
+    contained = replace(sglang_recipe(Runtime.DOCKER), loading=KEEPS, speculation=Speculation())
+    for recipe in (drafts, contained):
+        assert [one.code for one in rehearse(recipe) if one.code == "ENG038"] == ["ENG038"]
 
 
 def test_the_ledger_counts_the_weights_once_and_the_process_besides() -> None:

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from sparkwright.app.bench.parsers import play
+from sparkwright.app.bench.parsers import play_probe
 from sparkwright.domain.evaluation import ProbeOutcome, ProbeState
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.catalog import entries
@@ -44,7 +44,7 @@ async def outcomes(make_client: MakeClient, names: set[str], fault: str = "", se
             continue
         lacking = [name for name in entry.needs if name in found and found[name].state is not ProbeState.PASSED]
         found[entry.name] = (
-            ProbeOutcome(entry.name, ProbeState.SKIPPED) if lacking else await play(entry, given(seed), send)
+            ProbeOutcome(entry.name, ProbeState.SKIPPED) if lacking else await play_probe(entry, given(seed), send)
         )
     return found
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sparkwright.app.bench.parsers import play
+from sparkwright.app.bench.parsers import play_probe
 from sparkwright.domain.evaluation import ProbeOutcome
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.catalog import entries
@@ -54,4 +54,4 @@ async def played(name: str, answer: Answer, second: Answer | None = None) -> Pro
         under_way -= 1
         return read(ask, reply)
 
-    return await play(next(entry for entry in entries() if entry.name == name), given(), send)
+    return await play_probe(next(entry for entry in entries() if entry.name == name), given(), send)

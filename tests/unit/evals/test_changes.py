@@ -4,7 +4,7 @@ from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.workload import Workload
 from sparkwright.evals.changes import changes, refused
-from sparkwright.evals.score import score
+from sparkwright.evals.score import wilson_score
 
 
 def run(*outcomes: ProbeOutcome, version: int = 1, seed: int = 1, simulated: bool = False) -> Run:
@@ -28,7 +28,7 @@ def test_states_and_scores() -> None:
     new = run(*(ProbeOutcome(name, row[1]) for name, row in rows.items()))
     assert [one.verdict for one in changes(base, new)] == [row[2] for row in rows.values()]
     for other, verdict in ((52, "same"), (70, "better"), (30, "worse")):
-        pair = (run(ProbeOutcome("s", ProbeState.SCORED, score=score(good, 100))) for good in (50, other))
+        pair = (run(ProbeOutcome("s", ProbeState.SCORED, score=wilson_score(good, 100))) for good in (50, other))
         assert changes(*pair)[0].verdict == verdict
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from sparkwright.domain.probed import Reply
-from sparkwright.evals.fitness import heard, request, troubles
+from sparkwright.evals.fitness import read_answer, request, troubles
 from sparkwright.gateway.clients import client
 
 CLAUDE, CODEX, CURL, OPENCODE = (client(name) for name in ("claude-code", "codex", "curl", "opencode"))
@@ -17,7 +17,7 @@ def stream(*found: Any) -> Reply:
 
 
 def texts(row: Any, reply: Reply, context: int = 200_000) -> list[tuple[bool, str]]:
-    return [(one.fails, one.text) for one in troubles(row, heard(request(row), reply), context)]
+    return [(one.fails, one.text) for one in troubles(row, read_answer(request(row), reply), context)]
 
 
 def chat(delta: dict[str, Any]) -> Reply:

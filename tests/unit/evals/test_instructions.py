@@ -7,9 +7,9 @@ import pytest
 
 from sparkwright.domain.evaluation import ProbeState
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest
-from sparkwright.evals.instructions import Prompt, judge, loosened, outcomes, prompts
+from sparkwright.evals.instructions import Prompt, judge_prompt, loosened, outcomes, prompts
 from sparkwright.evals.kinds import ALONE, KINDS, Instruction
-from sparkwright.evals.score import score
+from sparkwright.evals.score import wilson_score
 
 # Made with seed 7: (kind, what the instruction has in it, an answer that follows it, one that just does not).
 WORD = "river "
@@ -114,7 +114,7 @@ def test_checks(kind: str) -> None:
     assert [answer for answer in good if not check(answer)] == []
     assert [answer for answer in bad if check(answer)] == []
     prompt = Prompt("s", (made(kind),))
-    assert judge(prompt, ProbeRequest({}), ProbeAnswer(200, "  \n")).strict == (False,)
+    assert judge_prompt(prompt, ProbeRequest({}), ProbeAnswer(200, "  \n")).strict == (False,)
 
 
 def test_prompts_are_seeded() -> None:
@@ -131,13 +131,13 @@ def test_prompts_are_seeded() -> None:
 def test_strict_and_loose() -> None:
     """Loose forgives a first line and emphasis; strict does not; what has no answer is broken, not wrong."""
     prompt = Prompt("s", (made("lower-case"),))
-    one = judge(prompt, ProbeRequest({}), ProbeAnswer(200, "Sure! Here it is:\nall of **it**"))
+    one = judge_prompt(prompt, ProbeRequest({}), ProbeAnswer(200, "Sure! Here it is:\nall of **it**"))
     assert (one.strict, one.loose) == ((False,), (True,))
     assert "all of it" in list(loosened("First\nall of **it**"))
-    lost = judge(prompt, ProbeRequest({}), ProbeAnswer(trouble="connection refused"))
+    lost = judge_prompt(prompt, ProbeRequest({}), ProbeAnswer(trouble="connection refused"))
     found = {outcome.name: outcome for outcome in outcomes((one, lost))}
-    assert found["prompts, loose"].score == score(1, 1)
-    assert found["prompts, strict"].score == score(0, 1)
+    assert found["prompts, loose"].score == wilson_score(1, 1)
+    assert found["prompts, strict"].score == wilson_score(0, 1)
     assert found["answers"].state is ProbeState.BROKEN
     assert found["lower-case"].evidence[0].what == "not followed: Use lower-case letters only."
     assert all(outcome.state is not ProbeState.PASSED for outcome in found.values())
@@ -145,7 +145,7 @@ def test_strict_and_loose() -> None:
 
 def test_intervals() -> None:
     """Wilson's, as tabled: 8 of 10 is 49 to 94 %; nothing known is 0 to 1."""
-    found = score(8, 10)
+    found = wilson_score(8, 10)
     assert (round(found.low, 3), round(found.high, 3), found.share) == (0.490, 0.943, 0.8)
-    assert (score(0, 0).low, score(0, 0).high) == (0.0, 1.0)
-    assert (score(0, 20).low, round(score(20, 20).low, 2)) == (0.0, 0.84)
+    assert (wilson_score(0, 0).low, wilson_score(0, 0).high) == (0.0, 1.0)
+    assert (wilson_score(0, 20).low, round(wilson_score(20, 20).low, 2)) == (0.0, 0.84)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.app.bench.evaluate import lacks
+from sparkwright.app.bench.evaluate import skip_reason
 from sparkwright.domain.evaluation import ProbeOutcome, ProbeState
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.catalog import PROBES
@@ -203,5 +203,5 @@ async def test_an_unsteady_server_fails_nothing(make_client: MakeClient, seed: i
 def test_why_a_probe_is_skipped() -> None:
     """Down to the one that failed, not only its neighbour."""
     failed_one = ProbeOutcome("follows", ProbeState.FAILED)
-    skipped = ProbeOutcome("tool-call", ProbeState.SKIPPED, lacks("follows", failed_one))
-    assert lacks("tool-call", skipped) == "needs tool-call, which needs follows: failed"
+    skipped = ProbeOutcome("tool-call", ProbeState.SKIPPED, skip_reason("follows", failed_one))
+    assert skip_reason("tool-call", skipped) == "needs tool-call, which needs follows: failed"

@@ -9,7 +9,7 @@ from fakes.measured import KNOWN, PLAN, failed, level, row, run
 from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.summary import Interval, MetricComparison
 from sparkwright.domain.workload import Length, Single, Slo
-from sparkwright.loadgen.comparable import pairs
+from sparkwright.loadgen.comparable import paired_levels
 from sparkwright.loadgen.compare import compare, verdict
 from sparkwright.loadgen.stats import summarize
 from unit.for_each import for_each
@@ -163,5 +163,5 @@ def test_another_tools_levels_are_matched_by_what_they_ask_for() -> None:
         imported="llama-benchy",
     )
     ours = run(level([row()]))
-    assert pairs(ours, theirs) == (("c1", "pp100 tg4"),)
+    assert paired_levels(ours, theirs) == (("c1", "pp100 tg4"),)
     assert refused(ours, theirs) == ()

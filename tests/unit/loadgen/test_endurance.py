@@ -7,9 +7,9 @@ import pytest
 from sparkwright.domain.evaluation import Evaluation, Event, ProbeOutcome, ProbeState
 from sparkwright.evals.changes import changes
 from sparkwright.loadgen.endurance import as_outcomes, endurance, is_soak
-from sparkwright.loadgen.gates import judge, parse
+from sparkwright.loadgen.gates import judge_gates, parse
 from sparkwright.loadgen.stats import summarize
-from sparkwright.loadgen.trend import FEWEST, line, thinned
+from sparkwright.loadgen.trend import FEWEST, fit_trend, thinned
 from sparkwright.loadgen.trend import changes as cuts
 from unit.for_each import for_each
 from unit.loadgen.soaks import Script, soak
@@ -72,7 +72,10 @@ def test_unknown_stays_unknown() -> None:
     bare = replace(bare, levels=tuple(replace(one, scrapes=()) for one in bare.levels), evaluation=Evaluation("soak"))
     found = endurance(bare)
     assert (found.memory, len(found.unknown)) == ((), 2)
-    assert [one.passed for one in judge(parse("memory_per_hour < 1GiB\nfaults == 0"), summarize(bare))] == [False, True]
+    assert [one.passed for one in judge_gates(parse("memory_per_hour < 1GiB\nfaults == 0"), summarize(bare))] == [
+        False,
+        True,
+    ]
     assert not is_soak(replace(bare, evaluation=None))
     states = {one.name: one.state for one in as_outcomes(bare).evaluation.outcomes}  # type: ignore[union-attr]
     assert (states["leak"], states["answers"], states["drift"]) == (
@@ -86,9 +89,9 @@ def test_unknown_stays_unknown() -> None:
 def test_gates_and_comparison() -> None:
     """A value within noise counts as 0; a fault that the base did not have is worse."""
     lines = parse("memory_per_hour < 100MiB\nlatency_drift < 10%\nfaults == 0")
-    assert all(one.passed for one in judge(lines, summarize(soak(Script()))))
+    assert all(one.passed for one in judge_gates(lines, summarize(soak(Script()))))
     bad = soak(Script(leak=1.0, slow=1.4, errors=2))
-    assert not any(one.passed for one in judge(lines, summarize(bad)))
+    assert not any(one.passed for one in judge_gates(lines, summarize(bad)))
     rows = changes(as_outcomes(soak(Script())), as_outcomes(bad))
     assert {one.name for one in rows if one.verdict == "worse"} == {"leak", "drift", "errors"}
 
@@ -96,10 +99,10 @@ def test_gates_and_comparison() -> None:
 def test_too_little_shows_nothing() -> None:
     """Fewer points than it takes are no trend and no change."""
     few = [(float(n), float(-n)) for n in range(FEWEST - 1)]
-    assert line(few) is None
+    assert fit_trend(few) is None
     assert cuts([y for _, y in few], 0.1) == []
     assert thinned([]) == []
-    flat = line([(float(n), 5.0) for n in range(100)])
+    flat = fit_trend([(float(n), 5.0) for n in range(100)])
     assert flat is not None and not flat.steady
 
 

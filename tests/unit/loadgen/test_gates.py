@@ -9,8 +9,8 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState, Score
 from sparkwright.domain.summary import GateResult, RunSummary
 from sparkwright.domain.workload import Agent, Length, LevelPlan, Pace, Single, Slo
-from sparkwright.loadgen.gate_lines import Gate, sizes
-from sparkwright.loadgen.gates import VALID, judge, judge_runs, parse
+from sparkwright.loadgen.gate_lines import Gate, possible_values
+from sparkwright.loadgen.gates import VALID, judge_gates, judge_runs, parse
 from sparkwright.loadgen.stats import summarize
 from unit.for_each import for_each
 
@@ -24,7 +24,7 @@ def two_levels(ttft: float = 0.1, deep: float = 3.0, **given: object) -> RunSumm
 
 
 def one(line: str, summary: RunSummary, baseline: RunSummary | None = None) -> GateResult:
-    (result,) = judge(parse(line), summary, baseline)
+    (result,) = judge_gates(parse(line), summary, baseline)
     return result
 
 
@@ -102,7 +102,7 @@ def test_a_gate_for_some_levels_asks_no_others() -> None:
     assert one("ttft < 2s @ depth=0", summary).passed
     assert one("ttft < 4s @ c=8", summary).observed == 3.0
     assert one("ttft < 2s @ level=c1, prompt=100", summary).passed
-    assert sizes("32k") == {32000.0, 32768.0}
+    assert possible_values("32k") == {32000.0, 32768.0}
 
 
 def test_a_gate_that_selects_nothing_fails() -> None:
@@ -174,7 +174,7 @@ def test_the_rate_that_a_search_found_can_be_asked_for() -> None:
 def test_an_invalid_run_passes_no_file() -> None:
     """Good figures of a client that was not in time are none."""
     bad = run(level([row()]), conditions=replace(KNOWN, model=""))
-    results = judge(parse("errors == 0"), summarize(bad))
+    results = judge_gates(parse("errors == 0"), summarize(bad))
     assert [(result.line, result.passed) for result in results] == [("errors == 0", True), (VALID, False)]
     assert "model" in results[1].why
 
@@ -222,4 +222,4 @@ def test_one_file_judges_several_runs() -> None:
     assert [result.passed for result in results] == [False, True, True, False]
     assert results[0].why.startswith("r-slow: at c1")
     assert "no evaluation" in results[3].why
-    assert not judge(parse("ttft < 4s"), evaluated(ProbeOutcome("stop", ProbeState.PASSED)))[0].passed
+    assert not judge_gates(parse("ttft < 4s"), evaluated(ProbeOutcome("stop", ProbeState.PASSED)))[0].passed

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.domain.workload import RateSearch
-from sparkwright.loadgen.slo import BestRate, Next, best, step
+from sparkwright.loadgen.slo import BestRate, Next, highest_rate, next_rate
 
 
 def searched(search: RateSearch, limit: float) -> tuple[BestRate, list[float]]:
     """The search on a server that meets the SLO up to `limit`."""
     points: list[tuple[float, bool]] = []
-    while isinstance(told := step(search, points), Next):
+    while isinstance(told := next_rate(search, points), Next):
         points.append((told.rate, told.rate <= limit))
         assert len(points) < 50
     return told, [rate for rate, _ in points]
@@ -50,11 +50,11 @@ def test_a_server_that_never_fails_is_measured_to_the_end() -> None:
 
 def test_luck_above_a_failure_does_not_count() -> None:
     """It failed at 4: that it held at 6 once proves nothing."""
-    assert best([(2.0, True), (4.0, False), (6.0, True)]) == 2.0
-    assert best([]) is None
+    assert highest_rate([(2.0, True), (4.0, False), (6.0, True)]) == 2.0
+    assert highest_rate([]) is None
 
 
 @pytest.mark.parametrize("points", [[(8.0, False)], [(4.0, False), (8.0, True)]])
 def test_a_search_that_begins_with_a_failure_goes_down(points: list[tuple[float, bool]]) -> None:
     """A run that is resumed may know a high rate only."""
-    assert step(RateSearch(1.0, 64.0), points) == Next(1.0)
+    assert next_rate(RateSearch(1.0, 64.0), points) == Next(1.0)

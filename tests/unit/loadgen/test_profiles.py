@@ -16,10 +16,10 @@ DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "reference" / "workloa
 ISSUED = {"quick", "agentic", "agentic-quick", "seed-003", "seed-004", "sweep", "goodput", "open", "long-context"}
 
 
-@for_each("name", profiles.names())
+@for_each("name", profiles.profile_names())
 def test_each_is_good_and_reports_what_it_is(name: str) -> None:
     """It can be loaded, is called by its file's name, and begins with why one would run it."""
-    text = profiles.text(name)
+    text = profiles.profile_text(name)
     made = load_workload(text, f"{name}.yaml")
     assert made.name == name
     assert made.levels
@@ -30,21 +30,21 @@ def test_each_is_good_and_reports_what_it_is(name: str) -> None:
 
 def test_the_promised_ones_are_there() -> None:
     """Names that documents and people use."""
-    assert set(profiles.names()) >= ISSUED
+    assert set(profiles.profile_names()) >= ISSUED
     with pytest.raises(KeyError):
-        profiles.text("nonsense")
+        profiles.profile_text("nonsense")
 
 
 def test_quick_is_quick() -> None:
     """Its levels end by the clock: under two minutes on a server of any speed, with time left for the rest."""
-    made = load_workload(profiles.text("quick"), "quick.yaml")
+    made = load_workload(profiles.profile_text("quick"), "quick.yaml")
     assert all(level.seconds for level in made.levels)
     assert made.repeats * sum(level.seconds for level in made.levels) <= made.deadline <= 115
 
 
 def test_agentic_asks_the_question_of_the_tenth_turn() -> None:
     """Ten turns, 80 % of each prompt known, every such level next to its cold simulator of the same lengths."""
-    made = load_workload(profiles.text("agentic"), "agentic.yaml")
+    made = load_workload(profiles.profile_text("agentic"), "agentic.yaml")
     by_name = {level.name: level for level in made.levels}
     twins = [level for level in made.levels if level.shape.cold]
     assert len(twins) == 2
@@ -60,7 +60,7 @@ def test_agentic_asks_the_question_of_the_tenth_turn() -> None:
 
 def test_seed_003_has_the_rows_of_its_tables() -> None:
     """Depths 0 to 980K of one user; 1, 2 and 4 users at 0 and 4K."""
-    made = load_workload(profiles.text("seed-003"), "seed-003.yaml")
+    made = load_workload(profiles.profile_text("seed-003"), "seed-003.yaml")
     rows = {(one.shape.prompt.low, one.shape.depth, one.pace.concurrency) for one in made.levels}
     single = {(1024, depth * 1000, 1) for depth in (0, 240, 384, 512, 720, 980)}
     assert rows == single | {(2048, depth, users) for depth in (0, 4096) for users in (1, 2, 4)}
@@ -71,9 +71,9 @@ def test_what_does_not_fit_is_known_before() -> None:
     """Prompt, depth and answer of the longest request against the server's context; not known is no limit."""
     deep = LevelPlan("deep", Single(Length(10, 100), Length(20, 50), depth=1000))
     assert profiles.largest(deep) == 1150
-    assert profiles.fits(deep, 1150)
-    assert not profiles.fits(deep, 1149)
-    assert profiles.fits(deep, 0)
+    assert profiles.fits_context(deep, 1150)
+    assert not profiles.fits_context(deep, 1149)
+    assert profiles.fits_context(deep, 0)
     loop = Agent(turns=3, system=100, tools=0, first=50, each_turn=30, output=10)
     assert profiles.largest(LevelPlan("loop", loop)) == 150 + 2 * 40 + 10
     assert profiles.largest(LevelPlan("replay", Replay("x"))) == 0
@@ -82,7 +82,7 @@ def test_what_does_not_fit_is_known_before() -> None:
 def test_the_document_is_true() -> None:
     """docs/reference/workloads.md names each profile, and every workload that it shows can be used."""
     told = DOCUMENT.read_text()
-    assert [name for name in profiles.names() if f"| `{name}` |" not in told] == []
+    assert [name for name in profiles.profile_names() if f"| `{name}` |" not in told] == []
     shown = re.findall(r"```yaml\n(.*?)```", told, re.DOTALL)
     assert len(shown) == 2
     assert [len(load_workload(text, "shown.yaml").levels) for text in shown] == [8, 1]

@@ -4,7 +4,7 @@ from fakes.measured import failed, level, row
 from sparkwright.domain.run import Row
 from sparkwright.domain.workload import Slo
 from sparkwright.loadgen.samples import of_repeats
-from sparkwright.loadgen.slo import meets, share
+from sparkwright.loadgen.slo import meets_slo, share_in_slo
 from unit.for_each import for_each
 
 
@@ -26,26 +26,26 @@ from unit.for_each import for_each
 )
 def test_each_limit_binds_by_itself(one: Row, limits: Slo, met: bool) -> None:
     """A limit of 0 binds nothing; a request that failed meets nothing, not even no limit."""
-    assert meets(one, limits, open_loop=False) is met
+    assert meets_slo(one, limits, open_loop=False) is met
 
 
 def test_in_an_open_loop_the_wait_before_the_send_counts() -> None:
     """Half a second late and then 0.1 s to the first token are 0.6 s for the user."""
     late = row(0.1, sent=1.5, intended=1.0)
-    assert not meets(late, Slo(ttft=0.5), open_loop=True)
-    assert meets(late, Slo(ttft=0.5), open_loop=False)
+    assert not meets_slo(late, Slo(ttft=0.5), open_loop=True)
+    assert meets_slo(late, Slo(ttft=0.5), open_loop=False)
 
 
 def test_the_share_is_of_all_that_were_sent() -> None:
     """Failed ones among them; of none there is no share."""
-    assert share([row(0.1), row(0.9), failed(), failed()], Slo(ttft=0.5), False) == 0.25
-    assert share([], Slo(ttft=0.5), False) is None
+    assert share_in_slo([row(0.1), row(0.9), failed(), failed()], Slo(ttft=0.5), False) == 0.25
+    assert share_in_slo([], Slo(ttft=0.5), False) is None
 
 
 def test_without_usage_nobody_met_or_missed_a_time_per_token() -> None:
     """No share is reported, least of all 0 %; a failed request has missed it all the same."""
     silent = row(output_tokens=None)
-    assert share([silent, failed()], Slo(tpot=1.0), False) is None
-    assert share([silent, failed()], Slo(ttft=1.0), False) == 0.5
-    assert share([failed()], Slo(tpot=1.0), False) == 0.0
+    assert share_in_slo([silent, failed()], Slo(tpot=1.0), False) is None
+    assert share_in_slo([silent, failed()], Slo(ttft=1.0), False) == 0.5
+    assert share_in_slo([failed()], Slo(tpot=1.0), False) == 0.0
     assert "goodput" not in of_repeats([level([silent])], Slo(tpot=1.0))

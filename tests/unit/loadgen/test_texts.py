@@ -9,7 +9,7 @@ import pytest
 
 from sparkwright.domain.workload import Text
 from sparkwright.loadgen import texts
-from sparkwright.loadgen.texts import CLOSING, QUESTIONS, blocks, lines
+from sparkwright.loadgen.texts import CLOSING, QUESTIONS, blocks, single_lines
 from sparkwright.simulator.text import SimulatedTokenizer
 
 
@@ -32,7 +32,7 @@ def test_nothing_comes_twice_in_a_long_text(kind: Text) -> None:
 @pytest.mark.parametrize("kind", list(Text))
 def test_pieces_begin_and_end_where_tokenizers_cut(kind: Text) -> None:
     """A letter, quote or bracket in front and a line break behind: so the tokens of pieces add up."""
-    for piece in (*blocks(kind, "0", 50, 60), *lines(kind, "0", 50)):
+    for piece in (*blocks(kind, "0", 50, 60), *single_lines(kind, "0", 50)):
         assert re.match(r'[A-Za-z"{]', piece)
         assert piece.endswith("\n")
         assert piece.isascii()

@@ -9,9 +9,9 @@ from sparkwright.domain.run import Lag, Level
 from sparkwright.domain.summary import RunSummary
 from sparkwright.domain.workload import Arrival, Pace
 from sparkwright.loadgen.compare import compare
-from sparkwright.loadgen.gates import judge, parse
+from sparkwright.loadgen.gates import judge_gates, parse
 from sparkwright.loadgen.stats import summarize
-from sparkwright.loadgen.validity import by_level, doubts, invalid, late, notes
+from sparkwright.loadgen.validity import by_level, client_delays, doubts, figure_notes, invalid
 from sparkwright.report.tables import levels_table
 
 
@@ -21,13 +21,13 @@ def open_loop(rows: list[object], concurrency: int = 0) -> Level:
 
 
 def late_of(one: Level) -> tuple[str, ...]:
-    return late([one])
+    return client_delays([one])
 
 
 def test_a_run_in_order_is_valid() -> None:
     """A client in time, prompts as planned, no error: nothing to report."""
     one = level([row(), row()], lag=Lag(p99=0.0005, cores=0.3))
-    assert (invalid(run(one)), doubts(one), notes(run(one), [one])) == ((), (), ())
+    assert (invalid(run(one)), doubts(one), figure_notes(run(one), [one])) == ((), (), ())
 
 
 def test_a_client_that_was_behind_makes_the_run_invalid() -> None:
@@ -49,7 +49,7 @@ def test_validity_is_judged_per_metric() -> None:
     assert summary.invalid == () and "24.8 ms behind" in one.doubts[0]
     assert {"ttft", "prefill", "itl", "end_to_end", "output_rate"} <= set(one.spoiled)
     assert not {"decode", "tpot"} & set(one.spoiled)
-    decode, ttft = judge(parse("decode > 4\nttft < 1s"), summary)
+    decode, ttft = judge_gates(parse("decode > 4\nttft < 1s"), summary)
     assert decode.passed and not ttft.passed and "ttft at c1 is not valid: the client was 24.8 ms" in ttft.why
     shown = levels_table(summary)
     cells = dict(zip(shown.head, shown.rows[0], strict=True))
@@ -79,7 +79,7 @@ def test_a_repeat_in_which_the_client_was_behind_is_left_out() -> None:
     good, bad = (level([row(0.5, 0.5)], n, lag=Lag(p99=lag)) for n, lag in enumerate((0.0, 0.05)))
     one = run(good, bad)
     assert (by_level(one), invalid(one)) == ([(good,)], ())
-    assert notes(one, by_level(one)[0]) == (
+    assert figure_notes(one, by_level(one)[0]) == (
         "repeat 2 is left out: the client was 50.0 ms behind at p99 (allowed: 10.0 ms, whatever is measured)",
     )
 
@@ -178,4 +178,6 @@ def test_shared_out_totals_are_noted() -> None:
     """Times between tokens are approximate then, and it is reported of how many answers."""
     shared = replace(row(), reads=replace(row().reads, exact=False))
     one = level([shared, row()])
-    assert notes(run(one), [one]) == ("1 of 2 answers have the total of tokens only: it was shared out over the reads",)
+    assert figure_notes(run(one), [one]) == (
+        "1 of 2 answers have the total of tokens only: it was shared out over the reads",
+    )

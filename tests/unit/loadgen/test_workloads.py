@@ -12,7 +12,7 @@ from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Session, Turn
 from sparkwright.domain.workload import Agent, Api, Arrival, Length, LevelPlan, Pace, Single, Text, Workload
 from sparkwright.loadgen.prompts import PromptTexts
-from sparkwright.loadgen.workloads import job_pace, sessions, split
+from sparkwright.loadgen.workloads import job_pace, sessions, split_warmup
 
 LOOP = Agent(turns=5, system=200, tools=500, first=150, each_turn=300, output=20)
 PROBED = Probed("http://x", "m", continuous=True, ignore_eos=True, thinking=True)
@@ -128,7 +128,7 @@ async def test_warm_up_is_apart_and_marked() -> None:
     """It goes out before, in the same shape, and no row of it is counted."""
     level = plan(single(), warmup=2)
     workload, texts = await made(level)
-    before, measured = split(sessions(level, workload, 0, texts))
+    before, measured = split_warmup(sessions(level, workload, 0, texts))
     assert (len(before), len(measured)) == (2, 3)
     assert all(turn.warmup for one in before for turn in one.turns)
     assert not any(turn.warmup for one in measured for turn in one.turns)
@@ -140,7 +140,7 @@ async def test_warm_up_has_short_answers(shape: Single | Agent) -> None:
     """A slow server is not kept busy with what nobody measures; prompts are those of the level."""
     level = plan(shape)
     workload, texts = await made(level)
-    before, measured = split(sessions(level, workload, 0, texts))
+    before, measured = split_warmup(sessions(level, workload, 0, texts))
     assert body(before[0].turns[0])["max_tokens"] == 16
     assert before[0].turns[0].prompt_tokens == measured[0].turns[0].prompt_tokens
     assert body(measured[0].turns[0])["max_tokens"] == 100
@@ -150,7 +150,7 @@ async def test_open_loops_have_their_times_and_warm_up_has_none() -> None:
     """Only what is measured is paced."""
     level = plan(single(), pace=Pace(Arrival.CONSTANT, 0, 2.0))
     workload, texts = await made(level)
-    before, measured = split(sessions(level, workload, 0, texts))
+    before, measured = split_warmup(sessions(level, workload, 0, texts))
     assert [one.at for one in before] == [None]
     assert [one.at for one in measured] == [0.0, 0.5, 1.0]
 
@@ -159,7 +159,7 @@ async def test_a_cold_depth_is_one_long_prompt() -> None:
     """Context and question are sent at once, and nothing of it before."""
     level, tokenizer = plan(single(300, depth=2000)), CountingTokenizer()
     workload, texts = await made(level, tokenizer)
-    before, measured = split(sessions(level, workload, 0, texts))
+    before, measured = split_warmup(sessions(level, workload, 0, texts))
     assert len(before) == 1
     turn = measured[0].turns[0]
     assert (turn.prompt_tokens, turn.cached_tokens) == (2300, 0)
@@ -171,7 +171,7 @@ async def test_a_warm_depth_was_sent_before_to_the_token() -> None:
     level = plan(single(300, depth=2000, warm=True), requests=5, pace=Pace(concurrency=2), warmup=0)
     tokenizer = CountingTokenizer()
     workload, texts = await made(level, tokenizer)
-    before, measured = split(sessions(level, workload, 0, texts))
+    before, measured = split_warmup(sessions(level, workload, 0, texts))
     contexts = [asked(one) for one in before]
     assert len(contexts) == 2
     assert all(body(one.turns[0])["max_tokens"] == 1 for one in before)
@@ -200,7 +200,7 @@ async def test_agents_turns_have_the_tokens_planned(cached: float | None, cold: 
     loop = replace(LOOP, cached=cached, cold=cold, each_turn=300)
     level, tokenizer = plan(loop), CountingTokenizer()
     workload, texts = await made(level, tokenizer)
-    session = split(sessions(level, workload, 0, texts))[1][0]
+    session = split_warmup(sessions(level, workload, 0, texts))[1][0]
     for turn, told in zip(session.turns, history(session), strict=True):
         assert tokenizer.whole(json.dumps(told)) == turn.prompt_tokens
 
@@ -209,7 +209,7 @@ async def test_the_share_that_is_known_is_the_share_asked_for() -> None:
     """(prompt + answer before) / prompt: 80 % to the token's rounding, at every turn but the first."""
     level = plan(replace(LOOP, cached=0.8))
     workload, texts = await made(level)
-    turns = split(sessions(level, workload, 0, texts))[1][0].turns
+    turns = split_warmup(sessions(level, workload, 0, texts))[1][0].turns
     assert turns[0].cached_tokens == 0
     for before, turn in pairwise(turns):
         assert turn.cached_tokens == before.prompt_tokens + before.output_tokens
@@ -220,21 +220,21 @@ async def test_a_warm_agent_repeats_itself_and_a_cold_one_never() -> None:
     """Warm: each body begins with the whole one before. Cold: tools and system prompt differ at once, same lengths."""
     warm, cold = plan(LOOP, "one"), plan(replace(LOOP, cold=True), "one cold")
     workload, texts = await made(warm)
-    known = history(split(sessions(warm, workload, 0, texts))[1][0])
+    known = history(split_warmup(sessions(warm, workload, 0, texts))[1][0])
     for before, now in pairwise(known):
         assert now["messages"][: len(before["messages"])] == before["messages"]
         assert now["tools"] == before["tools"]
-    anew = history(split(sessions(cold, workload, 0, texts))[1][0])
+    anew = history(split_warmup(sessions(cold, workload, 0, texts))[1][0])
     assert len({told["messages"][0]["content"][:60] for told in anew}) == LOOP.turns
     assert len({json.dumps(told["tools"])[:200] for told in anew}) == LOOP.turns
-    assert all(turn.cached_tokens == 0 for turn in split(sessions(cold, workload, 0, texts))[1][0].turns)
+    assert all(turn.cached_tokens == 0 for turn in split_warmup(sessions(cold, workload, 0, texts))[1][0].turns)
 
 
 async def test_tools_are_valid_schemas_of_the_size_asked_for() -> None:
     """The tools are those of OpenAI's interface, all parameters named and typed; the model may not call them."""
     level, tokenizer = plan(LOOP), CountingTokenizer()
     workload, texts = await made(level, tokenizer)
-    told = history(split(sessions(level, workload, 0, texts))[1][0])[0]
+    told = history(split_warmup(sessions(level, workload, 0, texts))[1][0])[0]
     bare = {key: value for key, value in told.items() if key not in ("tools", "tool_choice")}
     assert tokenizer.whole(json.dumps(told)) - tokenizer.whole(json.dumps(bare)) == LOOP.tools
     assert told["tool_choice"] == "none"
@@ -252,7 +252,7 @@ async def test_tools_that_a_server_hides_are_made_up_for(hiding: dict) -> None:
     workload, texts = await made(level, tokenizer)
     assert any("shows no tools" in doubt for doubt in texts.doubts)
     assert tokenizer.questions < 25
-    session = split(sessions(level, workload, 0, texts))[1][0]
+    session = split_warmup(sessions(level, workload, 0, texts))[1][0]
     told = history(session)[0]
     assert "tools" not in told
     assert tokenizer.whole(json.dumps(told)) == session.turns[0].prompt_tokens == 850
@@ -262,7 +262,7 @@ async def test_agents_come_in_waves_with_their_noise() -> None:
     """Next to every two counted agents run three that are not counted; the client runs five at a time."""
     level = plan(replace(LOOP, noise=3, think=1.5), requests=4, pace=Pace(concurrency=2))
     workload, texts = await made(level)
-    before, measured = split(sessions(level, workload, 0, texts))
+    before, measured = split_warmup(sessions(level, workload, 0, texts))
     assert [len(one.turns) for one in before] == [1]
     assert [one.counted for one in measured] == [False] * 3 + [True] * 2 + [False] * 3 + [True] * 2
     assert [one.number for one in measured if one.counted] == [0, 1, 2, 3]

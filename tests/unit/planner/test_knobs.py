@@ -106,6 +106,25 @@ def test_tables_of_single_rows_go_to_disk() -> None:
     assert tables_of(older, with_tables) is None, "not before 0.5.20"
 
 
+def test_llama_cpp_leaves_a_gguf_file_s_tables_on_the_cpu() -> None:
+    """Guards one node for a GGUF file of Qwen3.8-Flash-Next, whose table llama.cpp maps from disk."""
+    with_tables = replace(shape("qwen3-30b-a3b"), tables=51_200_000_000, quantization="gguf", format="", group=0)
+    own = replace(
+        RECIPE,
+        flags={},
+        env={},
+        model=replace(RECIPE.model, size=45 * 10**9),
+        engine=EngineChoice("llama-cpp", "b10380"),
+    )
+    knob = tables_of(own, with_tables)
+    assert knob and knob.steps[0].variant.keys["flags.override-tensor"] == "per_layer_token_embd=CPU"
+    # 51 of 82 billion numbers, in a file of 45 GB
+    assert 24 * 10**9 < changed(own, knob.steps[0].variant).model.on_disk < 32 * 10**9
+    safetensors = replace(own, engine=EngineChoice("vllm", "0.33.0"))
+    other = tables_of(safetensors, with_tables)
+    assert other and other.steps[0].variant.keys["engine.name"] == "llama-cpp", "the other engine reads no GGUF files"
+
+
 def test_another_engine_for_the_tables_only_where_nothing_ties_to_this_one() -> None:
     """Guards a proposal that would carry options of one engine to another."""
     with_tables = replace(shape("qwen3-30b-a3b"), tables=51_200_000_000, table_format="fp8")

@@ -150,3 +150,15 @@ def test_drafts_may_keep_a_second_state() -> None:
     )
     assert plain.low is None and drafting.low is not None
     assert 0.5 * drafting.tokens < drafting.low < drafting.tokens == drafting.high
+
+
+@pytest.mark.parametrize("auto", ["auto", -1])
+def test_auto_context_is_the_longest_that_fits(auto: str | int) -> None:
+    """vLLM shortens `auto` to what one sequence of fits, and never exceeds the model's own length."""
+    model, size = shape("qwen3-8b"), 2 * GIB
+    found = capacity(recipe(max_model_len=auto), model, size)
+    longer = needed(recipe(context=found.context + 1), model)
+    assert 0 < found.context < model.positions and found.reported == found.context
+    assert isinstance(longer, int) and longer > size
+    assert capacity(recipe(max_model_len=auto), model, 100 * GIB).context == model.positions
+    assert capacity(recipe(), model, size).context == 0

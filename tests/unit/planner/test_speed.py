@@ -245,6 +245,16 @@ def test_tables_off_memory_cost_time_in_each_step() -> None:
     assert outside.low < 0.6 * inside.low and any("off memory" in line for line in outside.why)
 
 
+def test_rows_that_are_read_one_by_one_slow_a_prompt() -> None:
+    """Guards Qwen3.8-Flash-Next on llama.cpp: prompts at 215 to 545 tokens/s, where the products allow 900."""
+    for engine, slower in (("llama-cpp", True), ("vllm", False)):
+        made = recipe(engine=engine)
+        off = replace(made, model=replace(made.model, on_disk=27 * GB))
+        inside, outside = (speed(one, QWEN36, 25 * GB, Load(prompt=8192)).prefill for one in (made, off))
+        assert (outside.value < 0.6 * inside.value) is slower
+        assert any("rows of tables off memory" in line for line in outside.why) is slower
+
+
 def test_kernels_of_a_plugin_are_less_sure() -> None:
     """Guards EXL3, AQLM and QTIP: their kernels are not the engine's, and published runs differ by two."""
     plain, packed = (measured(replace(QWEN8, format=f, group=0), recipe(), 4 * GB).decode for f in ("int4", "4.000bit"))

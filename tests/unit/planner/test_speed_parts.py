@@ -10,7 +10,7 @@ from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Speculation
 from sparkwright.domain.verdict import Load
-from sparkwright.planner.speed import Measured, loading, speed
+from sparkwright.planner.speed import Measured, loading, speed, started
 from sparkwright.planner.speed_decode import Model, attended, drafted, method, reading, step, together, yielded
 from sparkwright.planner.speed_prefill import prefill
 from sparkwright.planner.speed_rates import FAST, LIKELY, SLOW, products, rates, weighed
@@ -208,6 +208,17 @@ def test_the_sets_of_rates_are_in_order() -> None:
     less = ("kernel", "host", "step", "exchange", "cold", "alike", "crowd", "unsaid")
     assert all(getattr(FAST, n) >= getattr(LIKELY, n) >= getattr(SLOW, n) > 0 for n in more)
     assert all(getattr(FAST, n) <= getattr(LIKELY, n) <= getattr(SLOW, n) for n in less)
+
+
+def test_the_range_of_a_start_holds_first_and_later_ones() -> None:
+    """Guards first starts of 570 to 840 s and later ones of 240 s, of 84 and 107 GB on one and two nodes."""
+    alone, two = started(recipe(), QWEN30, 84 * GB), started(recipe(2), QWEN30, 107 * GB)
+    assert alone.low < 240 and 840 < alone.high < 1300 and 400 < alone.value < 800
+    assert two.low < 240 and 570 < two.high < 1000
+    plain = started(recipe(engine="llama-cpp"), QWEN30, 82 * GB)
+    assert plain.low < 4 and plain.value == pytest.approx(97, rel=0.2), (
+        "llama.cpp compiles nothing and profiles nothing"
+    )
 
 
 def test_loading_is_what_was_published() -> None:

@@ -66,6 +66,7 @@ def test_other_writing_keeps_it():
         ("256", "128"),
         ("org/name", "org/name2"),
         ("{A: 1}", "{A: 1.0}"),
+        ("context: 4096", "context: 4096, host_cache: 2 GiB"),
         ("env:", "loading: {weight_cache: true}\nenv:"),
         ("context: 4096", "context: 4096, queue: 8"),
     ],

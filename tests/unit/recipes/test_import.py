@@ -4,6 +4,7 @@ import pytest
 
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe, RecipeState
+from sparkwright.engines.catalog import imagined_ranks
 from sparkwright.recipes.importers.draft import ImportOptions
 from sparkwright.recipes.importers.importer import Imported, import_recipe
 from sparkwright.recipes.load import load_recipe
@@ -176,3 +177,21 @@ command: vllm serve org/name --tool-parser-plugin /x/p.py --reasoning-parser-plu
     wanted += " io-processor-plugin tokenizer chat_template"
     assert set(wanted.split()) - named == set()
     assert named & {"NCCL_DEBUG", "VLLM_USE_V1", "seed"} == set()
+
+
+@pytest.mark.parametrize("auto", ["auto", "-1"])
+def test_a_context_that_vllm_chooses_is_kept(auto: str) -> None:
+    """`--max-model-len auto` is no number: it stays vLLM's option, and its command line is the source's."""
+    text = f"recipe_version: '2'\nmodel: org/m\nruntime: vllm\ncontainer: a/b:1\ndefaults: {{max_model_len: {auto}}}\n"
+    with_command, made = read(text + "command: vllm serve {model} --max-model-len {max_model_len}\n")
+    without, _ = read(text)
+    for recipe in (with_command, without):
+        words = imagined_ranks(recipe)[0].engine_words
+        assert words[words.index("--max-model-len") + 1] == auto and recipe.serving.context == 0
+    assert not any("max_model_len" in note for note in made.notes)
+
+
+def test_a_context_that_sglang_cannot_choose_is_named() -> None:
+    """SGLang has no such value: without the option it takes the model's own length."""
+    recipe, made = read("model: org/m\nruntime: sglang\ncontainer: a/b:1\ndefaults: {max_model_len: auto}\n")
+    assert recipe.flags == {} and any("'auto' is no whole number" in note for note in made.notes)

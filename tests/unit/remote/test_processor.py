@@ -75,7 +75,7 @@ def test_pages_of_a_file_are_counted_in_the_pages_of_its_kernel(
 @pytest.mark.parametrize("told", [True, False])
 @pytest.mark.parametrize("page", [4096, 65536])
 def test_free_blocks_of_a_node_are_counted_in_its_pages(page: int, told: bool) -> None:
-    """By getconf, or where a fixture has none by what /proc/meminfo calls free."""
+    """The size is what getconf says, or without it the one that fits what /proc/meminfo calls free."""
     orders = (16 * MIB // page).bit_length()
     counts = ["0"] * (orders - 1) + ["64"]
     rows = {"MemTotal": 4 << 20, "MemFree": 1 << 20, "MemAvailable": 2 << 20, "Cached": 0, "AnonPages": 0, "Buffers": 0}

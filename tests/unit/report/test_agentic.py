@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from fakes.runs import agent_plans
 from sparkwright.domain.workload import Pace
-from sparkwright.report.agentic import gap_words, gaps, turn_plot, turns_table
+from sparkwright.report.agentic import cache_gaps, gap_words, turn_plot, turns_table
 from unit.report.made import loop, summary
 
 WARM, COLD = agent_plans()
@@ -30,7 +30,7 @@ def test_a_shorter_loop_is_reported_at_its_last_turn() -> None:
 def test_without_its_cold_counterpart_a_loop_has_no_gap() -> None:
     """Its curve is drawn, and nothing is claimed."""
     alone = summary(loop([WARM], TTFT))
-    assert gaps(alone) == [] and gap_words([alone]) == ""
+    assert cache_gaps(alone) == [] and gap_words([alone]) == ""
     plot = turn_plot([alone])
     assert plot and [point.x for point in plot.curves[0].points] == list(range(1, 11))
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from fakes.runs import agent_plans, depth_plans
 from sparkwright.domain.summary import RunSummary
-from sparkwright.report.html import page
+from sparkwright.report.html import report_page
 from unit.report.made import compared, level, loop, summary
 from unit.report.test_agentic import TTFT
 
@@ -24,7 +24,7 @@ def example(name: str = "r-1", **conditions: object) -> RunSummary:
 
 def test_the_page_asks_the_network_for_nothing() -> None:
     """Nothing is loaded by address, and a policy forbids it."""
-    text = page([example()])
+    text = report_page([example()])
     assert not re.findall(r"<(?:link|img|iframe|script[^>]* src|base|object|embed)\b", text)
     assert "url(" not in text and "@import" not in text
     assert "default-src &#x27;none&#x27;" in text and "connect-src" not in text
@@ -32,7 +32,7 @@ def test_the_page_asks_the_network_for_nothing() -> None:
 
 def test_only_the_scripts_and_styles_of_the_page_may_run() -> None:
     """The policy holds their hashes, so what slips in as markup does not run."""
-    text = page([example()])
+    text = report_page([example()])
     for kind in ("script", "style"):
         body = re.findall(rf"<{kind}>(.*?)</{kind}>", text, re.DOTALL)
         assert len(body) == 1
@@ -43,22 +43,22 @@ def test_only_the_scripts_and_styles_of_the_page_may_run() -> None:
 
 def test_a_name_that_is_markup_is_shown_as_text() -> None:
     """The name is text in the title, the tables and the data."""
-    text = page([example(model=EVIL, engine=EVIL, nodes=(EVIL,))])
+    text = report_page([example(model=EVIL, engine=EVIL, nodes=(EVIL,))])
     assert "<img" not in text and text.count("</script>") == 2
 
 
 def test_simulated_figures_are_marked_above_all_others() -> None:
     """The marked run is named if only one of them is simulated."""
-    one = page([example()])
+    one = report_page([example()])
     assert 0 < one.index("SIMULATED") < one.index('class="figures"')
-    both = page([example(), example("r-2", simulated=False, engine="sglang")])
+    both = report_page([example(), example("r-2", simulated=False, engine="sglang")])
     assert "Simulated: A." in both
-    assert "SIMULATED" not in page([example(simulated=False)])
+    assert "SIMULATED" not in report_page([example(simulated=False)])
 
 
 def test_tables_are_there_without_javascript() -> None:
     """Each plot has its values as a table, each run its levels and conditions."""
-    text = page([example()]).split("</style>")[1].split('<script type="application/json"')[0]
+    text = report_page([example()]).split("</style>")[1].split('<script type="application/json"')[0]
     for wanted in (
         "Turn by turn",
         "cold takes 30 times as long",
@@ -72,26 +72,26 @@ def test_tables_are_there_without_javascript() -> None:
 
 def test_missing_provenance_of_ours_is_reported_as_missing() -> None:
     """An empty line would look like nothing to know."""
-    assert "not known" in page([example(flags=(), nodes=())])
+    assert "not known" in report_page([example(flags=(), nodes=())])
 
 
 def test_an_invalid_run_reports_why() -> None:
     """The badge and the reasons, as text."""
-    text = page([replace(example(), invalid=("the client was 31 ms behind",))])
+    text = report_page([replace(example(), invalid=("the client was 31 ms behind",))])
     assert '<span class="badge bad">not valid</span>' in text and "the client was 31 ms behind" in text
 
 
 def test_runs_that_cannot_be_compared_report_why_and_are_still_drawn() -> None:
     """Both are there, with the reason between them."""
     refused = compared(rows=(), refused=("the models differ: a and b",))
-    text = page([example(), example("r-2")], [refused])
+    text = report_page([example(), example("r-2")], [refused])
     assert "Not comparable: the models differ: a and b" in text and 'id="plot-decode-depth"' in text
 
 
 def test_a_run_without_a_single_figure_is_a_page_too() -> None:
     """All its requests failed: the page reports it and draws nothing."""
     failed = replace(level(depth_plans((0,))[0]), good=0, errors={"refused": 12})
-    text = page([replace(summary([failed]), invalid=("no request went well",))])
+    text = report_page([replace(summary([failed]), invalid=("no request went well",))])
     assert "no request went well" in text and "refused" in text and 'class="plot"' not in text
     assert json.loads(re.findall(r'id="data">(.*?)</script>', text)[0])["plots"] == []
 
@@ -103,4 +103,4 @@ def test_vendored_files_are_what_their_note_reports() -> None:
     assert sums == {
         name: hashlib.sha256((ASSETS / name).read_bytes()).hexdigest() for name in ("uplot.js", "uplot.css")
     }
-    assert "Permission is hereby granted" in page([example()])
+    assert "Permission is hereby granted" in report_page([example()])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sparkwright.app.bench.report import ReportForm, evaluated
 from sparkwright.domain.evaluation import Evaluation, Event, ProbeEvidence, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Run
-from sparkwright.evals.score import score
+from sparkwright.evals.score import wilson_score
 from unit.loadgen.soaks import Script, soak
 
 EVIL = "</script><img src=x onerror=alert(1)>"
@@ -25,7 +25,7 @@ def drawn(page: str) -> list[str]:
 
 def scored(name: str, good: int) -> Run:
     outcomes = (
-        ProbeOutcome("prompts, strict", ProbeState.SCORED, score=score(good, 100)),
+        ProbeOutcome("prompts, strict", ProbeState.SCORED, score=wilson_score(good, 100)),
         ProbeOutcome("json", ProbeState.PASSED),
     )
     return replace(soak(Script()), id=name, levels=(), evaluation=Evaluation("instructions", outcomes))

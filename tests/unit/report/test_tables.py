@@ -3,7 +3,15 @@
 from dataclasses import replace
 
 from fakes.runs import depth_plans, user_plans
-from sparkwright.report.tables import comparison_table, doubts, errors_table, levels_table, matrix_table, names, verdict
+from sparkwright.report.tables import (
+    comparison_table,
+    doubts,
+    errors_table,
+    levels_table,
+    matrix_table,
+    run_labels,
+    verdict,
+)
 from unit.report.made import compared, level, summary
 
 D0, D4K = depth_plans((0, 4096))
@@ -58,12 +66,12 @@ def test_the_verdict_is_the_worst_that_holds() -> None:
 def test_runs_of_the_same_engine_are_distinguished_by_their_ids() -> None:
     """Two lines of the same name would be no legend."""
     one, two = summary([level(D0, ttft=0.3)]), summary([level(D0, ttft=0.3)], "r-2")
-    assert names([one, two]) == [
+    assert run_labels([one, two]) == [
         "deepseek-v4-flash, vllm 0.21.1 (r-20261122-7f3a)",
         "deepseek-v4-flash, vllm 0.21.1 (r-2)",
     ]
     other = summary([level(D0, ttft=0.3)], "r-2", engine="sglang", engine_version="0.5.23")
-    assert names([one, other])[1] == "deepseek-v4-flash, sglang 0.5.23"
+    assert run_labels([one, other])[1] == "deepseek-v4-flash, sglang 0.5.23"
 
 
 def test_a_ratio_of_nothing_is_no_ratio() -> None:

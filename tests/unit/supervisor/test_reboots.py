@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from fakes.rank_node import STATE
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.sample import Sample
 from sparkwright.facts.settings import TIMES
-from sparkwright.supervisor.reboots import note_boot
+from sparkwright.supervisor.reboots import copy_to_peer, note_boot
 from unit.supervisor.watchtower import Tower, tower
 
 LAST = "@@ now\n1.0\n@@ uptime\n9.0 1.0\n@@ boots\n{}"
@@ -96,3 +97,37 @@ async def test_without_an_incident_the_reset_is_told_all_the_same() -> None:
     it = tower()
     assert len(await history_after(it, "a:1", Sample(1.0, "b:1", was_reset=True), incident=0)) == 1
     assert not it.keep.store.files
+
+
+async def test_the_head_s_last_minutes_go_to_the_second_node_and_come_back() -> None:
+    """Guards a head whose own disk has nothing: its peer's copy is what the incident shows."""
+    it = tower()
+    it.bus.serving, it.context.seen.boots = True, {"spark-1": "a:1"}
+    it.scene.nodes[0].on(lambda command: command.argv[-2:] == ("twin", "a:1"), OWN)
+    copying = asyncio.create_task(copy_to_peer(it.bus))
+    place = f"{STATE}/ring/of-spark-1@twin"
+    async with asyncio.timeout(20):
+        while place not in it.scene.nodes[1].files:
+            await asyncio.sleep(0.01)
+    copying.cancel()
+    assert it.scene.nodes[1].files[place] == OWN.encode()
+    it.scene.nodes[0].on(lambda command: command.argv[-2:] == ("twin", "a:1"), "")
+    it.scene.nodes[1].on(lambda command: command.argv[-1] == "spark-1@twin", OWN)
+    it.scene.nodes[0].on(lambda command: command == TIMES.command, UNCLEAN)
+    await it.keep.store.open(Incident("twin", "rank-exited", "rank 0 on spark-1 ended", 1.0))
+    it.context.seen.incident = 7
+    note_boot(it.bus, "spark-1", Sample(1100.0, "b:1"))
+    await asyncio.wait_for(it.bus.saved(), 10.0)
+    assert "118 W" in it.keep.store.files["last-seconds-spark-1.txt"]
+
+
+async def test_a_peer_that_is_away_costs_only_the_copy() -> None:
+    """Guards the supervisor: it goes on, and tries again."""
+    it = tower()
+    it.bus.serving, it.context.seen.boots = True, {"spark-1": "a:1"}
+    it.scene.nodes[0].on(lambda command: command.argv[-2:] == ("twin", "a:1"), Unreachable("spark-1", "gone"), OWN)
+    copying = asyncio.create_task(copy_to_peer(it.bus))
+    async with asyncio.timeout(20):
+        while f"{STATE}/ring/of-spark-1@twin" not in it.scene.nodes[1].files:
+            await asyncio.sleep(0.01)
+    copying.cancel()

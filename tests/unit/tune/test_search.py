@@ -47,10 +47,10 @@ def test_it_finds_the_best_with_few_starts() -> None:
     shares = []
     for seed in range(20):
         trials = searched(seed)
-        chosen = search.best(SETTINGS, trials)
+        chosen = search.best_point(SETTINGS, trials)
         assert chosen is not None
         shares.append(truth(chosen) / most)
-        assert len({one.point for one in trials}) <= 80 / 3 and search.space(SETTINGS) == 80
+        assert len({one.point for one in trials}) <= 80 / 3 and search.space_size(SETTINGS) == 80
     assert sum(share >= 0.95 for share in shares) >= 19, sorted(shares)[:6]
 
 
@@ -66,9 +66,9 @@ def test_what_does_not_start_is_out() -> None:
     """It is tried once, never chosen, and another takes its place; with nothing measured there is no best."""
     best = max(search.points(SETTINGS, 0), key=truth)
     trials = searched(1, bad=frozenset({best}))
-    assert sum(one.point == best for one in trials) <= 1 and search.best(SETTINGS, trials) != best
+    assert sum(one.point == best for one in trials) <= 1 and search.best_point(SETTINGS, trials) != best
     nothing = searched(1, bad=frozenset(search.points(SETTINGS, 0)))
-    assert search.best(SETTINGS, nothing) is None and effects(SETTINGS, nothing) == ()
+    assert search.best_point(SETTINGS, nothing) is None and effects(SETTINGS, nothing) == ()
 
 
 def test_what_is_clearly_worse_is_measured_once() -> None:
@@ -85,7 +85,7 @@ def test_one_outlier_does_not_decide() -> None:
     trials = [Trial(OWN, rung, Tried.MEASURED, (100.0,) * search.repeats(rung)) for rung in range(3)]
     trials += [Trial((3, 0, 0), 0, Tried.MEASURED, (120.0,)), Trial((3, 0, 0), 1, Tried.MEASURED, (60.0,))]
     trials.append(Trial((3, 0, 0), 2, Tried.MEASURED, (121.0, 119.0)))
-    assert search.best(SETTINGS, trials) == (3, 0, 0)
+    assert search.best_point(SETTINGS, trials) == (3, 0, 0)
 
 
 def test_the_first_trial_only_finds_the_pace() -> None:
@@ -98,7 +98,7 @@ def test_the_first_trial_only_finds_the_pace() -> None:
 def test_a_point_that_was_never_probed_is_not_the_best() -> None:
     """Probes come before the second measurement: a search that ends between them does not choose what has one."""
     trials = [Trial(OWN, rung, Tried.MEASURED, (100.0,) * search.repeats(rung)) for rung in range(3)]
-    assert search.best(SETTINGS, [*trials, Trial((3, 0, 0), 0, Tried.MEASURED, (200.0,))]) == OWN
+    assert search.best_point(SETTINGS, [*trials, Trial((3, 0, 0), 0, Tried.MEASURED, (200.0,))]) == OWN
 
 
 def test_the_design_is_balanced_and_safe() -> None:

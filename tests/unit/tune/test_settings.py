@@ -11,7 +11,7 @@ from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Serving, Spec
 from sparkwright.domain.tuning import TuneGoal
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.engines.tables import DATA_OF, table
-from sparkwright.tune.settings import added, own, settings
+from sparkwright.tune.settings import add_settings, own_value, settings
 
 RECIPE = Recipe("a", "A", Model(id="a/b"), EngineChoice("vllm", "0.21.0"), serving=Serving(batched_tokens=4096))
 
@@ -50,11 +50,11 @@ def test_the_own_value_comes_first() -> None:
 def test_values_of_the_command_line() -> None:
     """They take the place of the table's; environment values are text, others numbers, switches or words."""
     found = {one.key: one for one in settings(RECIPE, TuneGoal.LATENCY, 8)}
-    made = {one.key: one for one in added(RECIPE, tuple(found.values()), ("serving.batched_tokens=64,128",))}
+    made = {one.key: one for one in add_settings(RECIPE, tuple(found.values()), ("serving.batched_tokens=64,128",))}
     assert made["serving.batched_tokens"].values == (4096, 64, 128)
-    (one,) = added(RECIPE, (), ("env.NCCL_ALGO=1,Ring",))
+    (one,) = add_settings(RECIPE, (), ("env.NCCL_ALGO=1,Ring",))
     assert one.values == (None, "1", "Ring")
-    (one,) = added(RECIPE, (), ("flags.async-scheduling=true,0.5",))
+    (one,) = add_settings(RECIPE, (), ("flags.async-scheduling=true,0.5",))
     assert one.values == (None, True, 0.5)
 
 
@@ -62,10 +62,10 @@ def test_values_of_the_command_line() -> None:
 def test_odd_values(text: str) -> None:
     """A key that no recipe has, or that a search may not touch, is a usage error."""
     with pytest.raises(UsageError):
-        added(RECIPE, (), (text,))
+        add_settings(RECIPE, (), (text,))
 
 
 def test_own_values() -> None:
     """A value that the recipe leaves to its engine is None."""
-    assert own(RECIPE, "serving.batched_tokens") == 4096
-    assert own(RECIPE, "serving.sequences") is None and own(RECIPE, "env.X") is None
+    assert own_value(RECIPE, "serving.batched_tokens") == 4096
+    assert own_value(RECIPE, "serving.sequences") is None and own_value(RECIPE, "env.X") is None

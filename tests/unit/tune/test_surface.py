@@ -7,7 +7,7 @@ from math import exp, log
 import pytest
 
 from sparkwright.domain.tuning import Point, TuneSetting
-from sparkwright.tune.surface import MeasuredPoint, seen, surface
+from sparkwright.tune.surface import MeasuredPoint, measured_points, surface
 
 BATCH = TuneSetting("batch", "serving.batched_tokens", (512, 64, 256, 1024, 2048))
 KIND = TuneSetting("kind", "flags.kind", (None, "a", "b"))
@@ -39,7 +39,7 @@ def test_what_was_measured_promises_less_than_what_was_not() -> None:
 
 def test_repeats_are_taken_by_their_median() -> None:
     """One repeat that lost half of its speed moves nothing; more repeats are surer; one alone is doubted the most."""
-    found = seen({(0,): [100.0, 101.0, 50.0, 99.0, 100.0], (1,): [100.0, 100.0, 101.0], (2,): [100.0]})
+    found = measured_points({(0,): [100.0, 101.0, 50.0, 99.0, 100.0], (1,): [100.0, 100.0, 101.0], (2,): [100.0]})
     assert exp(found[(0,)].value) == pytest.approx(100.0)
     assert found[(0,)].variance < found[(1,)].variance < found[(2,)].variance
     assert found[(2,)].value == log(100.0)

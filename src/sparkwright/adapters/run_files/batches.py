@@ -83,7 +83,7 @@ def _fits(level: Level) -> bool:
 def _batch(repeats: Sequence[Level]) -> Batch:
     shape = repeats[0].plan.shape
     assert isinstance(shape, Single)
-    good = tuple(samples.good(samples.counted(level)) for level in repeats)
+    good = tuple(samples.without_errors(samples.counted(level)) for level in repeats)
     stated = {one.name: one for level in repeats for one in level.stated if one.name in WORDS}
     context = repeats[0].plan.name.startswith(CONTEXT)
     return Batch(shape, repeats[0].plan.pace.concurrency, good, stated, context)

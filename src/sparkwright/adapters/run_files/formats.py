@@ -37,7 +37,7 @@ _ENDS = {"json": ".json", "csv": ".csv", "parquet": ".parquet", "llama-benchy-ta
 # Each format that can be written -> the usual end of a file's name, '' without one.
 FORMS = {form: _ENDS.get(form, "") for form in WRITERS}
 _PARQUET = b"PAR1"
-_SPARKRUN = re.compile(rf"^{sparkrun_results.KEY}:", re.MULTILINE)
+_SPARKRUN = re.compile(rf"^{sparkrun_results.KEY}:|\A(?:csv|json):(?=(?s:.*)^stdout:)", re.MULTILINE)
 _ID = re.compile(r"[a-z]-[A-Za-z0-9-]{1,60}", re.ASCII)
 _KNOWN = "a run of sparkwright (JSON, CSV, Parquet), llama-benchy and llama-bench (JSON, Markdown table), vllm bench "
 _KNOWN += "serve, guidellm and aiperf (JSON), sparkrun benchmark (YAML), or scores of tool-eval-bench, lm-eval (JSON) "

@@ -17,7 +17,7 @@ from sparkwright.adapters.run_files.batches import CONTEXT, WORDS, Batch, batche
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Level, Reads, Row, Run, RunConditions, StatedFigures
 from sparkwright.domain.workload import Length, LevelPlan, Pace, Single, Workload
-from sparkwright.loadgen.samples import TOTALS_ONLY, span
+from sparkwright.loadgen.samples import TOTALS_ONLY, seconds_spanned
 
 TOOL = TOTALS_ONLY[0]
 _DATE = "%Y-%m-%d %H:%M:%SZ"
@@ -66,7 +66,7 @@ def _levels(entry: Mapping[str, Any], caching: bool) -> Iterator[Level]:
     for repeat, start in enumerate(range(0, len(rows), places)):
         batch = tuple(rows[start : start + places])
         own = () if repeat else tuple(_stated(entry))
-        yield Level(plan_of(entry, caching), repeat, 0.0, span(batch), batch, stated=own)
+        yield Level(plan_of(entry, caching), repeat, 0.0, seconds_spanned(batch), batch, stated=own)
 
 
 def _stated(entry: Mapping[str, Any]) -> Iterator[StatedFigures]:

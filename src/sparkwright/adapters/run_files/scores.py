@@ -16,7 +16,7 @@ from sparkwright.domain.evaluation import Evaluation, ProbeEvidence, ProbeOutcom
 from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.workload import Workload
 from sparkwright.evals.heard import shortened
-from sparkwright.evals.score import score
+from sparkwright.evals.score import wilson_score
 
 Tree = Mapping[str, Any]
 TOOL_EVAL, LM_EVAL, IFEVAL = "tool-eval-bench", "lm-eval", "ifeval"
@@ -71,8 +71,8 @@ def _points(earned: int, most: int, scenarios: int) -> Score:
     earned, most = int(earned), int(most)
     if not 0 <= earned <= most:
         raise ValueError(f"{earned} of {most} points")
-    wide = score(earned, most)
-    both = score(round(wide.share * scenarios), scenarios)
+    wide = wilson_score(earned, most)
+    both = wilson_score(round(wide.share * scenarios), scenarios)
     return replace(wide, low=min(both.low, wide.share), high=max(both.high, wide.share))
 
 
@@ -112,7 +112,9 @@ def _task(tree: Tree, task: str) -> Iterator[ProbeOutcome]:
         error = tree["results"][task].get(f"{metric}_stderr,{kind}")
         detail = f"{value:.4g}" + (f", standard error {error:.2g}" if isinstance(error, int | float) else "")
         name = f"{task} {metric}" + ("" if kind == "none" else f" {kind}")
-        yield ProbeOutcome(shortened(name, 80), ProbeState.SCORED, detail, of, score=score(good, of) if whole else None)
+        yield ProbeOutcome(
+            shortened(name, 80), ProbeState.SCORED, detail, of, score=wilson_score(good, of) if whole else None
+        )
 
 
 def is_ifeval(rows: Sequence[Any]) -> bool:
@@ -137,7 +139,9 @@ def read_ifeval(rows: Sequence[Tree]) -> Run:
     every = [one for judged in kinds.values() for one in judged]
     named = {"prompts": prompts, "instructions": every, **dict(sorted(kinds.items()))}
     found = tuple(
-        ProbeOutcome(name, ProbeState.SCORED, "", len(all_), len(all_) - sum(all_), score=score(sum(all_), len(all_)))
+        ProbeOutcome(
+            name, ProbeState.SCORED, "", len(all_), len(all_) - sum(all_), score=wilson_score(sum(all_), len(all_))
+        )
         for name, all_ in named.items()
     )
     return _run(IFEVAL, f"IFEval, {len(rows)} prompts", "", Evaluation(IFEVAL, found), 0)

@@ -1,4 +1,7 @@
-"""Results of `sparkrun benchmark`: its YAML, which holds the JSON of llama-benchy or tool-eval-bench and the recipe."""
+"""Results of `sparkrun benchmark`: its YAML, which holds the JSON of llama-benchy or tool-eval-bench and the recipe.
+
+Its `result.yaml`, in the folder of an interrupted benchmark, holds the tool's results alone.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,12 +17,12 @@ Tree = Mapping[str, Any]
 
 
 def is_it(tree: Any) -> bool:
-    return isinstance(tree, Mapping) and isinstance(tree.get(KEY), Mapping)
+    return isinstance(tree, Mapping) and (isinstance(tree.get(KEY), Mapping) or {"json", "stdout"} <= set(tree))
 
 
 def read(tree: Tree) -> Run:
     """The run that the benchmark tool measured, with the recipe's image as a condition. Raises UsageError."""
-    found = tree[KEY]
+    found = tree.get(KEY) or {"results": tree}
     results, bench = found.get("results") or {}, found.get("benchmark") or {}
     inner = results.get("json") if isinstance(results, Mapping) else None
     framework = str(bench.get("framework") or "?")[:60]
@@ -33,7 +36,7 @@ def read(tree: Tree) -> Run:
         raise UsageError(f"results of {framework}, which is not known here: llama-benchy and tool-eval-bench are")
     recipe, cluster = found.get("recipe") or {}, found.get("cluster") or {}
     known = cluster.get("runtime_info") or {}
-    engine_version = next((str(known[key]) for key in sorted(known) if "version" in str(key)), "")
+    engine_version = _version(known, str(recipe.get("runtime") or ""))
     terms = replace(
         run.conditions,
         model=run.conditions.model or str(recipe.get("model") or "")[:200],
@@ -42,5 +45,13 @@ def read(tree: Tree) -> Run:
         engine=str(recipe.get("runtime") or "")[:60],
         engine_version=engine_version[:60],
     )
-    note = f"{run.note}; by sparkrun at {found.get('timestamp', '?')}, TP {cluster.get('tp', '?')}"
+    nodes = f" on {cluster['node_count']} nodes" if cluster.get("node_count") else ""
+    note = f"{run.note}; by sparkrun at {found.get('timestamp', '?')}, TP {cluster.get('tp', '?')}{nodes}"
     return replace(run, conditions=terms, note=note.removeprefix("; ")[:500])
+
+
+def _version(known: Mapping[Any, Any], runtime: str) -> str:
+    """The version under the engine's own name, as sparkrun's runtimes write it (`version_commands`, 0.4.2)."""
+    engine = runtime.replace("-", "_")
+    names = (str(key) for key in known)
+    return next((str(known[name]) for name in names if name and name.removesuffix("_version") in engine), "")

@@ -15,7 +15,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Level, Reads, Row, Run, RunConditions
 from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Single, Workload
 from sparkwright.loadgen import stated
-from sparkwright.loadgen.samples import span
+from sparkwright.loadgen.samples import seconds_spanned
 
 KIND = "sparkwright-run"
 VERSION = 1
@@ -140,7 +140,7 @@ def _level(repeat: int, found: Sequence[Record]) -> Level:
     pace = Pace(arrival, int(first.get("concurrency") or 0), float(first.get("rate") or 0.0))
     warmup = sum(row.warmup for row in rows)
     plan = LevelPlan(str(first["level"]), shape, pace, len(rows) - warmup, warmup)
-    return Level(plan, repeat, 0.0, span(rows), rows)
+    return Level(plan, repeat, 0.0, seconds_spanned(rows), rows)
 
 
 def row_of(record: Record) -> Row:

@@ -1,44 +1,42 @@
 """One benchmark from its target to its run: what is probed, under which conditions, and the run itself."""
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 
-from sparkwright.app.bench.measure import Outline, measure, outline, resumed, run_of, same_server
-from sparkwright.app.bench.probe import probe
+from sparkwright.app.bench.measure import create_run, measure, resumed, same_server
+from sparkwright.app.bench.probe import probe_server
 from sparkwright.app.bench.prompt_corpus import CorpusInputs, prepare
 from sparkwright.app.bench.target import (
     Bench,
+    BenchRequest,
     BenchTarget,
     DeploymentInfo,
     KeyWanted,
-    Order,
+    LevelOutline,
+    PreparedBench,
     Screen,
-    no_incidents,
-    no_memory,
 )
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Run, RunConditions
-from sparkwright.domain.values import dataclass, field, replace
-from sparkwright.domain.workload import Workload
-from sparkwright.ports import Tokenizer
+from sparkwright.domain.values import replace
+from sparkwright.domain.workload import Agent, Length, LevelPlan, Replay, Shape, Workload
+from sparkwright.loadgen.agentic import planned
+from sparkwright.loadgen.profiles import fits_context, largest
 
 
-def conditions(bench: Bench, order: Order, tokenizer: str) -> RunConditions:
-    """The version that the engine reports wins over the recipe's."""
-    probed, ours = order.probed, order.ours
+def conditions(bench: Bench, target: BenchTarget, probed: Probed, ours: DeploymentInfo | None) -> RunConditions:
+    """The version that the engine reports wins over the recipe's. Tokenizer and seed are still empty."""
     outside = RunConditions(
-        endpoint=order.target.name,
+        endpoint=target.name,
         model=probed.model,
         engine=probed.engine,
         engine_version=probed.engine_version,
         max_context=probed.context,
-        tokenizer=tokenizer,
         client=bench.machine.client,
         client_host=bench.machine.host,
-        seed=order.workload.seed,
         clock=bench.machine.clock,
         simulated=probed.simulated,
     )
@@ -64,48 +62,65 @@ def conditions(bench: Bench, order: Order, tokenizer: str) -> RunConditions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class BenchRequest:
-    """The settings of a benchmark. resume: the run to continue. memory, incidents: of the nodes, if they are ours.
-
-    files: path -> text of what the workload replays.
-    """
-
-    workload: Workload
-    resume: Run | None = None
-    tags: tuple[str, ...] = ()
-    note: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
-    memory: Callable[[], Awaitable[Mapping[str, int]]] = no_memory
-    incidents: Callable[[], Awaitable[Mapping[float, str]]] = no_incidents
+def outline_levels(workload: Workload, probed: Probed) -> tuple[tuple[LevelOutline, ...], tuple[str, ...]]:
+    """The levels that fit the server's context, and a sentence for each other one. Raises UsageError if none fits."""
+    fitting = [plan for plan in workload.levels if fits_context(plan, probed.context)]
+    left_out = tuple(_too_long(plan, probed.context) for plan in workload.levels if plan not in fitting)
+    if workload.levels and not fitting:
+        hint = "choose a profile with shorter prompts, or start the engine with a larger context"
+        raise UsageError(f"profile {workload.name}: no level fits {probed.model}: {'; '.join(left_out)}", hint)
+    return tuple(_level(plan) for plan in fitting), left_out
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedBench:
-    """An endpoint that answered, and what would be done with it. unfinished: a run like it that can be resumed."""
-
-    order: Order
-    outline: Outline
-    tokenizer: Tokenizer
-    conditions: RunConditions
-    unfinished: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
+def adjusted(workload: Workload, repeats: int | None, seed: int | None, seconds: float | None) -> Workload:
+    """The workload with the command line's values; None keeps the profile's."""
+    changed = replace(workload, repeats=repeats or workload.repeats, deadline=seconds or workload.deadline)
+    return changed if seed is None else replace(changed, seed=seed)
 
 
-async def ready(bench: Bench, target: BenchTarget, ours: DeploymentInfo | None, request: BenchRequest) -> PreparedBench:
+def _too_long(plan: LevelPlan, context: int) -> str:
+    return f"{plan.name} needs {largest(plan):,} tokens of context, and the server takes {context:,}"
+
+
+def _level(plan: LevelPlan) -> LevelOutline:
+    turns = list(_turns(plan.shape, plan.requests))
+    if not turns:
+        return LevelOutline(plan, plan.requests, None, None)
+    prompts, outputs = sum(turn[0] for turn in turns), sum(turn[1] for turn in turns)
+    agents = plan.requests if isinstance(plan.shape, Agent) else 1
+    return LevelOutline(plan, len(turns) * agents, prompts // len(turns), outputs // len(turns))
+
+
+def _turns(shape: Shape, requests: int) -> Iterator[tuple[int, int]]:
+    """(prompt, output) tokens of each request: of one agent, or of all independent ones; none of a file."""
+    match shape:
+        case Agent():
+            for turn in planned(shape):
+                yield turn.prompt, shape.output
+        case Replay():
+            return
+        case _:
+            for _ in range(requests):
+                yield shape.depth + mean_length(shape.prompt), mean_length(shape.output)
+
+
+def mean_length(length: Length) -> int:
+    return length.median or (length.low + length.high) // 2
+
+
+async def prepare_run(
+    bench: Bench, target: BenchTarget, ours: DeploymentInfo | None, request: BenchRequest
+) -> PreparedBench:
     """Raises NotReady, UsageError."""
-    probed = await probe(bench.asker, bench.clock, target)
-    planned = outline(request.workload, probed)
-    _judgeable(request.workload, probed)
-    levels = tuple(level.plan for level in planned.levels)
+    workload, probed = request.workload, await probe_server(bench.asker, bench.clock, target)
+    outlines, left_out = outline_levels(workload, probed)
+    _judgeable(workload, probed)
     target = replace(target, model=probed.model)
-    order = Order(
-        target, probed, request.workload, levels, ours, request.memory, request.incidents, request.tags, request.note
-    )
     tokenizer = await bench.tokenizer(bench.asker, target.engine, probed)
-    known = conditions(bench, order, tokenizer.name)
-    earlier = "" if request.resume else await bench.runs.unfinished(request.workload, known.endpoint) or ""
-    return PreparedBench(order, planned, tokenizer, known, earlier, request.files)
+    known = conditions(bench, target, probed, ours)
+    known = replace(known, tokenizer=tokenizer.name, seed=workload.seed)
+    earlier = "" if request.resume else await bench.runs.unfinished(workload, known.endpoint) or ""
+    return PreparedBench(target, probed, request, outlines, left_out, tokenizer, known, earlier)
 
 
 def _judgeable(workload: Workload, probed: Probed) -> None:
@@ -114,18 +129,16 @@ def _judgeable(workload: Workload, probed: Probed) -> None:
         raise UsageError(what, "a workload of your own with limits on ttft and end_to_end only")
 
 
-async def go(bench: Bench, ready: PreparedBench, screen: Screen, resume: Run | None = None) -> Run:
+async def run_benchmark(bench: Bench, prepared: PreparedBench, screen: Screen, resume: Run | None = None) -> Run:
     """The run as it was kept. Raises NotReady when the server is gone for good, UsageError for another server."""
-    order = ready.order
     if resume:
-        same_server(resume, ready.conditions)
-    run = resumed(resume) if resume else await run_of(bench, order, ready.conditions)
-    given = CorpusInputs(f"{run.id}/{bench.machine.nonce}", ready.files)
-    fitting = replace(order.workload, levels=order.levels)
-    texts = await prepare(fitting, order.probed, ready.tokenizer, screen.note, given)
+        same_server(resume, prepared.conditions)
+    run = resumed(resume) if resume else await create_run(bench, prepared)
+    given = CorpusInputs(f"{run.id}/{bench.machine.nonce}", prepared.request.files)
+    texts = await prepare(prepared.fitting, prepared.probed, prepared.tokenizer, screen.note, given)
     await (bench.runs.end(run.id, "running", 0.0) if resume else bench.runs.begin(run))
     screen.note(f"{'resuming' if resume else 'stored as'} {run.id}")
-    return await measure(bench, order, screen, run, texts)
+    return await measure(bench, prepared, screen, run, texts)
 
 
 _URL = re.compile(r"https?://\S+|[\w.-]+:\d+(/\S*)?|\[[0-9a-fA-F:]+\]:\d+(/\S*)?|\d+(\.\d+){3}", re.ASCII)
@@ -147,7 +160,7 @@ async def url_target(
     refused: KeyWanted | None = None
     for key in keys:
         try:
-            found = await ready(bench, replace(target, key=key), ours, request)
+            found = await prepare_run(bench, replace(target, key=key), ours, request)
         except KeyWanted as error:
             refused = error
             continue

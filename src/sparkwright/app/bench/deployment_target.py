@@ -6,8 +6,8 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from sparkwright.app import queries
-from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, ready, url_target
-from sparkwright.app.bench.target import Bench, BenchTarget, DeploymentInfo
+from sparkwright.app.bench.benchmark import prepare_run, url_target
+from sparkwright.app.bench.target import Bench, BenchRequest, BenchTarget, DeploymentInfo, PreparedBench
 from sparkwright.app.diagnose.incidents import remembered
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.queries import chosen
@@ -139,7 +139,7 @@ async def deployment(
     watched = _watched(services, request, ours)
     async with _engine(services, head) as url:
         target = BenchTarget(url, head.served_name, key, name)
-        yield await ready(bench, target, replace(ours, tunnelled=_away(services, head)), watched)
+        yield await prepare_run(bench, target, replace(ours, tunnelled=_away(services, head)), watched)
 
 
 @asynccontextmanager

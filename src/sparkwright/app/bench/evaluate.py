@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from random import Random
 from typing import Protocol
 
-from sparkwright.app.bench.benchmark import PreparedBench
-from sparkwright.app.bench.measure import run_of
-from sparkwright.app.bench.parsers import play
+from sparkwright.app.bench.measure import create_run
+from sparkwright.app.bench.parsers import play_probe
 from sparkwright.app.bench.prompt_corpus import CorpusInputs as Salted
 from sparkwright.app.bench.prompt_corpus import prepare
-from sparkwright.app.bench.target import Bench
+from sparkwright.app.bench.target import Bench, PreparedBench
 from sparkwright.app.services import finished
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState
@@ -57,8 +56,8 @@ class Sender:
 
     async def __call__(self, ask: ProbeRequest) -> ProbeAnswer:
         """Never raises: what went wrong is the answer's trouble."""
-        target = self.ready.order.target
-        body = json.dumps({"model": self.ready.order.probed.model, **ask.body})
+        target = self.ready.target
+        body = json.dumps({"model": self.ready.probed.model, **ask.body})
         async with self.gate:
             self.asked += 1
             try:
@@ -68,7 +67,7 @@ class Sender:
                 return ProbeAnswer(trouble=error.message)
 
     async def alive(self) -> bool:
-        target = self.ready.order.target
+        target = self.ready.target
         try:
             return (await self.bench.asker.get(f"{target.root}/v1/models", target.key, 10.0)).status != 0
         except NotReady:
@@ -79,7 +78,7 @@ async def given_of(
     bench: Bench, ready: PreparedBench, longest: int, names: Sequence[str], note: Callable[[str], None]
 ) -> ProbeInputs:
     """The server as probes need it. Raises NotReady when it stops answering."""
-    probed, seed = ready.order.probed, ready.order.workload.seed
+    probed, seed = ready.probed, ready.workload.seed
     engine = ENGINES.get(probed.engine)
     given = ProbeInputs(
         seed,
@@ -95,7 +94,7 @@ async def given_of(
     most = lengths(given)[-1]
     plan = LevelPlan("longest", Single(Length(most, most), Length(8, 8)))
     made = await prepare(
-        replace(ready.order.workload, levels=(plan,)), probed, ready.tokenizer, note, Salted(bench.machine.nonce)
+        replace(ready.workload, levels=(plan,)), probed, ready.tokenizer, note, Salted(bench.machine.nonce)
     )
     return replace(given, filler=lambda tokens, salt: _filler(made, tokens, salt, seed))
 
@@ -120,9 +119,9 @@ async def probe_all(
         if gone:
             outcome = ProbeOutcome(entry.name, ProbeState.SKIPPED, "the server does not answer any more")
         elif lacking:
-            outcome = ProbeOutcome(entry.name, ProbeState.SKIPPED, lacks(lacking, seen[lacking]))
+            outcome = ProbeOutcome(entry.name, ProbeState.SKIPPED, skip_reason(lacking, seen[lacking]))
         else:
-            outcome = await play(entry, given, send)
+            outcome = await play_probe(entry, given, send)
             gone = outcome.state is ProbeState.BROKEN and (mute or not await send.alive())
             mute = outcome.state is ProbeState.BROKEN
         took = bench.clock.monotonic() - began
@@ -130,7 +129,7 @@ async def probe_all(
         yield outcome
 
 
-def lacks(name: str, outcome: ProbeOutcome) -> str:
+def skip_reason(name: str, outcome: ProbeOutcome) -> str:
     """The reason to skip a probe that needs this one; it names the probe that did not pass."""
     return (
         f"needs {name}, which {outcome.detail}"
@@ -171,17 +170,17 @@ async def evaluate(
     watch: EvaluationScreen,
 ) -> Run:
     """The run as it is stored at the end, also of what was judged until Ctrl-C or until the time was up."""
-    run = await run_of(bench, ready.order, ready.conditions)
+    run = await create_run(bench, ready)
     found: list[ProbeOutcome] = []
     state = "stopped"
     try:
-        async with asyncio.timeout(ready.order.workload.deadline):
+        async with asyncio.timeout(ready.workload.deadline):
             async for outcome in outcomes:
                 found.append(outcome)
                 watch.ends(outcome)
         state = "done"
     except TimeoutError:
-        watch.note(f"stopped after {ready.order.workload.deadline:.0f} s: the rest was not asked")
+        watch.note(f"stopped after {ready.workload.deadline:.0f} s: the rest was not asked")
         missing = plan.names[len(found) :]
         found += [ProbeOutcome(name, ProbeState.SKIPPED, "not asked: the time was up") for name in missing]
     except asyncio.CancelledError:
@@ -216,11 +215,11 @@ async def ask_all(
             watch.note(f"{done} of {len(asks)} answers")
 
     try:
-        async with asyncio.timeout(ready.order.workload.deadline), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(ready.workload.deadline), asyncio.TaskGroup() as group:
             for place in range(len(asks)):
                 group.create_task(one(place))
     except TimeoutError:
-        watch.note(f"stopped after {ready.order.workload.deadline:.0f} s: the rest was not asked")
+        watch.note(f"stopped after {ready.workload.deadline:.0f} s: the rest was not asked")
     return tuple(heard)
 
 
@@ -230,8 +229,8 @@ async def instruct(bench: Bench, ready: PreparedBench, count: int, watch: Evalua
     prompts = instructions.prompts(given.seed, count)
     asks = [prompt.ask(given) for prompt in prompts]
     heard = await ask_all(bench, ready, asks, watch)
-    judged = [instructions.judge(*one) for one in zip(prompts, asks, heard, strict=True)]
-    return await store(bench, ready, Evaluation("instructions", instructions.outcomes(judged)))
+    judged = [instructions.judge_prompt(*one) for one in zip(prompts, asks, heard, strict=True)]
+    return await store_evaluation(bench, ready, Evaluation("instructions", instructions.outcomes(judged)))
 
 
 async def answers(bench: Bench, ready: PreparedBench, count: int, watch: EvaluationScreen) -> Evaluation:
@@ -258,8 +257,8 @@ def same_prompts(base: Run, new: Run, allow_simulated: bool) -> None:
         raise UsageError("one side is simulated", "--allow-simulated compares them")
 
 
-async def store(bench: Bench, ready: PreparedBench, evaluation: Evaluation) -> Run:
+async def store_evaluation(bench: Bench, ready: PreparedBench, evaluation: Evaluation) -> Run:
     """A whole evaluation as a run."""
-    run = await run_of(bench, ready.order, ready.conditions)
+    run = await create_run(bench, ready)
     await finished(_stored(bench, run, evaluation, "done"))
     return await bench.runs.load(run.id)

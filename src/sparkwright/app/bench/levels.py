@@ -5,27 +5,27 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 
-from sparkwright.app.bench.target import Bench, Order, Screen, one_line
+from sparkwright.app.bench.target import Bench, PreparedBench, Screen, one_line
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.run import Lag, Level, LoadJob, Reads, Row, Scrape, Session
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import Api, LevelPlan, Pace
 from sparkwright.facts.engine_metrics import figures
-from sparkwright.loadgen.workloads import job_pace, split
+from sparkwright.loadgen.workloads import job_pace, split_warmup
 
 _FIRST, _EVERY, _SELDOM, _MEMORY_EVERY = 0.1, 1.0, 5.0, 3.0  # seconds; a short level is looked at more often
 _SECONDS = 5.0
 
 
 @asynccontextmanager
-async def watched(bench: Bench, order: Order, every: float = _EVERY) -> AsyncIterator[list[Scrape]]:
+async def watched(bench: Bench, prepared: PreparedBench, every: float = _EVERY) -> AsyncIterator[list[Scrape]]:
     """Fills the list while it is open; the first and the last are taken before and after, as far as it answers."""
     seen: list[Scrape] = []
     began = bench.clock.monotonic()
 
     async def take(memory: bool) -> None:
-        nodes = await order.memory() if memory else {}
-        counted = await _figures(bench, order)
+        nodes = await prepared.request.memory() if memory else {}
+        counted = await _figures(bench, prepared)
         if counted or nodes:
             seen.append(Scrape(bench.clock.monotonic() - began, counted, nodes))
 
@@ -45,13 +45,13 @@ async def watched(bench: Bench, order: Order, every: float = _EVERY) -> AsyncIte
     going = asyncio.ensure_future(go_on())
     try:
         yield seen
-        await ended(going)
+        await end_task(going)
         await take(memory=True)
     finally:
-        await ended(going)
+        await end_task(going)
 
 
-async def ended(task: asyncio.Task[None]) -> None:
+async def end_task(task: asyncio.Task[None]) -> None:
     """A cancellation of the caller is not taken for the task's own."""
     task.cancel()
     await asyncio.wait({task})
@@ -59,15 +59,15 @@ async def ended(task: asyncio.Task[None]) -> None:
         task.result()
 
 
-async def _figures(bench: Bench, order: Order) -> Mapping[str, float]:
-    if not order.probed.metrics:
+async def _figures(bench: Bench, prepared: PreparedBench) -> Mapping[str, float]:
+    if not prepared.probed.metrics:
         return {}
     try:
-        engine = order.target.engine
-        reply = await bench.asker.get(engine.root + order.probed.metrics, engine.key, _SECONDS)
+        engine = prepared.target.engine
+        reply = await bench.asker.get(engine.root + prepared.probed.metrics, engine.key, _SECONDS)
     except NotReady:
         return {}
-    return figures(reply.body, order.probed.names) if reply.status == 200 else {}
+    return figures(reply.body, prepared.probed.names) if reply.status == 200 else {}
 
 
 _ROWS, _FLUSH = 64, 1.0
@@ -135,7 +135,7 @@ class LevelStep:
     light: bool = False
 
 
-async def measured(bench: Bench, order: Order, screen: Screen, step: LevelStep) -> Level:
+async def measured(bench: Bench, prepared: PreparedBench, screen: Screen, step: LevelStep) -> Level:
     """Measures one repeat and stores it as it goes. A failing server shows in its rows and doubts.
 
     Raises NotReady, with all of it kept, when the server is gone for good.
@@ -144,24 +144,24 @@ async def measured(bench: Bench, order: Order, screen: Screen, step: LevelStep) 
     key = await bench.runs.add_level(step.run, level)
     pace = job_pace(step.plan)
     heard = _Heard(bench, screen, key, max(8, 2 * pace.concurrency), step.light)
-    before, sessions = split(step.sessions)
+    before, sessions = split_warmup(step.sessions)
     ends = bench.clock.monotonic() + step.seconds
     if before:
         # What warms up is sent no harder than what is measured
-        await _run(heard, _job(order, before, Pace(concurrency=max(1, pace.concurrency)), step.seconds), order)
-    async with watched(bench, order, _SELDOM if step.light else _EVERY) as scrapes:
+        await _run(heard, _job(prepared, before, Pace(concurrency=max(1, pace.concurrency)), step.seconds), prepared)
+    async with watched(bench, prepared, _SELDOM if step.light else _EVERY) as scrapes:
         left = max(1.0, ends - bench.clock.monotonic())
-        whole = await _run(heard, _job(order, sessions, pace, left), order)
+        whole = await _run(heard, _job(prepared, sessions, pace, left), prepared)
         if step.plan.rest:
             await bench.clock.sleep(step.plan.rest)
     await heard.flush()
     level = replace(level, rows=tuple(heard.rows), lag=heard.lag, scrapes=tuple(scrapes))
-    lost = await _lost(bench, order) if not whole or unanswered(level) else None
+    lost = await _lost(bench, prepared) if not whole or unanswered(level) else None
     planned = sum(len(session.turns) for session in sessions)
     level = _ended(level, planned, whole and not lost, step.planned)
     await bench.runs.end_level(key, level)
     if lost:
-        what = f"{order.target.name} no longer answers (level {step.plan.name}): {lost.message}"
+        what = f"{prepared.target.name} no longer answers (level {step.plan.name}): {lost.message}"
         hint = f"what was measured is kept; when it serves again: sparkwright bench --resume {step.run}"
         raise NotReady(what, hint) from lost
     return level
@@ -174,23 +174,23 @@ def condensed(reads: Reads) -> Reads:
     return Reads((reads.at[0], reads.at[-1]), (reads.tokens[0], sum(reads.tokens[1:])), exact=False)
 
 
-async def _lost(bench: Bench, order: Order) -> NotReady | None:
+async def _lost(bench: Bench, prepared: PreparedBench) -> NotReady | None:
     """The reason why the server does not answer; None if it answers, whatever the status."""
     try:
-        await bench.asker.get(f"{order.target.root}/v1/models", order.target.key, _QUICK)
+        await bench.asker.get(f"{prepared.target.root}/v1/models", prepared.target.key, _QUICK)
     except NotReady as error:
         return error
     return None
 
 
-def _job(order: Order, sessions: Sequence[Session], pace: Pace, seconds: float) -> LoadJob:
-    url = order.target.root + _PATHS[order.workload.api]
+def _job(prepared: PreparedBench, sessions: Sequence[Session], pace: Pace, seconds: float) -> LoadJob:
+    url = prepared.target.root + _PATHS[prepared.workload.api]
     return LoadJob(url, tuple(sessions), pace, first_byte=seconds, whole=seconds)
 
 
-async def _run(heard: _Heard, job: LoadJob, order: Order) -> bool:
+async def _run(heard: _Heard, job: LoadJob, prepared: PreparedBench) -> bool:
     """Runs the job. True if it came to its end: the client did not hang, and the server answered to the last."""
-    items = heard.bench.client.run(job, order.target.key)
+    items = heard.bench.client.run(job, prepared.target.key)
     try:
         async with asyncio.timeout(job.whole + _GRACE), aclosing(items) as stream:  # type: ignore[type-var]
             async for item in stream:

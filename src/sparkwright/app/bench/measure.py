@@ -1,4 +1,4 @@
-"""The steps of a run and the run itself: begun or resumed, stored as it goes, closed properly whatever happens."""
+"""The run itself: begun or resumed, stored as it goes, closed properly whatever happens."""
 
 import asyncio
 import time
@@ -7,97 +7,18 @@ from itertools import count
 from random import Random
 
 from sparkwright.app.bench.levels import LevelStep, measured, sent_away
-from sparkwright.app.bench.target import PATIENCE, Bench, Order, Screen
+from sparkwright.app.bench.target import PATIENCE, Bench, PreparedBench, Screen
 from sparkwright.app.services import finished
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Level, Row, Run, RunConditions
 from sparkwright.domain.values import dataclass, replace
-from sparkwright.domain.workload import Agent, Length, LevelPlan, Replay, Shape, Workload
-from sparkwright.loadgen.agentic import planned
-from sparkwright.loadgen.profiles import fits, largest
+from sparkwright.domain.workload import LevelPlan, Workload
 from sparkwright.loadgen.prompts import PromptTexts
-from sparkwright.loadgen.slo import Next, Point, share, step
+from sparkwright.loadgen.slo import Next, Point, next_rate, share_in_slo
 from sparkwright.loadgen.workloads import sessions
 
 
-@dataclass(frozen=True, slots=True)
-class LevelOutline:
-    """The size of one repeat, without warm-up. Tokens are means; None if a file decides."""
-
-    plan: LevelPlan
-    requests: int
-    prompt_tokens: int | None
-    output_tokens: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """left_out: a sentence for each level that does not fit. seconds: after that it ends, finished or not."""
-
-    levels: tuple[LevelOutline, ...]
-    left_out: tuple[str, ...]
-    repeats: int
-    seconds: float
-
-    @property
-    def requests(self) -> int:
-        return self.repeats * sum(level.requests for level in self.levels)
-
-    @property
-    def tokens(self) -> int:
-        """Prompt and output, of those that are known beforehand."""
-        both = (level.requests * ((level.prompt_tokens or 0) + (level.output_tokens or 0)) for level in self.levels)
-        return self.repeats * sum(both)
-
-
-def outline(workload: Workload, probed: Probed) -> Outline:
-    """Raises UsageError when no level fits the server's context."""
-    fitting = [plan for plan in workload.levels if fits(plan, probed.context)]
-    left_out = tuple(_too_long(plan, probed.context) for plan in workload.levels if plan not in fitting)
-    if workload.levels and not fitting:
-        hint = "choose a profile with shorter prompts, or start the engine with a larger context"
-        raise UsageError(f"profile {workload.name}: no level fits {probed.model}: {'; '.join(left_out)}", hint)
-    return Outline(tuple(_level(plan) for plan in fitting), left_out, workload.repeats, workload.deadline)
-
-
-def adjusted(workload: Workload, repeats: int | None, seed: int | None, seconds: float | None) -> Workload:
-    """The workload with the command line's values; None keeps the profile's."""
-    changed = replace(workload, repeats=repeats or workload.repeats, deadline=seconds or workload.deadline)
-    return changed if seed is None else replace(changed, seed=seed)
-
-
-def _too_long(plan: LevelPlan, context: int) -> str:
-    return f"{plan.name} needs {largest(plan):,} tokens of context, and the server takes {context:,}"
-
-
-def _level(plan: LevelPlan) -> LevelOutline:
-    turns = list(_turns(plan.shape, plan.requests))
-    if not turns:
-        return LevelOutline(plan, plan.requests, None, None)
-    prompts, outputs = sum(turn[0] for turn in turns), sum(turn[1] for turn in turns)
-    agents = plan.requests if isinstance(plan.shape, Agent) else 1
-    return LevelOutline(plan, len(turns) * agents, prompts // len(turns), outputs // len(turns))
-
-
-def _turns(shape: Shape, requests: int) -> Iterator[tuple[int, int]]:
-    """(prompt, output) tokens of each request: of one agent, or of all independent ones; none of a file."""
-    match shape:
-        case Agent():
-            for turn in planned(shape):
-                yield turn.prompt, shape.output
-        case Replay():
-            return
-        case _:
-            for _ in range(requests):
-                yield shape.depth + mean(shape.prompt), mean(shape.output)
-
-
-def mean(length: Length) -> int:
-    return length.median or (length.low + length.high) // 2
-
-
-def steps(workload: Workload, levels: Sequence[LevelPlan]) -> Iterator[tuple[int, LevelPlan]]:
+def repeated_levels(workload: Workload, levels: Sequence[LevelPlan]) -> Iterator[tuple[int, LevelPlan]]:
     """(repeat, level): all levels once, then again, so that a slow drift shows as spread and not as a difference."""
     for repeat in range(workload.repeats):
         for plan in levels:
@@ -108,7 +29,7 @@ _LEAST = 5.0  # seconds; a level that would have less is not begun
 STOPPED, DONE = "stopped", "done"
 
 
-async def run_of(bench: Bench, order: Order, conditions: RunConditions) -> Run:
+async def create_run(bench: Bench, prepared: PreparedBench) -> Run:
     """A new run, not yet kept. Of its id the first free one is taken: one call may measure several endpoints."""
     now = bench.clock.now()
     day = time.strftime("%Y%m%d", time.gmtime(now))
@@ -116,17 +37,18 @@ async def run_of(bench: Bench, order: Order, conditions: RunConditions) -> Run:
     dice = Random(bench.machine.nonce)
     ids = (f"r-{day}-{dice.getrandbits(16):04x}" for _ in count())
     free = next(name for name in ids if name not in taken)
-    return Run(free, now, order.workload, conditions, tags=order.tags, note=order.note)
+    request = prepared.request
+    return Run(free, now, request.workload, prepared.conditions, tags=request.tags, note=request.note)
 
 
-async def measure(bench: Bench, order: Order, screen: Screen, run: Run, texts: PromptTexts) -> Run:
+async def measure(bench: Bench, prepared: PreparedBench, screen: Screen, run: Run, texts: PromptTexts) -> Run:
     """The run as the store has it at the end. What is complete in it already is not measured again.
 
     Raises NotReady when nothing answers any more. However it ends, what was measured is stored and can be resumed.
     """
     state = STOPPED
     try:
-        whole = await _all(_Going(bench, order, screen, run, texts))
+        whole = await _all(_Going(bench, prepared, screen, run, texts))
         state = DONE if whole else STOPPED
     except asyncio.CancelledError:
         screen.note(f"what was measured is kept; continue with: sparkwright bench --resume {run.id}")
@@ -139,7 +61,7 @@ async def measure(bench: Bench, order: Order, screen: Screen, run: Run, texts: P
 @dataclass(frozen=True, slots=True)
 class _Going:
     bench: Bench
-    order: Order
+    prepared: PreparedBench
     screen: Screen
     run: Run
     texts: PromptTexts
@@ -147,23 +69,23 @@ class _Going:
 
 async def _all(going: _Going) -> bool:
     """Measures all levels. True if all were measured within the workload's time."""
-    workload = going.order.workload
+    workload = going.prepared.workload
     done = {(level.plan.name, level.repeat) for level in going.run.levels if level.complete}
     ends = going.bench.clock.monotonic() + workload.deadline
     if workload.search:
         # Rates one after the other, each decided by all its repeats
-        search, slo, points = going.order.workload.search, going.order.workload.slo, list[Point]()
+        search, slo, points = going.prepared.workload.search, going.prepared.workload.slo, list[Point]()
         assert search and slo
-        while isinstance(wanted := step(search, points), Next):
-            rows = await _rate(going, at_rate(going.order.levels[0], wanted.rate), ends)
+        while isinstance(wanted := next_rate(search, points), Next):
+            rows = await _rate(going, at_rate(going.prepared.levels[0], wanted.rate), ends)
             if rows is None:
                 return False
-            points.append((wanted.rate, (share(rows, slo, True) or 0.0) >= slo.share))
+            points.append((wanted.rate, (share_in_slo(rows, slo, True) or 0.0) >= slo.share))
         found = f"{wanted.rate:.3g} requests/s meet the SLO" if wanted.rate else "no rate meets the SLO"
         going.screen.note(f"search: {found}; {wanted.why}")
         return True
     whole = True
-    for repeat, plan in steps(workload, going.order.levels):
+    for repeat, plan in repeated_levels(workload, going.prepared.levels):
         if (plan.name, repeat) in done:
             continue
         level = await _within(going, repeat, plan, ends)
@@ -177,7 +99,7 @@ async def _rate(going: _Going, plan: LevelPlan, ends: float) -> list[Row] | None
     """Its counted requests, of all repeats; None when time was up before."""
     known = {(level.plan.name, level.repeat): level for level in going.run.levels if level.complete}
     rows: list[Row] = []
-    for repeat in range(going.order.workload.repeats):
+    for repeat in range(going.prepared.workload.repeats):
         level = known.get((plan.name, repeat)) or await _within(going, repeat, plan, ends)
         if level is None:
             return None
@@ -194,7 +116,7 @@ async def _within(going: _Going, repeat: int, plan: LevelPlan, ends: float) -> L
     """None when the time that is left is too short to begin."""
     left = ends - going.bench.clock.monotonic()
     if left < _LEAST:
-        limit = f"{going.order.workload.deadline:.0f} s"
+        limit = f"{going.prepared.workload.deadline:.0f} s"
         going.screen.note(f"time is up after {limit}: {plan.name} and the rest are left out")
         return None
     return await _one(going, repeat, plan, left)
@@ -202,7 +124,7 @@ async def _within(going: _Going, repeat: int, plan: LevelPlan, ends: float) -> L
 
 async def _one(going: _Going, repeat: int, plan: LevelPlan, left: float) -> Level:
     """Measures a level; once more where the server refused all with a Retry-After. Raises NotReady when it is gone."""
-    made, seconds = sessions(plan, going.order.workload, repeat, going.texts), min(left, plan.seconds or left)
+    made, seconds = sessions(plan, going.prepared.workload, repeat, going.texts), min(left, plan.seconds or left)
     step = LevelStep(going.run.id, plan, repeat, made, seconds, seconds == plan.seconds, going.texts.doubts)
     level = await _shown(going, step)
     pause = sent_away(level)
@@ -214,8 +136,8 @@ async def _one(going: _Going, repeat: int, plan: LevelPlan, left: float) -> Leve
 
 
 async def _shown(going: _Going, step: LevelStep) -> Level:
-    going.screen.level(step.plan, step.repeat, going.order.workload.repeats)
-    level = await measured(going.bench, going.order, going.screen, step)
+    going.screen.level(step.plan, step.repeat, going.prepared.workload.repeats)
+    level = await measured(going.bench, going.prepared, going.screen, step)
     for doubt in level.doubts[len(step.doubts) :]:
         going.screen.note(f"{step.plan.name}: {doubt}")
     going.screen.done()

@@ -21,7 +21,7 @@ _ENOUGH = 60.0
 Send = Callable[[ProbeRequest], Awaitable[ProbeAnswer]]
 
 
-async def play(entry: ProbeEntry, given: ProbeInputs, send: Send) -> ProbeOutcome:
+async def play_probe(entry: ProbeEntry, given: ProbeInputs, send: Send) -> ProbeOutcome:
     """One probe to its end."""
     steps, tally = PROBES[entry.name](given), Tally()
     heard: list[ProbeAnswer] | None = None
@@ -74,7 +74,7 @@ async def played(entries: Sequence[ProbeEntry], send: Send, seed: int = 0) -> li
     given = replace(given, reasons=bool(greeting.reasoning))
     found: list[ProbeOutcome] = []
     for entry in entries:
-        found.append(await play(entry, given, send))
+        found.append(await play_probe(entry, given, send))
         if entry.name == "follows" and found[-1].state is not ProbeState.PASSED:
             break
     return found

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sparkwright.app.bench.target import SIMULATED, BenchTarget, patient, shown
+from sparkwright.app.bench.target import SIMULATED, BenchTarget, patient, server_message
 from sparkwright.app.services import together
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
@@ -112,7 +112,7 @@ def _body(model: str, options: tuple[str, ...]) -> str:
 
 
 def _refusal(target: BenchTarget, model: str, reply: Reply) -> UsageError | NotReady:
-    said = f"{target.name}: HTTP {reply.status} to a request of {_TOKENS} tokens of {model!r}: {shown(reply)}"
+    said = f"{target.name}: HTTP {reply.status} to a request of {_TOKENS} tokens of {model!r}: {server_message(reply)}"
     if reply.status in (404, *_REFUSED):
         return UsageError(said, "read the server's message; is the model's name right?")
     return NotReady(said, "read the engine's log; a server that lists models can still be unable to answer")
@@ -127,7 +127,7 @@ def _with_reply(found: Probed, target: BenchTarget, reply: Reply) -> Probed:
     deltas = [choice.get("delta") or {} for chunk in chunks for choice in chunk.get("choices") or ()]
     usages = [usage for chunk in chunks if (usage := chunk.get("usage"))]
     if not usages and not any(delta.get(name) for delta in deltas for name in _COUNTS):
-        what = f"{target.name}: HTTP 200, but no token in {shown(reply)!r}"
+        what = f"{target.name}: HTTP 200, but no token in {server_message(reply)!r}"
         raise NotReady(what, "is this an OpenAI-compatible API?")
     return replace(
         found,
@@ -142,7 +142,7 @@ def _with_reply(found: Probed, target: BenchTarget, reply: Reply) -> Probed:
 _QUICK = 10.0
 
 
-async def probe(asker: Endpoint, clock: Clock, target: BenchTarget) -> Probed:
+async def probe_server(asker: Endpoint, clock: Clock, target: BenchTarget) -> Probed:
     """Raises NotReady when it does not answer with tokens, UsageError for a wrong model or key."""
     listed = await patient(clock, target, lambda: asker.get(f"{target.root}/v1/models", target.key, _QUICK))
     entries = _entries(listed, target)
@@ -175,7 +175,9 @@ def _entries(listed: Reply, target: BenchTarget) -> Sequence[Mapping[str, Any]]:
         found = []
     if not found and not target.model:
         hint = "is this the address of an OpenAI-compatible server? If it has no such list, add --model NAME"
-        raise NotReady(f"{target.name}/v1/models: HTTP {listed.status}: {shown(listed)}: no list of models", hint)
+        raise NotReady(
+            f"{target.name}/v1/models: HTTP {listed.status}: {server_message(listed)}: no list of models", hint
+        )
     return found or [{"id": target.model}]
 
 

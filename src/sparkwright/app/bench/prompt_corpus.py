@@ -13,7 +13,7 @@ from sparkwright.loadgen.agentic import tools_text
 from sparkwright.loadgen.profiles import largest, shipped_file
 from sparkwright.loadgen.prompts import END, HEAD, SALT, PromptFrames, PromptPiece, PromptTexts, Stock, Tools, asking
 from sparkwright.loadgen.recorded import Recorded, parse
-from sparkwright.loadgen.texts import CLOSING, QUESTIONS, blocks, lines
+from sparkwright.loadgen.texts import CLOSING, QUESTIONS, blocks, single_lines
 from sparkwright.ports import Tokenizer
 
 _TRIES = 4
@@ -211,7 +211,7 @@ async def _units(tokenizer: Tokenizer, bare: int) -> tuple[str, ...]:
 
 
 async def _stock(tokenizer: Tokenizer, kind: Text, longest: int) -> Stock:
-    sizes = [lines(kind, "0", _LINES), blocks(kind, "0", _PARAGRAPHS, _PARAGRAPH)]
+    sizes = [single_lines(kind, "0", _LINES), blocks(kind, "0", _PARAGRAPHS, _PARAGRAPH)]
     if longest > 4000:
         # Half a token a word at least: so many blocks of so many words are longer than the longest prompt.
         count = min(_BIG, longest // 400)

@@ -13,13 +13,13 @@ from sparkwright.domain.values import asdict, dataclass
 from sparkwright.loadgen.compare import compare
 from sparkwright.loadgen.endurance import as_outcomes, endurance, is_soak
 from sparkwright.loadgen.gate_lines import Gate
-from sparkwright.loadgen.gates import judge, judge_runs
+from sparkwright.loadgen.gates import judge_gates, judge_runs
 from sparkwright.loadgen.stats import summarize
 from sparkwright.ports import RunStore
 from sparkwright.report.evaluation import evaluation_markdown, evaluation_page
-from sparkwright.report.html import page
+from sparkwright.report.html import report_page
 from sparkwright.report.markdown import markdown
-from sparkwright.report.tables import tree
+from sparkwright.report.tables import report_tree
 
 
 class ReportForm(StrEnum):
@@ -28,7 +28,7 @@ class ReportForm(StrEnum):
     JSON = "json"
 
 
-async def named(runs: RunStore, wanted: Sequence[str]) -> tuple[str, ...]:
+async def find_run_ids(runs: RunStore, wanted: Sequence[str]) -> tuple[str, ...]:
     """The ids of the runs that are asked for, each once; without any, the newest. Raises UsageError."""
     return tuple(dict.fromkeys([(await chosen(runs, word)).id for word in wanted or (LAST,)]))
 
@@ -70,11 +70,11 @@ def compared_with_first(summaries: Sequence[RunSummary]) -> list[Comparison]:
 def written(summaries: Sequence[RunSummary], comparisons: Sequence[Comparison], form: ReportForm, maker: str) -> str:
     match form:
         case ReportForm.HTML:
-            return page(summaries, comparisons, maker)
+            return report_page(summaries, comparisons, maker)
         case ReportForm.MARKDOWN:
             return markdown(summaries, comparisons)
         case ReportForm.JSON:
-            return encodable(json.dumps(tree(summaries, comparisons), indent=2, ensure_ascii=False)) + "\n"
+            return encodable(json.dumps(report_tree(summaries, comparisons), indent=2, ensure_ascii=False)) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +115,14 @@ async def compared(
 def _against(base: RunSummary, new: RunSummary, gates: Sequence[Gate], allow_simulated: bool) -> Against:
     """Runs that cannot be compared are no baseline for each other either."""
     comparison = compare(base, new, allow_simulated)
-    return Against(new, comparison, judge(gates, new, None if comparison.refused else base) if gates else ())
+    return Against(new, comparison, judge_gates(gates, new, None if comparison.refused else base) if gates else ())
 
 
-async def gated(
+async def judge_stored_runs(
     runs: RunStore, words: Sequence[str], gates: Sequence[Gate], baseline: str, allow_simulated: bool
 ) -> JudgedTogether:
     """Raises UsageError."""
-    ids = await named(runs, words)
+    ids = await find_run_ids(runs, words)
     found = [summarize(await runs.load(name)) for name in ids]
     base = summarize(await loaded(runs, baseline)) if baseline else None
     refused = [compare(base, one, allow_simulated).refused if base and one.run.levels else () for one in found]
@@ -133,6 +133,6 @@ async def gated(
 
 def judged(summary: RunSummary, gates: Sequence[Gate], base: RunSummary | None, allow_simulated: bool) -> GatedRun:
     if base is None:
-        return GatedRun(summary, judge(gates, summary))
+        return GatedRun(summary, judge_gates(gates, summary))
     against = _against(base, summary, gates, allow_simulated)
     return GatedRun(summary, against.results, against.comparison.refused)

@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from sparkwright.app.bench.benchmark import PreparedBench
 from sparkwright.app.bench.evaluate import probe_all
-from sparkwright.app.bench.levels import LevelStep, ended, measured
-from sparkwright.app.bench.measure import run_of, same_server
+from sparkwright.app.bench.levels import LevelStep, end_task, measured
+from sparkwright.app.bench.measure import create_run, same_server
 from sparkwright.app.bench.prompt_corpus import CorpusInputs, prepare
-from sparkwright.app.bench.target import Bench, Screen
+from sparkwright.app.bench.target import Bench, PreparedBench, Screen
 from sparkwright.app.services import finished
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.evaluation import Evaluation, Event, ProbeOutcome, ProbeState
@@ -37,16 +36,14 @@ async def soak(bench: Bench, ready: PreparedBench, screen: Screen, resume: Run |
 
     Raises UsageError for a run that cannot be resumed, NotReady for a server that does not answer at the beginning.
     """
-    workload = ready.order.workload
+    workload = ready.workload
     terms = workload.soak or Soak()
     if resume:
         same_server(resumable(resume), ready.conditions)
-    run = resume or replace(
-        await run_of(bench, ready.order, ready.conditions), evaluation=Evaluation(SOAK, floor=terms.floor)
-    )
-    given = CorpusInputs(f"{run.id}/{bench.machine.nonce}", ready.files)
-    fitting = replace(workload, levels=ready.order.levels)
-    texts = await prepare(fitting, ready.order.probed, ready.tokenizer, screen.note, given)
+    run = resume or replace(await create_run(bench, ready), evaluation=Evaluation(SOAK, floor=terms.floor))
+    given = CorpusInputs(f"{run.id}/{bench.machine.nonce}", ready.request.files)
+    fitting = replace(workload, levels=ready.levels)
+    texts = await prepare(fitting, ready.probed, ready.tokenizer, screen.note, given)
     await (bench.runs.end(run.id, "running", 0.0) if resume else bench.runs.begin(run))
     going = _Going(bench, ready, screen, run, texts, terms, run.evaluation or Evaluation(SOAK))
     screen.note(f"{'resuming' if resume else 'stored as'} {run.id}; Ctrl-C ends it, --resume {run.id} continues it")
@@ -87,8 +84,8 @@ class _Going:
         self.seen = {one.text for one in self.found.events}
         repeat = 1 + max((level.repeat for level in self.run.levels), default=-1)
         while True:
-            for plan in self.ready.order.levels:
-                left = self.ready.order.workload.deadline - self.found.seconds
+            for plan in self.ready.levels:
+                left = self.ready.workload.deadline - self.found.seconds
                 if left < _LEAST:
                     if self.terms.probe_every and self.probed_at < self.found.seconds:
                         await self._probe()
@@ -104,8 +101,8 @@ class _Going:
         due = self.terms.probe_every and self.found.seconds - self.probed_at >= self.terms.probe_every
         if due:
             await self._probe()
-        began, order = self.bench.clock.monotonic(), self.ready.order
-        made = sessions(plan, order.workload, repeat, self.texts)
+        began = self.bench.clock.monotonic()
+        made = sessions(plan, self.ready.workload, repeat, self.texts)
         plan = replace(plan, rest=min(plan.rest, max(0.0, left - plan.seconds)))
         step = LevelStep(self.run.id, plan, repeat, made, min(left, plan.seconds or _LEVEL), True, light=True)
         self.screen.level(plan, repeat, 0)
@@ -126,7 +123,7 @@ class _Going:
     async def _measured(self, step: LevelStep) -> tuple[Level | None, NotReady | None]:
         """None: memory met the floor, or the server is gone."""
         async with self._beside() as low:
-            work = asyncio.ensure_future(measured(self.bench, self.ready.order, self.screen, step))
+            work = asyncio.ensure_future(measured(self.bench, self.ready, self.screen, step))
             try:
                 await asyncio.wait({work, low}, return_when=asyncio.FIRST_COMPLETED)
                 if not work.done():
@@ -146,20 +143,20 @@ class _Going:
         try:
             yield low
         finally:
-            await ended(leaving)
+            await end_task(leaving)
             low.cancel()
             await asyncio.wait({low})
 
     async def _floor(self) -> str:
         while True:
             await self.bench.clock.sleep(_FLOOR_EVERY)
-            for node, size in (await self.ready.order.memory()).items():
+            for node, size in (await self.ready.request.memory()).items():
                 if size < self.found.floor:
                     return f"stopped: {gib(size)} available on {node}, below the floor of {gib(self.found.floor)}"
 
     async def _leaving(self) -> None:
         """Clients that close their connection in the middle of an answer, which the engine must give up."""
-        target, dice = self.ready.order.target, Random(f"{self.run.id}/{self.found.seconds}")
+        target, dice = self.ready.target, Random(f"{self.run.id}/{self.found.seconds}")
         while self.terms.leave_every:
             await self.bench.clock.sleep(self.terms.leave_every)
             prompt = written(self.texts, 200, dice)
@@ -171,9 +168,9 @@ class _Going:
     async def _probe(self) -> None:
         """The quick ones, with other texts each time."""
         self.probed_at = self.found.seconds
-        order, at = self.ready.order, self.bench.clock.now() - self.run.began
-        seeded = replace(order, workload=replace(order.workload, seed=order.workload.seed + len(self.found.outcomes)))
-        asked = probe_all(self.bench, replace(self.ready, order=seeded), chosen((), True), _LONGEST, _Silent())
+        workload, at = self.ready.workload, self.bench.clock.now() - self.run.began
+        seeded = self.ready.with_workload(replace(workload, seed=workload.seed + len(self.found.outcomes)))
+        asked = probe_all(self.bench, seeded, chosen((), True), _LONGEST, _Silent())
         outcomes = [replace(one, at=at) async for one in asked]
         self.found = replace(self.found, outcomes=(*self.found.outcomes, *outcomes))
         for one in outcomes:
@@ -182,14 +179,14 @@ class _Going:
         await self._save()
 
     async def _incidents(self) -> None:
-        for at, text in (await self.ready.order.incidents()).items():
+        for at, text in (await self.ready.request.incidents()).items():
             if at >= self.run.began and text not in self.seen:
                 self.happened("incident", text, at)
 
     async def _back(self) -> bool:
         """True if the server answers again within the time that a relaunch may take."""
         await self._save()
-        target, began = self.ready.order.target, self.bench.clock.monotonic()
+        target, began = self.ready.target, self.bench.clock.monotonic()
         while self.bench.clock.monotonic() - began < _AWAY:
             await self.bench.clock.sleep(_AGAIN)
             with contextlib.suppress(NotReady):
@@ -210,7 +207,7 @@ class _Going:
         await self.bench.runs.set_evaluation(self.run.id, self.found)
 
     def _told(self, plan: LevelPlan, level: Level | None) -> str:
-        of = f"{duration(self.found.seconds)} of {duration(self.ready.order.workload.deadline)}"
+        of = f"{duration(self.found.seconds)} of {duration(self.ready.workload.deadline)}"
         if level is None:
             return f"[{of}] {plan.name}: cut short"
         failed = sum(bool(row.error) and row.kind != "time-up" for row in level.rows)

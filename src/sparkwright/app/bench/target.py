@@ -8,8 +8,8 @@ from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.probed import LaunchCommand, Probed, Reply
-from sparkwright.domain.run import Lag, Row
-from sparkwright.domain.values import dataclass, field
+from sparkwright.domain.run import Lag, Row, Run, RunConditions
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import LevelPlan, Workload
 from sparkwright.ports import Clock, Endpoint, LoadClient, RunStore, Tokenizer
 
@@ -79,16 +79,16 @@ def checked(reply: Reply, target: BenchTarget) -> Reply:
     if reply.status in (401, 403):
         needs = "it wants a key" if target.key is None else "the key that was given is not one of its"
         hint = "name a file that holds the key: --key-file FILE, or set SPARKWRIGHT_API_KEY"
-        raise KeyWanted(f"{target.name}: HTTP {reply.status}, {needs}: {shown(reply)}", hint)
+        raise KeyWanted(f"{target.name}: HTTP {reply.status}, {needs}: {server_message(reply)}", hint)
     if reply.status in (429, 503):
         pause = retry_after(reply)
         request = f"; it asks to come again in {pause:.0f} s, more than {PATIENCE:.0f} s" if pause else ""
         hint = "wait until it is less busy, or measure it where nobody else uses it"
-        raise NotReady(f"{target.name}: HTTP {reply.status}: {shown(reply)}{request}", hint)
+        raise NotReady(f"{target.name}: HTTP {reply.status}: {server_message(reply)}{request}", hint)
     return reply
 
 
-def shown(reply: Reply) -> str:
+def server_message(reply: Reply) -> str:
     """The server's message, shortened."""
     try:
         tree = read_json(reply.body)
@@ -166,18 +166,72 @@ async def no_incidents() -> Mapping[float, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """One endpoint under one workload. levels: those that fit. memory: of the nodes, {} where they are not ours.
+class BenchRequest:
+    """The settings of a benchmark. resume: the run to continue. files: path -> text of what the workload replays.
 
-    incidents: when each was opened -> what it is.
+    memory: of the nodes, {} where they are not ours. incidents: when each was opened -> what it is.
+    """
+
+    workload: Workload
+    resume: Run | None = None
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    memory: Callable[[], Awaitable[Mapping[str, int]]] = no_memory
+    incidents: Callable[[], Awaitable[Mapping[float, str]]] = no_incidents
+
+
+@dataclass(frozen=True, slots=True)
+class LevelOutline:
+    """The size of one repeat, without warm-up. Tokens are means; None if a file decides."""
+
+    plan: LevelPlan
+    requests: int
+    prompt_tokens: int | None
+    output_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedBench:
+    """An endpoint that answered, and what would be done with it.
+
+    outlines: of the levels that fit. left_out: a sentence for each other one. unfinished: a run like it that can be
+    resumed.
     """
 
     target: BenchTarget
     probed: Probed
-    workload: Workload
-    levels: tuple[LevelPlan, ...]
-    ours: DeploymentInfo | None = None
-    memory: Callable[[], Awaitable[Mapping[str, int]]] = field(default=no_memory)
-    incidents: Callable[[], Awaitable[Mapping[float, str]]] = field(default=no_incidents)
-    tags: tuple[str, ...] = ()
-    note: str = ""
+    request: BenchRequest
+    outlines: tuple[LevelOutline, ...]
+    left_out: tuple[str, ...]
+    tokenizer: Tokenizer
+    conditions: RunConditions
+    unfinished: str = ""
+
+    @property
+    def workload(self) -> Workload:
+        return self.request.workload
+
+    @property
+    def levels(self) -> tuple[LevelPlan, ...]:
+        """The levels that fit."""
+        return tuple(outline.plan for outline in self.outlines)
+
+    @property
+    def fitting(self) -> Workload:
+        """The workload with the levels that fit."""
+        return replace(self.workload, levels=self.levels)
+
+    @property
+    def requests(self) -> int:
+        return self.workload.repeats * sum(outline.requests for outline in self.outlines)
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and output, of those that are known beforehand."""
+        both = (one.requests * ((one.prompt_tokens or 0) + (one.output_tokens or 0)) for one in self.outlines)
+        return self.workload.repeats * sum(both)
+
+    def with_workload(self, workload: Workload) -> "PreparedBench":
+        """The same endpoint and levels under other settings."""
+        return replace(self, request=replace(self.request, workload=workload))

@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from sparkwright.app.bench.benchmark import PreparedBench
-from sparkwright.app.bench.evaluate import EvaluationScreen, store
-from sparkwright.app.bench.target import Bench
+from sparkwright.app.bench.evaluate import EvaluationScreen, store_evaluation
+from sparkwright.app.bench.target import Bench, PreparedBench
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.run import Run
@@ -40,27 +39,27 @@ class Scenarios:
     thinking: bool = True
 
     def argv(self, ready: PreparedBench) -> tuple[str, ...]:
-        order = ready.order
-        where = ("--base-url", order.target.root, "--model", order.probed.model, "--format", "openai")
+        where = ("--base-url", ready.target.root, "--model", ready.probed.model, "--format", "openai")
         which = (*(("--short",) if self.short else ()), *(("--scenarios", *self.only) if self.only else ()))
-        how = ("--seed", str(order.workload.seed), "--parallel", str(self.parallel), "--no-probe-engine")
+        how = ("--seed", str(ready.workload.seed), "--parallel", str(self.parallel), "--no-probe-engine")
         return (*where, *which, *how, *(() if self.thinking else ("--no-think",)))
 
 
-async def drive(bench: Bench, ready: PreparedBench, tool: Tool, which: Scenarios, watch: EvaluationScreen) -> Run:
+async def run_scenarios(
+    bench: Bench, ready: PreparedBench, tool: Tool, which: Scenarios, watch: EvaluationScreen
+) -> Run:
     """The stored run. Raises NotReady without a result: also when the time was up, for it writes one at its end."""
-    limit = ready.order.workload.deadline
+    limit = ready.workload.deadline
     try:
-        async with asyncio.timeout(limit), tool.start(which.argv(ready), ready.order.target.key) as running:
+        async with asyncio.timeout(limit), tool.start(which.argv(ready), ready.target.key) as running:
             async for event in running.events:
                 _show(event, watch)
             found = tool.read(running.result())
     except TimeoutError:
         raise NotReady(f"not all scenarios were run in {limit:.0f} s", "give it more --time, or --short") from None
     assert found.evaluation
-    workload = replace(found.workload, seed=ready.order.workload.seed)
-    order = replace(ready.order, workload=workload)
-    return await store(bench, replace(ready, order=order), found.evaluation)
+    workload = replace(found.workload, seed=ready.workload.seed)
+    return await store_evaluation(bench, ready.with_workload(workload), found.evaluation)
 
 
 def _show(event: dict[str, Any], watch: EvaluationScreen) -> None:

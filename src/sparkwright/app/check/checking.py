@@ -57,12 +57,12 @@ async def check_nodes(services: Services) -> CheckReport:
 async def check_deeply(services: Services, seize: bool = False) -> CheckReport:
     """Checks the nodes and measures, under the leases of the nodes that answered: a start must not meet a load. Raises
     Busy."""
-    from sparkwright.app.check.deep import deep
+    from sparkwright.app.check.deep import run_deep_checks
     from sparkwright.checks.catalog import worst_first
 
     began = services.clock.monotonic()
     checked = await check_nodes(services)
     async with holding(services, list(checked.facts), "check --deep", seize):
-        measured = await deep(services, services.cluster.ordered, checked.facts)
+        measured = await run_deep_checks(services, services.cluster.ordered, checked.facts)
     findings = worst_first((*checked.findings, *measured))
     return replace(checked, findings=findings, seconds=services.clock.monotonic() - began)

@@ -38,7 +38,9 @@ class _Lane:
     way: tuple[str, str]
 
 
-async def deep(services: Services, nodes: Sequence[Node], facts: Mapping[str, NodeFacts]) -> tuple[Finding, ...]:
+async def run_deep_checks(
+    services: Services, nodes: Sequence[Node], facts: Mapping[str, NodeFacts]
+) -> tuple[Finding, ...]:
     """Findings of the measurements (info if they are good), and the ones skipped, with the reason.
 
     On two nodes it takes some 25 s.

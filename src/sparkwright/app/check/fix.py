@@ -90,12 +90,12 @@ async def apply_fixes(
     return results, await check_nodes(services)
 
 
-async def make(services: Services, wanted: Sequence[WantedFix]) -> tuple[Result, ...]:
+async def make_fixes(services: Services, wanted: Sequence[WantedFix]) -> tuple[Result, ...]:
     """Makes them under leases that the caller holds; what is so already is skipped and not recorded."""
     return await _everywhere(services, wanted, lambda one: _mended(services, one, True))
 
 
-async def undo(
+async def undo_fixes(
     services: Services, wanted: Sequence[WantedFix], seize: bool, why: str = "check --undo"
 ) -> tuple[Result, ...]:
     """Takes them back in the order given and forgets them; what others have changed since stays. Raises Busy."""
@@ -164,8 +164,8 @@ async def _mended(services: Services, wanted: WantedFix, due: bool) -> Result:
     before = await value_of(services, fix)
     if not due or before == fix.sets:
         return Result(wanted, FixOutcome.SKIPPED, "it is so already" if before == fix.sets else _OTHERS)
-    change = await begun(services, AppliedFix(wanted.code, fix, before, services.clock.now(), services.who))
-    why = await ran(services, wanted, fix.do)
+    change = await begin_change(services, AppliedFix(wanted.code, fix, before, services.clock.now(), services.who))
+    why = await run_commands(services, wanted, fix.do)
     if not why and (now := await value_of(services, fix)) != fix.sets:
         why = f"it is {_shown(now)} afterwards"
     if why:
@@ -180,7 +180,7 @@ async def settle(services: Services, change: AppliedFix) -> None:
     await _keep(services, node, [replace(one, done=True) if one == change else one for one in made])
 
 
-async def begun(services: Services, change: AppliedFix) -> AppliedFix:
+async def begin_change(services: Services, change: AppliedFix) -> AppliedFix:
     """Recorded. An earlier attempt at the very same that was cut off counts in its place."""
     made = await record_of(services, change.fix.node)
     for one in made:
@@ -192,7 +192,7 @@ async def begun(services: Services, change: AppliedFix) -> AppliedFix:
 
 async def _taken_back(services: Services, wanted: WantedFix, change: AppliedFix, why: str) -> str:
     """Undoes a change that failed half-way. Returns why it failed and how the undo went."""
-    trouble = await ran(services, wanted, change.fix.undo)
+    trouble = await run_commands(services, wanted, change.fix.undo)
     if trouble and await value_of(services, change.fix) != change.before:
         return f"{why}; and it could not be taken back: {trouble}; `check --undo` tries again"
     await forget(services, change)
@@ -207,7 +207,7 @@ async def _undone(services: Services, wanted: WantedFix) -> Result:
     if now not in (fix.sets, change.before):
         why = f"changed since: it is {_shown(now)}, and was set to {_shown(fix.sets)}; left as it is"
         return Result(wanted, FixOutcome.SKIPPED, why)
-    if why := await ran(services, wanted, fix.undo):
+    if why := await run_commands(services, wanted, fix.undo):
         return Result(wanted, FixOutcome.FAILED, why)
     await forget(services, change)
     return Result(wanted, FixOutcome.DONE)
@@ -218,7 +218,7 @@ async def forget(services: Services, change: AppliedFix) -> None:
     await _keep(services, node, [one for one in await record_of(services, node) if one != change])
 
 
-async def ran(services: Services, wanted: WantedFix, commands: Sequence[Command]) -> str:
+async def run_commands(services: Services, wanted: WantedFix, commands: Sequence[Command]) -> str:
     """Runs the commands. Returns why one of them failed; '' if all succeeded."""
     fix, password = wanted.fix, wanted.rights.password
     for command in commands:

@@ -221,7 +221,8 @@ async def explain(
     logs[ENDS] += "".join(f"{line}\n" for line in found.seen)
     if outage:
         resets = sorted({*found.resets}.intersection(outage.rebooters(found.boots)))
-        logs[ENDS] += "".join(f"{node} {RESET}\n" for node in resets)
+        # First: a line without a known beginning would be taken as the rest of the one before
+        logs[ENDS] = "".join(f"{node} {RESET}\n" for node in resets) + logs[ENDS]
     sources = [(name, [text.encode("utf-8", "replace")]) for name, text in sorted(logs.items()) if text]
     year, impossible = year_of(services), keys(stops=False) if outage else frozenset[str]()
     return await asyncio.to_thread(lambda: examine(sources, year, words, impossible, described=False))

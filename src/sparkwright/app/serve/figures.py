@@ -17,8 +17,8 @@ def save_figures(services: Services, plan: Plan, found: ClusterState, watch: Sta
 
     What cannot be saved is reported: it is no reason to fail a start. The demo's nodes leave nothing behind.
     """
-    if services.cluster.simulated:
-        return
+    if services.cluster.simulated or any(spec.keeper for spec in plan.specs):
+        return  # the engine's own line counts no weights that it only maps
     phases = tuple((str(phase), at - watch.began) for phase, at in watch.phases.items()) if timed else ()
     for rank in watch.ranks:
         under = conditions_of(plan.recipe, found, rank.spec.rank, rank.spec.node)

@@ -142,7 +142,7 @@ async def _asked(asker: Endpoint, way: EndpointWay, client: Client, seen: Endpoi
     except NotReady as error:
         reply, answer = Reply(0), ProbeAnswer(trouble=error.message)
     else:
-        answer = fitness.heard(ask, reply)
+        answer = fitness.read_answer(ask, reply)
     troubles = tuple(fitness.troubles(client, answer, seen.at.context))
     return replace(seen, answer=answer, troubles=troubles, seconds=reply.seconds)
 
@@ -164,9 +164,9 @@ def _context(row: Mapping[str, Any]) -> int:
 
 
 def _said(reply: Reply) -> str:
-    from sparkwright.app.bench.target import shown
+    from sparkwright.app.bench.target import server_message
 
-    return f"HTTP {reply.status}: {shown(reply)}"
+    return f"HTTP {reply.status}: {server_message(reply)}"
 
 
 def _hint(reply: Reply) -> str:

@@ -4,7 +4,17 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from sparkwright.app.check.checking import CheckReport, check_nodes
-from sparkwright.app.check.fix import FixOutcome, Result, WantedFix, begun, make, record_of, rights_of, settle, value_of
+from sparkwright.app.check.fix import (
+    FixOutcome,
+    Result,
+    WantedFix,
+    begin_change,
+    make_fixes,
+    record_of,
+    rights_of,
+    settle,
+    value_of,
+)
 from sparkwright.app.lease import holding
 from sparkwright.app.services import Services, by_node, together, understood
 from sparkwright.app.setup.init_fabric import Ends, set_fabric
@@ -92,11 +102,11 @@ async def prepare(
     async with holding(services, services.cluster.names, "init", seize):
         forced = script("true", changes=f"init on a machine that is no GB10: {reason}")
         await together(services.run(name, forced) for name in (_foreign(found.checked.facts) if reason else ()))
-        results = [*await make(services, [one for one in wanted if one.code == "peers"])]
+        results = [*await make_fixes(services, [one for one in wanted if one.code == "peers"])]
         if results:
             await _point(services, found)
             fixes = await _introductions(services, found.homes, found.reaches)
-            made = await make(services, [WantedFix("peers", fix, Rights()) for fix in fixes])
+            made = await make_fixes(services, [WantedFix("peers", fix, Rights()) for fix in fixes])
             results += [one for one in made if one.outcome is not FixOutcome.SKIPPED]
         fabric = [one for one in wanted if one.code == "fabric"]
         refused = {one.wanted.fix for one in results if one.outcome is FixOutcome.FAILED}
@@ -105,7 +115,7 @@ async def prepare(
         elif fabric:
             folders = {name: _folder(home) for name, home in found.homes.items()}
             results += await set_fabric(services, fabric, Ends(found.layout, folders))
-        results += await make(services, [one for one in wanted if one.code not in ("peers", "fabric")])
+        results += await make_fixes(services, [one for one in wanted if one.code not in ("peers", "fabric")])
     return tuple(results)
 
 
@@ -242,7 +252,7 @@ async def record_login(services: Services, key: str) -> None:
         recorded = await record_of(services, node)
         known = any(change.code == "ssh" and change.fix.undo == fix.undo for change in recorded)
         if not known and await value_of(services, fix) == fix.sets:
-            change = await begun(services, AppliedFix("ssh", fix, "", services.clock.now(), services.who))
+            change = await begin_change(services, AppliedFix("ssh", fix, "", services.clock.now(), services.who))
             await settle(services, change)
 
     await together(one(node.name) for node in services.cluster.nodes if not node.is_local)

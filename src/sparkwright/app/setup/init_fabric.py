@@ -6,7 +6,16 @@ A node that hears nothing takes its settings back, whatever has become of this p
 import re
 from collections.abc import Mapping, Sequence
 
-from sparkwright.app.check.fix import FixOutcome, Result, WantedFix, begun, forget, ran, settle, value_of
+from sparkwright.app.check.fix import (
+    FixOutcome,
+    Result,
+    WantedFix,
+    begin_change,
+    forget,
+    run_commands,
+    settle,
+    value_of,
+)
 from sparkwright.app.lease import did
 from sparkwright.app.services import Services, finished, together
 from sparkwright.domain.errors import CommandFailed, NodeError
@@ -54,7 +63,7 @@ async def _set(services: Services, wanted: Sequence[WantedFix], ends: Ends, chan
     now, who = services.clock.now, services.who
     for one in wanted:
         before = await value_of(services, one.fix)
-        changes.append(await begun(services, AppliedFix(one.code, one.fix, before, now(), who)))
+        changes.append(await begin_change(services, AppliedFix(one.code, one.fix, before, now(), who)))
     await together(_applied(services, one) for one in wanted)
     for one in wanted:
         await _proven(services, one, ends)
@@ -64,7 +73,7 @@ async def _set(services: Services, wanted: Sequence[WantedFix], ends: Ends, chan
 
 async def _applied(services: Services, one: WantedFix) -> None:
     services.sink.report(StepStarted(f"{one.fix.node} fabric", one.fix.says))
-    if why := await ran(services, one, one.fix.do):
+    if why := await run_commands(services, one, one.fix.do):
         raise CommandFailed(one.fix.node, why)
 
 
@@ -99,7 +108,7 @@ async def _healed(services: Services, one: WantedFix, change: AppliedFix | None,
     if change is None:
         return Result(one, FixOutcome.FAILED, f"{why}; nothing is changed here")
     try:
-        trouble = await ran(services, one, one.fix.undo)
+        trouble = await run_commands(services, one, one.fix.undo)
         if not trouble:
             await forget(services, change)
             return Result(one, FixOutcome.FAILED, f"{why}; everything is as before here")

@@ -11,6 +11,7 @@ from sparkwright.domain.deployment import LogEvent
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.domain.units import GIB
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.engine import RenderContext, Stop, served_name
 from sparkwright.engines.environment import LOOPBACK, OFFLINE, check_distributed, fabric
@@ -170,6 +171,8 @@ def limits(recipe: Recipe) -> Options:
         "kv-cache-dtype": s.kv_dtype or None,
         "gpu-memory-utilization": s.memory_fraction or None,
         "kv-cache-memory-bytes": s.kv_cache_bytes or None,
+        # GiB of all ranks together, each of which is a node
+        "kv-offloading-size": round(s.host_cache * recipe.nodes / GIB, 3) if s.host_cache else None,
         "speculative-config": speculative_config(recipe),
     }
 

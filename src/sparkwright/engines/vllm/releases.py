@@ -161,7 +161,7 @@ def tier(recipe: Recipe, pool: int) -> tuple[float, str]:
     (config/cache.py and config/vllm.py of 0.26.0.)
     """
     connector = mapping(flag(recipe, "kv-transfer-config"))
-    size = amount(flag(recipe, "kv-offloading-size")) * 2**30
+    size = amount(flag(recipe, "kv-offloading-size")) * 2**30 or recipe.serving.host_cache * recipe.nodes
     size = size or amount(mapping(connector.get("kv_connector_extra_config")).get("cpu_bytes_to_use"))
     if size:
         ranks = recipe.parallelism.world_size
@@ -192,6 +192,7 @@ TRAITS = Traits(
     queue=True,
     outside=outside,
     tier=tier,
+    host_cache=True,
     positions=2.0,
     tile=expert_tile,
     second_runner=second_runner,

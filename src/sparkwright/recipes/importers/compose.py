@@ -12,7 +12,7 @@ from sparkwright.recipes.importers.container import OURS, Container, put_contain
 from sparkwright.recipes.importers.draft import Draft, ImportOptions
 from sparkwright.recipes.importers.shell import Growth, env_file
 
-_MOST = 2  # services, unless one is named
+_MOST = 2  # services among which one that is no known engine is taken, unless it is named
 _KNOWN = "known: vllm serve, sglang.launch_server, trtllm-serve, llama-server"
 _READ = "image command entrypoint environment env_file volumes ports shm_size"
 _VARIABLE = re.compile(r"\$(?:(\$)|\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}|([A-Za-z_]\w*))")
@@ -36,7 +36,7 @@ def from_compose(
 ) -> Draft:
     """The draft of a Compose file. beside: text of a file next to it. Raises RecipeError for several engines, or
     none."""
-    values = Values(_env_files(".env", beside, wanted=False), Growth(source))
+    values = Values({**_env_files(".env", beside, wanted=False), **options.values}, Growth(source))
     services = {str(name): _filled(row, values) for name, row in tree["services"].items() if isinstance(row, Mapping)}
     name = _service(services, source, options)
     draft, service = Draft(), services[name]
@@ -59,7 +59,10 @@ def from_compose(
     put_container(draft, container, source, options)
     draft.put("name", name if name not in ("vllm", "sglang", "app", "server", "llm") else "")
     for other in others:
-        draft.note(f"service {other}: left out; sparkwright starts the engine only")
+        engine = _engine(services[other], source)
+        more = f"it starts {engine}, too: import it with --service {other}"
+        known = engine not in ("", CUSTOM) and not _same(service, services[other])
+        draft.note(f"service {other}: left out; {more if known else 'sparkwright starts the engine only'}")
     return draft
 
 
@@ -71,18 +74,18 @@ def _service(services: Mapping[str, Mapping[str, Any]], source: str, options: Im
             f"{source}: no service {options.service!r}; it has {', '.join(services)}", hint="name another"
         )
     found = {name: engine for name, row in services.items() if (engine := _engine(row, source))}
-    engines = [name for name, engine in found.items() if engine != CUSTOM] or list(found)
-    if len(services) > _MOST:
-        why = f"{len(services)} services: {', '.join(services)}; at most {_MOST} are read without --service"
-        why += f", and these start an engine: {', '.join(engines)}" if engines else ", and none starts a known engine"
-        known = f"name the one to import: --service {engines[0]}" if engines else _KNOWN
-        raise RecipeError(f"{source}:1: {why}", hint=known)
+    known = [name for name, engine in found.items() if engine != CUSTOM]
+    engines = known or (list(found) if len(services) <= _MOST else [])
+    started = [name for name in engines if not services[name].get("profiles")] or engines
     if not engines:
-        raise RecipeError(f"{source}:1: no service starts an engine: {', '.join(services)}", hint=_KNOWN)
-    if len(engines) > 1 and not _same(services[engines[0]], services[engines[1]]):
-        why = f"two services start an engine: {', '.join(engines)}, and not as ranks of one"
-        raise RecipeError(f"{source}:1: {why}", hint=f"name the one to import: --service {engines[0]}")
-    return engines[0]
+        why = "no service starts an engine that is known" if found else "no service starts an engine"
+        raise RecipeError(f"{source}:1: {why}: {', '.join(services)}", hint=f"{_KNOWN}; or name one with --service")
+    if len(started) == 1 or all(_same(services[started[0]], services[name]) for name in started[1:]):
+        return started[0]
+    shown = "; ".join(f"{name} ({found[name]}, {services[name].get('image') or 'built'})" for name in started)
+    why = f"{len(started)} services start an engine, and not as ranks of one: {shown}"
+    hint = f"import each by its name: --service {started[0]}; `up` of several recipes serves them side by side"
+    raise RecipeError(f"{source}:1: {why}", hint=hint)
 
 
 _RANK = re.compile(r"--node[-_]rank[ =]\S+|--headless|-r \d+|--host[ =]\S+|--port[ =]\S+")

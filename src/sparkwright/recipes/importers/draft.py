@@ -7,6 +7,7 @@ from typing import Any
 from sparkwright.domain.power import pointers, powers
 from sparkwright.domain.values import dataclass, field
 from sparkwright.recipes.importers.commands import Started
+from sparkwright.recipes.importers.shell import unresolved
 from sparkwright.recipes.values import is_secret_name, looks_secret
 from sparkwright.recipes.vocabulary import PER_RANK_ENV
 
@@ -15,12 +16,16 @@ Tree = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """The user's options besides the file; 0 and '' leave it to the source. service: of a Compose file."""
+    """The user's options besides the file; 0 and '' leave it to the source. service: of a Compose file.
+
+    values: of variables and holes that the file leaves to its caller.
+    """
 
     name: str = ""
     version: str = ""
     nodes: int = 0
     service: str = ""
+    values: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -53,6 +58,9 @@ class Draft:
 def put_engine(draft: Draft, name: str, image: str) -> None:
     """Name and image; the version is settled once all options are known."""
     draft.put("engine.name", name)
+    if hole := unresolved(image) or next(iter(re.findall(r"\{[A-Za-z_][\w.-]*\}", image)), ""):
+        draft.note(f"engine.image: {hole} has no value in the source; write it{hole_hint(hole)}")
+        return
     draft.put("engine.image", image)
     if image and "@sha256:" not in image:
         draft.put("engine.image_note", "imported: the source names only a tag, which can move")
@@ -130,9 +138,15 @@ def _not_env(name: str, value: str) -> str:
         return "left out: it differs from node to node, and the launcher fills it in"
     if is_secret_name(name) or looks_secret(value):
         return "left out: secrets are not imported; export it where you call sparkwright"
-    if re.search(r"\$\{?\w|\{[\w.]+\}", value):
+    if re.search(r"\$\{?\w|\$\(|\{[\w.]+\}", value):
         return f"left out: {value!r} is filled in by the other tool"
     return ""
+
+
+def hole_hint(hole: str) -> str:
+    """`, or import with --set NAME=VALUE` for a hole that has a name, '' for the output of a command."""
+    name = re.fullmatch(r"\$?\{(\w[\w.-]*)[^{}]*\}", hole)
+    return f", or import with --set {name[1]}=VALUE" if name else ""
 
 
 def slug(text: str) -> str:

@@ -9,12 +9,13 @@ import yaml
 
 from sparkwright.domain.engine import CUSTOM, EngineDefinition
 from sparkwright.engines.definitions import shipped_definitions
+from sparkwright.engines.options import is_fitting
 from sparkwright.engines.options import text as as_word
 from sparkwright.engines.sglang import CHAINS
 from sparkwright.engines.written import Written, read_words, whole_number
 from sparkwright.recipes.importers.any_server import put_any_server
 from sparkwright.recipes.importers.described import LAUNCHER, known_name, own_size, put_ranks, split_options
-from sparkwright.recipes.importers.draft import Draft, note_powers
+from sparkwright.recipes.importers.draft import Draft, hole_hint, note_powers
 from sparkwright.recipes.importers.shell import unresolved
 from sparkwright.recipes.values import is_secret_name, looks_secret
 from sparkwright.recipes.vocabulary import ALIASES, flag_word
@@ -61,7 +62,9 @@ def put_command(draft: Draft, engine: str, words: Words, model: str = "") -> Non
     for word in positional[1:]:
         hole = unresolved(word)
         why = (
-            "has no value in the source; if it stands for options, they are missing" if hole else "belongs to no option"
+            f"has no value in the source; if it stands for options, they are missing{hole_hint(hole)}"
+            if hole
+            else "belongs to no option"
         )
         draft.note(f"{hole or repr(word)}: left out, it {why}")
     for one in options:
@@ -137,7 +140,8 @@ def put_options(draft: Draft, engine: str, options: Iterable[Written], known_mod
         name, value = _name_and_value(one)
         if hole := next((h for word in one.values if (h := unresolved(word) or template_hole(word))), ""):
             if flag_word(name) not in _LAUNCHER.split():
-                draft.note(f"{name}: left out, {hole} has no value in the source; write --{name} under `flags`")
+                more = hole_hint(hole)
+                draft.note(f"{name}: left out, {hole} has no value in the source; write --{name} under `flags`{more}")
             continue
         if one.option and one.option.kind == "append" and name in given:
             given[name] = [*(given[name] if isinstance(given[name], list) else [given[name]]), value]
@@ -153,6 +157,8 @@ def put_options(draft: Draft, engine: str, options: Iterable[Written], known_mod
     if engine == "llama-cpp" and any(flag_word(name) == "ctx_size" for name in given):
         _share_context(draft)
     _whole_speculation(draft)
+    if any(flag_word(name) == "enable_auto_tool_choice" for name in given) and not draft.get("parsers.tool"):
+        draft.note("enable_auto_tool_choice: left out; it needs a tool-call parser, which goes into parsers.tool")
     note_powers(draft)
 
 
@@ -214,12 +220,7 @@ def _put(draft: Draft, engine: str, name: str, value: Any, one: Written | None) 
         own = one.long if one and name == one.name and not one.negated else name
         _flag(draft, path.replace("_", "-") if word in _SPARKRUN and path else own, value)
     elif path in _INTS.split():
-        number = value if isinstance(value, int) else whole_number(one.option if one else None, str(value))
-        if isinstance(number, bool) or number is None:
-            more = "; `sparkwright plan` tells which context fits, for serving.context" * (path == "serving.context")
-            draft.note(f"{word}: {value!r} is no whole number and is left out{more}")
-        else:
-            draft.put(path, number)
+        _put_number(draft, path, word, value, one)
     elif isinstance(value, list) and path == "model.served_name" and engine.startswith("vllm"):
         draft.put(path, str(value[0]))
         draft.put("model.aliases", [str(name) for name in value[1:]])
@@ -233,6 +234,18 @@ def _put(draft: Draft, engine: str, name: str, value: Any, one: Written | None) 
         _fraction(draft, word, value)
     else:
         draft.put(path, value)
+
+
+def _put_number(draft: Draft, path: str, word: str, value: Any, one: Written | None) -> None:
+    if path == "serving.context" and str(draft.get("engine.name")).startswith("vllm") and is_fitting(value):
+        _flag(draft, "max-model-len", value)
+        return
+    number = value if isinstance(value, int) else whole_number(one.option if one else None, str(value))
+    if isinstance(number, bool) or number is None:
+        more = "; `sparkwright plan` tells which context fits, for serving.context" * (path == "serving.context")
+        draft.note(f"{word}: {value!r} is no whole number and is left out{more}")
+    else:
+        draft.put(path, number)
 
 
 def _fraction(draft: Draft, word: str, value: Any) -> None:
@@ -250,7 +263,8 @@ def put_model(draft: Draft, model: str) -> None:
     """A hub id or a path; `org/name:QUANT` names single GGUF files of a repository."""
     bare, _, quant = model.partition(":")
     if unresolved(model) or template_hole(model):
-        draft.note(f"model: {unresolved(model) or template_hole(model)} has no value in the source; write model.id")
+        hole = unresolved(model) or template_hole(model)
+        draft.note(f"model: {hole} has no value in the source; write model.id{hole_hint(hole)}")
     elif _HUB_ID.fullmatch(bare):
         draft.put("model.id", bare)
         if draft.get("engine.name") == "llama-cpp":

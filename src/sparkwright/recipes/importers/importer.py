@@ -67,14 +67,15 @@ def import_recipe(
     try:
         load_recipe(written, f"{name}.yaml")
     except RecipeError as error:
-        errors = "\n".join((error.message, *_why_no_model(draft)))
+        errors = "\n".join((error.message, *_holes(draft)))
     return Imported(name, written, tuple(draft.notes), tuple(errors.splitlines()))
 
 
-def _why_no_model(draft: Draft) -> Iterator[str]:
-    """The variable or hole that stands for the model, where the source does not give it a value."""
-    if not draft.get("model.id") and not draft.get("model.path"):
-        yield from (note for note in draft.notes if note.startswith("model: "))
+def _holes(draft: Draft) -> Iterator[str]:
+    """The variables or holes that stand for the model and the image, where the source does not give them a value."""
+    model = draft.get("model.id") or draft.get("model.path")
+    wanted = ("engine.image: ",) if model else ("model: ", "engine.image: ")
+    yield from (note for note in draft.notes if note.startswith(wanted) and "has no value" in note)
 
 
 def _read(text: str, source: str, options: ImportOptions, beside: Beside) -> tuple[Draft, str]:

@@ -22,11 +22,16 @@ _UNIT_SECTION = "Service"
 
 def from_script(text: str, source: str, options: ImportOptions, beside: Beside, given: Script | None = None) -> Draft:
     """A line or a script. Raises RecipeError with file and line for a pipe, `$(...)`, and several engines or none."""
-    script = given or Script(text, source)
+    script = given or Script(text, source, fixed=options.values)
     draft = Draft()
-    _follow_ssh(script, source, draft)
+    _unfold(script, source, draft)
     runs = [(command, words) for command in script.commands if (words := _container_words(command.words)) is not None]
     starts = [one for one in starts_in(script, source) if one.at and _container_words(one.at.words) is None]
+    if not runs and not starts and script.branches.decided:
+        lines = ", ".join(map(str, script.branches.decided))
+        why = f"starts no engine when it runs without arguments and variables (branches in line {lines})"
+        hint = "--set 1=VALUE gives its first argument, --set NAME=VALUE a variable"
+        raise RecipeError(f"{source}: {why}", hint=hint)
     if runs and not starts:
         if len(runs) > 1:
             runs = [(command, words) for command, words in runs if _starts_engine(command, words, source)] or runs
@@ -42,19 +47,25 @@ def from_script(text: str, source: str, options: ImportOptions, beside: Beside, 
         command = started.at or script.commands[0]
         _plain(command, source)
         _put_process(draft, started if command not in script.commands else replace(started, others=()), options)
+    if lines := ", ".join(map(str, script.branches.decided)):
+        draft.note(
+            f"line {lines}: branches are followed as the script runs without arguments and variables; check them"
+        )
     for other in script.commands:
         if other is not command and other.words[0] not in (*SILENT, "cd"):
             draft.note(f"line {other.line}: {' '.join(other.words)[:60]!r} is left out; only the engine is started")
     return draft
 
 
-def _follow_ssh(script: Script, source: str, draft: Draft) -> None:
-    """Puts the commands that `ssh HOST 'TEXT'` runs into its place."""
+def _unfold(script: Script, source: str, draft: Draft) -> None:
+    """Puts the commands that `ssh HOST 'TEXT'` and `eval TEXT` run into their places."""
     found = list[Simple]()
     for command in script.commands:
-        text = _text_over_ssh(command.words)
-        found += Script(text, source, script.variables, command.line).commands if text else [command]
-        if text:
+        over_ssh = _text_over_ssh(command.words)
+        text = over_ssh or (" ".join(command.words[1:]) if command.words[:1] == ("eval",) else "")
+        inner = Script(text, source, script.variables, command.line).commands if text else [command]
+        found += (replace(one, in_branch=one.in_branch or command.in_branch) for one in inner)
+        if over_ssh:
             draft.note(f"line {command.line}: runs over ssh; sparkwright reaches the nodes by its cluster file")
     script.commands[:] = found
 
@@ -165,7 +176,7 @@ def from_unit(text: str, source: str, options: ImportOptions, beside: Beside) ->
         raise RecipeError(f"{source}: expected one ExecStart in [Service]", hint="give the unit that starts the engine")
     line = next((n for n, row in enumerate(text.splitlines(), 1) if row.startswith("ExecStart=")), 1)
     variables = _environment(service, beside, source)
-    script = Script(re.sub(r"^[-@:+!]+", "", start).replace("%h", "$HOME"), source, variables, line)
+    script = Script(re.sub(r"^[-@:+!]+", "", start).replace("%h", "$HOME"), source, variables, line, options.values)
     script.exported |= variables
     draft = from_script("", source, options, beside, script)
     for key in service:

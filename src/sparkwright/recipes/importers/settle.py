@@ -69,6 +69,13 @@ def settle(draft: Draft, told: Told) -> None:
     draft.put("engine.version", chosen.version)
     if chosen.why:
         draft.note(f"engine.version: {chosen.version} is written: {chosen.why}; `up` reads it from the image again")
+    if not image and draft.get("engine.runtime") == "process" and chosen.unread:
+        draft.put("engine.extra_env", list(chosen.unread))
+        shown = ", ".join(chosen.unread[:_SHOWN])
+        draft.note(
+            f"engine.extra_env: {shown}: variables that {engine} {chosen.version} does not read; which build runs on "
+            "the node is not known, so they are kept"
+        )
     if not image or is_release(engine, image):
         return
     forks = named_by(engine, chosen.unknown, chosen.unread)

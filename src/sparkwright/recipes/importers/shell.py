@@ -4,16 +4,19 @@ What only a shell could know stays visible in a word: `${NAME}` of a variable th
 """
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import dataclass, field
+from sparkwright.recipes.importers.branches import Branches, decide
 
 MOST_CHARACTERS = 128 * 1024
 _PIECE = re.compile(
     r"""(?P<blank>[ \t\r]+|\\\r?\n)
-    |(?P<test>(?<![^\s;&|()!])\[\[[ \t][^\n]{0,400}?[ \t]\]\](?!\S))
+    |(?P<test>(?<![^\s;&|()!])\[\[[ \t][^\n]{0,400}?[ \t]\]\](?![^\s;&|)]))
     |(?P<comment>(?:(?<=[\s;&|()])|^)\#[^\n]*)
+    |<(?P<place>[A-Za-z][\w./-]{0,60})>(?![\w./&])
     |(?P<redirect>\d?(?:&>>?|>>|>\||>&\d?|<&\d?|<<<|<<-?|<>|[<>]))
     |(?P<operator>\n|;;|&&|\|\||\|&|[;&|()])
     |'(?P<single>[^']*)'
@@ -33,9 +36,7 @@ _ALL_OF = re.compile(r"([A-Za-z_]\w*)\[[@*]\](?:\+.*)?", re.DOTALL)  # inside `$
 _ARRAY = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 _BRACED = re.compile(r"(?P<name>\w+)(?P<how>:?[-+=?])?(?P<other>.*)", re.DOTALL)
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
-_OPENS = ("if", "for", "while", "until", "case", "select", "{", "function")
-_CLOSES = ("fi", "done", "esac", "}")
-_GOES_ON = ("then", "else", "elif", "do")
+_MOST_DEPTH = 200  # branches inside each other
 OUTPUT = "$(...)"
 _MARK = re.compile(r"\$\{[^{}]*\}|\$\(\.\.\.\)|\$[@*?!#$-]")
 
@@ -74,16 +75,29 @@ class Simple:
 class Script:
     """commands: in their order. variables: assigned or exported so far; exported: what the commands after it see."""
 
-    def __init__(self, text: str, source: str, given: Mapping[str, str] | None = None, line: int = 1) -> None:
-        """Raises RecipeError with file and line for a quote that is not closed."""
+    def __init__(
+        self,
+        text: str,
+        source: str,
+        given: Mapping[str, str] | None = None,
+        line: int = 1,
+        fixed: Mapping[str, str] | None = None,
+    ) -> None:
+        """given: variables before the first line; fixed: those that keep their value whatever the script assigns.
+
+        Raises RecipeError with file and line for a quote that is not closed.
+        """
         if len(text) > MOST_CHARACTERS:
             raise RecipeError(f"{source}: {len(text)} characters; at most {MOST_CHARACTERS} are read", hint="cut it")
-        self.variables = dict(given or {})
+        self._fixed = dict(fixed or {})
+        self.variables = dict(given or {}) | self._fixed
         self._arrays: dict[str, list[str]] = {}
         self._array, self._first_item, self._comment, self._tested = "", 0, "", False
         self.exported: dict[str, str] = {}
         self.commands: list[Simple] = []
-        self._source, self._line, self._depth = source, line, 0
+        self._source, self._line = source, line
+        self._known: bool | None = None  # of the commands before `&&` or `||`: whether they succeed
+        self.branches = Branches()
         self._words: list[str] = []
         self._word: str | None = None
         self._begun, self._before, self._redirected, self._skip = line, "", False, False
@@ -115,6 +129,8 @@ class Script:
             self._add(kind, found)
 
     def _add(self, kind: str, found: str) -> None:
+        if kind == "place":  # `<model>` of a README, which a shell would take for two redirections
+            kind, found = "braced", re.sub(r"\W", "_", found)
         if not self._words and self._word is None:
             self._begun = self._line
         if (items := self._items(kind, found)) is not None:
@@ -129,9 +145,23 @@ class Script:
                 self._close_word()
                 self._word = part
             return
-        special = {"output": OUTPUT, "test": "[[", "folder": self._value("PWD") if kind == "folder" else ""}
+        if kind == "test":
+            self._add_test(found)
+            return
+        special = {"output": OUTPUT, "folder": self._value("PWD") if kind == "folder" else ""}
         inner = self._expanded(found) if kind == "double" else special.get(kind, found)
         self._word = (self._word or "") + inner
+
+    def _add_test(self, text: str) -> None:
+        """The words of `[[ ... ]]`; what it joins with `&&` or `||` is left to a shell."""
+        inner = text[2:-2].strip()
+        left, matches, pattern = inner.partition(" =~ ")
+        if matches:
+            words = [*shlex_words(left), "=~", pattern.strip()]
+        else:
+            words = ["${&&}"] if re.search(r"&&|\|\||[()]", inner) else shlex_words(inner)
+        self._words += ["[[", *(self._expanded(word) for word in words)]
+        self._word = "]]"
 
     def _expanded(self, text: str) -> str:
         def one(match: re.Match[str]) -> str:
@@ -155,6 +185,8 @@ class Script:
         if value is not None and (value or not how.startswith(":")):
             return self._grown.by(value)
         other = other[1:-1] if re.fullmatch(r'"[^"]*"', other) else other
+        if how.endswith("?") and name.isdecimal():
+            return f"${{{name}:?}}"  # an argument that must be there
         return self._expanded(other) if how[-1:] in ("-", "=") and how else f"${{{name}}}"
 
     def _opens_array(self, operator: str) -> bool:
@@ -175,6 +207,8 @@ class Script:
     def _keep_array(self, name: str, items: list[str], more: bool) -> None:
         """Keeps an array's items. Nobody knows them under a condition; with `+=` the name in their place shows that
         some are missing."""
+        if self.branches.runs is False:
+            return
         if self._conditional and not more:
             self._arrays.pop(name, None)
             return
@@ -201,12 +235,29 @@ class Script:
     def _end(self, operator: str) -> None:
         self._close_word()
         words, self._words = self._words, []
-        while words and words[0] in (*_OPENS, *_CLOSES, *_GOES_ON, "!"):
-            self._depth += (words[0] in _OPENS) - (words[0] in _CLOSES)
-            words = words[1:]
-        self._run(words, operator)
+        found = self.branches.take(words, operator, self._begun)
+        words = found or []
+        if len(self.branches.blocks) > _MOST_DEPTH:
+            why = f"more than {_MOST_DEPTH} branches and loops are open inside each other"
+            raise RecipeError(f"{self._source}:{self._line}: {why}", hint="give the line that starts the engine")
+        if found and self.branches.in_condition:
+            self.branches.tested(found, self._before)
+        skipped = self._known is not None and self._before in ("&&", "||") and (self._before == "&&") != self._known
+        if self.branches.runs is not False and not skipped:
+            self._run(words[words[:1] == ["!"] :], operator)
+        self.branches.end_branch(operator)
+        self._follow(words, operator, skipped)
         self._before, self._redirected, self._skip, self._comment = operator, False, False, ""
-        self._tested = operator in ("&&", "||") and (self._tested or words[:1] in (["["], ["[["], ["test"]))
+
+    def _follow(self, words: list[str], operator: str, skipped: bool) -> None:
+        """Keeps what is known of the commands before `&&` or `||`: a test's result; an assignment succeeds."""
+        is_test, chained = words[:1] in (["["], ["[["], ["test"]), operator in ("&&", "||")
+        if not skipped:
+            sure = self._known is not None or self._before not in ("&&", "||")
+            assigns = bool(words) and all(_ASSIGNED.fullmatch(one) and OUTPUT not in one for one in words)
+            self._known = decide(words) if is_test else True if assigns and sure else None
+        self._tested = chained and (self._tested or is_test)
+        self._known = self._known if chained else None
 
     def _run(self, words: list[str], operator: str) -> None:
         assigned = dict[str, str]()
@@ -218,7 +269,7 @@ class Script:
         elif not words:
             self._assign(assigned)
         else:
-            more = (self._before, operator, self._redirected, self._depth > 0, self._comment)
+            more = (self._before, operator, self._redirected, self.branches.runs is None, self._comment)
             self.commands.append(Simple(self._begun, tuple(words), assigned, *more))
 
     def _export(self, words: list[str]) -> None:
@@ -231,11 +282,15 @@ class Script:
     @property
     def _conditional(self) -> bool:
         """True if an assignment holds only sometimes: in a branch, behind a test, or behind `||`."""
-        return self._depth > 0 or self._tested or self._before == "||"
+        if self.branches.runs is None:
+            return True
+        return self._known is None and (self._tested or self._before == "||")
 
     def _assign(self, found: Mapping[str, str]) -> None:
         """Assigns variables. One under a condition, or printed by a command, has no value: nobody knows it."""
         for name, value in found.items():
+            if name in self._fixed:
+                continue
             if self._conditional or OUTPUT in value:
                 self._forget(name, value)
             else:
@@ -248,6 +303,14 @@ class Script:
         old, more = self.variables.pop(name, ""), f" ${{{name}}}"
         if old and value.startswith(old) and OUTPUT not in value:
             self.variables[name] = old.removesuffix(more) + more
+
+
+def shlex_words(text: str) -> list[str]:
+    """Words as a shell splits them; none where a quote is open."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return []
 
 
 def unresolved(word: str) -> str:

@@ -52,7 +52,7 @@ def from_sparkrun(tree: Mapping[str, Any], source: str, options: ImportOptions, 
     tree = merged(tree, source, beside)
     tree = with_overrides(tree, draft)
     defaults = dict(tree.get("defaults") or {})
-    values = {**{key: tree[key] for key in ("model", "model_revision") if key in tree}, **defaults}
+    values = {**{key: tree[key] for key in ("model", "model_revision") if key in tree}, **defaults, **options.values}
     command = _filled(str(tree.get("command") or ""), values)
     started = _started(command, source) or _any_start(command, source)
     engine = _engine(tree, started, command, draft)
@@ -236,7 +236,7 @@ def _put_executor(draft: Draft, settings: Mapping[str, Any]) -> None:
             draft.put("shm", re.sub(r"(?i)([kmg])b$", r"\1", str(value)))
         elif key == "entrypoint" and value and "entrypoint" not in draft.tree["engine"]:
             draft.note(f"executor_config.entrypoint: {value!r} is left out; the engine is started directly")
-        elif key not in _ALWAYS and value not in (None, "", False):
+        elif key not in _ALWAYS and value not in (None, "", False, [], {}):
             draft.note(f"executor_config.{key}: left out; containers are started in one way")
 
 

@@ -12,7 +12,7 @@ from fakes.measured import KNOWN, PLAN, level, row, run
 from sparkwright.adapters.run_files import arena, formats
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.workload import Pace
-from sparkwright.loadgen.profiles import text
+from sparkwright.loadgen.profiles import profile_text
 from sparkwright.recipes.importers.draft import ImportOptions
 from sparkwright.recipes.importers.importer import import_recipe
 from sparkwright.recipes.workload_file import load_workload
@@ -86,7 +86,7 @@ def test_what_arena_cannot_take_is_refused(found: object, why: str) -> None:
 
 def test_the_profile_follows_arenas_order() -> None:
     """28 levels of 7 depths and 4 concurrencies, each once; the first and last as Spark Arena runs them."""
-    workload = load_workload(text("arena-v2"), "arena-v2.yaml")
+    workload = load_workload(profile_text("arena-v2"), "arena-v2.yaml")
     found = [(plan.shape.depth, plan.pace.concurrency, plan.requests) for plan in workload.levels]  # type: ignore[union-attr]
     assert (len(found), len(set(found)), workload.repeats) == (28, 28, 3)
     assert (found[:3], found[-1]) == ([(8192, 5, 5), (4096, 5, 5), (8192, 10, 10)], (100000, 10, 10))

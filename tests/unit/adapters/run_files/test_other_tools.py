@@ -14,7 +14,7 @@ from sparkwright.domain.run import Run
 from sparkwright.domain.summary import Interval, Metric
 from sparkwright.loadgen.compare import compare
 from sparkwright.loadgen.stats import summarize
-from sparkwright.report.html import page
+from sparkwright.report.html import report_page
 from sparkwright.report.markdown import markdown
 from sparkwright.report.tables import levels_table
 
@@ -123,7 +123,7 @@ def test_totals_are_shown_in_tables_and_reports(tmp_path: Path) -> None:
     table = levels_table(summary)
     assert table.rows[0][table.head.index("TTFT")] == "600 ms"
     assert "| 40.00 |" in " ".join(markdown([summary]).split())
-    assert "acme/model" in page([summary])
+    assert "acme/model" in report_page([summary])
 
 
 def test_totals_survive_an_export(tmp_path: Path) -> None:
@@ -204,8 +204,11 @@ def test_aiperfs_export_is_a_level(tmp_path: Path) -> None:
 def sparkrun(results: dict[str, Any]) -> str:
     recipe = {"name": "r", "qualified_name": "@official/r", "model": "acme/model", "container": "acme/vllm:1",
               "runtime": "vllm-distributed", "text": "recipe_version: '2'\n"}  # fmt: skip
+    # Keys as sparkrun 0.4.2 wrote them (export_results, version_commands).
     found = {"version": "1", "timestamp": "2026-10-01T10:00:00+00:00", "recipe": recipe,
-             "cluster": {"tp": 2, "runtime_info": {"vllm_version": "0.26.0"}},
+             "cluster": {"tp": 2, "cluster_id": "sparkrun_1", "node_count": 2, "hosts": ["node-1", "node-2"],
+                         "runtime_info": {"cuda": "13.0", "vllm": "0.26.0", "torch": "2.9.0",
+                                          "container_org.opencontainers.image.version": "24.04"}},
              "benchmark": {"framework": "llama-benchy", "profile": "@official/spark-arena-v2", "args": {}},
              "results": results}  # fmt: skip
     return f"# written by sparkrun\nsparkrun_benchmark: {json.dumps(found)}\n"
@@ -220,6 +223,18 @@ def test_sparkruns_yaml_is_the_run_of_its_tool(tmp_path: Path) -> None:
     assert (found.imported, found.conditions.recipe, found.conditions.image) == (
         "llama-benchy", "@official/r", "acme/vllm:1")  # fmt: skip
     assert (found.conditions.engine_version, [len(one.rows) for one in found.levels]) == ("0.26.0", [1, 1])
+    assert "TP 2 on 2 nodes" in found.note
+
+
+@pytest.mark.parametrize("order", [("json", "csv", "stdout"), ("csv", "json", "stdout")])
+def test_results_that_sparkrun_keeps_for_itself_are_read(tmp_path: Path, order: tuple[str, ...]) -> None:
+    """`result.yaml` of a benchmark's folder has no recipe: the figures are the same, the conditions fewer."""
+    metric = {"mean": 50.0, "std": 1.0, "values": [49.0, 51.0]}
+    entry = {"concurrency": 1, "context_size": 0, "prompt_size": 2048, "response_size": 128,
+             "is_context_prefill_phase": False, "e2e_ttft": metric, "tg_throughput": metric}  # fmt: skip
+    parts = {"json": {"model": "acme/model", "benchmarks": [entry]}, "csv": "model,test_name\r\n", "stdout": "out"}
+    found = made(tmp_path, "".join(f"{key}: {json.dumps(parts[key])}\n" for key in order))
+    assert (found.imported, found.conditions.model, found.conditions.image) == ("llama-benchy", "acme/model", "")
 
 
 @pytest.mark.parametrize(

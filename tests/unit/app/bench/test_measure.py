@@ -10,8 +10,8 @@ from fakes.clock import FakeClock
 from fakes.endpoint import TableAsker, reply
 from fakes.run_store import MemoryRuns
 from fakes.tokenizer import CountingTokenizer
-from sparkwright.app.bench.benchmark import BenchRequest, go, ready
-from sparkwright.app.bench.target import Bench, BenchTarget, ClientMachine
+from sparkwright.app.bench.benchmark import prepare_run, run_benchmark
+from sparkwright.app.bench.target import Bench, BenchRequest, BenchTarget, ClientMachine
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.run import Lag, LoadJob, Reads, Row, Run
@@ -97,8 +97,8 @@ class Scene:
 
         machine = ClientMachine("client", "host", "clock", nonce)
         bench = Bench(self.asker, self.client, self.runs, self.clock, machine, counting)
-        found = await ready(bench, BenchTarget("http://node:1"), None, BenchRequest(workload, resume))
-        return await go(bench, found, self.listener, resume)
+        found = await prepare_run(bench, BenchTarget("http://node:1"), None, BenchRequest(workload, resume))
+        return await run_benchmark(bench, found, self.listener, resume)
 
 
 async def test_all_levels_are_measured_and_kept() -> None:

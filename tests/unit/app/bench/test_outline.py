@@ -2,9 +2,13 @@
 
 import pytest
 
-from sparkwright.app.bench.measure import adjusted, outline, steps
+from fakes.tokenizer import CountingTokenizer
+from sparkwright.app.bench.benchmark import adjusted, outline_levels
+from sparkwright.app.bench.measure import repeated_levels
+from sparkwright.app.bench.target import BenchRequest, BenchTarget, PreparedBench
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
+from sparkwright.domain.run import RunConditions
 from sparkwright.domain.workload import Agent, Length, LevelPlan, Pace, Single, Workload
 
 SHORT = LevelPlan("short", Single(Length(100, 100), Length(10, 10)), Pace(concurrency=2), requests=4)
@@ -19,33 +23,35 @@ def probed(context: int) -> Probed:
 
 def test_levels_that_do_not_fit_are_named() -> None:
     """The message has the needed and the present context."""
-    made = outline(WORK, probed(4096))
-    assert [level.plan.name for level in made.levels] == ["short", "loop"]
-    assert made.left_out == ("deep needs 8,110 tokens of context, and the server takes 4,096",)
+    fitting, left_out = outline_levels(WORK, probed(4096))
+    assert [level.plan.name for level in fitting] == ["short", "loop"]
+    assert left_out == ("deep needs 8,110 tokens of context, and the server takes 4,096",)
 
 
 def test_a_limit_that_is_not_reported_leaves_nothing_out() -> None:
     """The server's own refusal will be counted."""
-    assert not outline(WORK, probed(0)).left_out
+    assert outline_levels(WORK, probed(0))[1] == ()
 
 
 def test_nothing_fits() -> None:
     """A workload of which nothing fits is no run."""
     with pytest.raises(UsageError, match="no level fits m"):
-        outline(WORK, probed(64))
+        outline_levels(WORK, probed(64))
 
 
 def test_requests_and_tokens_add_up() -> None:
     """The sum is of all repeats, without warm-up: 4 x 110, and two agents of three turns each (600, 800 and 1,050 and
     40 more)."""
-    made = outline(WORK, probed(4096))
+    found, known = probed(4096), RunConditions("http://node", "m")
+    outlines = outline_levels(WORK, found)
+    made = PreparedBench(BenchTarget("http://node"), found, BenchRequest(WORK), *outlines, CountingTokenizer(), known)
     assert made.requests == 2 * (4 + 6)
     assert made.tokens == 2 * (4 * 110 + 6 * ((600 + 800 + 1050) // 3 + 40))
 
 
 def test_repeats_are_interleaved() -> None:
     """A drift of the machine then shows as spread within levels, not as a difference between them."""
-    assert [(repeat, plan.name) for repeat, plan in steps(WORK, (SHORT, LOOP))] == [
+    assert [(repeat, plan.name) for repeat, plan in repeated_levels(WORK, (SHORT, LOOP))] == [
         (0, "short"),
         (0, "loop"),
         (1, "short"),

@@ -6,8 +6,8 @@ import pytest
 
 from fakes.clock import FakeClock
 from fakes.endpoint import Shown, TableAsker, reply
-from sparkwright.app.bench.probe import probe
-from sparkwright.app.bench.target import BenchTarget, KeyWanted, shown
+from sparkwright.app.bench.probe import probe_server
+from sparkwright.app.bench.target import BenchTarget, KeyWanted, server_message
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Probed, Reply
 
@@ -34,7 +34,7 @@ VLLM: dict[str, Shown] = {
 
 
 async def probed(answers: dict[str, Shown] | None, **target: str) -> Probed:
-    return await probe(TableAsker(answers), FakeClock(), BenchTarget(URL, **target))
+    return await probe_server(TableAsker(answers), FakeClock(), BenchTarget(URL, **target))
 
 
 async def test_vllm_reports_all() -> None:
@@ -104,7 +104,7 @@ async def test_a_busy_server_is_waited_for_within_bounds() -> None:
     """It reports how long; one that wants more than a minute is not waited for."""
     turns = iter([reply("", 429, retry_after="20"), reply(MODELS)])
     clock = FakeClock()
-    await probe(TableAsker({**VLLM, "/v1/models": lambda _: next(turns)}), clock, BenchTarget(URL))
+    await probe_server(TableAsker({**VLLM, "/v1/models": lambda _: next(turns)}), clock, BenchTarget(URL))
     assert clock.monotonic() >= 20
     with pytest.raises(NotReady, match="come again in 90 s"):
         await probed({"/v1/models": reply("", 503, retry_after="90")})
@@ -136,13 +136,13 @@ async def test_behind_a_gateway_the_engine_describes_itself() -> None:
     engine = {path: answer for path, answer in VLLM.items() if path not in gateway}
     asker = TableAsker({**{f"/door{path}": answer for path, answer in gateway.items()}, **engine})
     target = BenchTarget(f"{URL}/door", behind=BenchTarget(URL))
-    found = await probe(asker, FakeClock(), target)
+    found = await probe_server(asker, FakeClock(), target)
     assert (found.engine, found.engine_version, found.metrics, found.tokenize) == ("vllm", "0.21.0", "/metrics", True)
     assert found.url == f"{URL}/door" and found.usage
 
 
 def test_a_servers_words_draw_nothing_on_the_terminal() -> None:
     """Colours, a cleared screen and line breaks are left out; letters of any script stay."""
-    assert shown(reply({"error": {"message": "\x1b[2J\x1b[31mkein\nModell für \u0007dich"}}, 404)) == (
+    assert server_message(reply({"error": {"message": "\x1b[2J\x1b[31mkein\nModell für \u0007dich"}}, 404)) == (
         "[2J[31mkein Modell für dich"
     )

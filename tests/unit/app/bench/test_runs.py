@@ -11,7 +11,7 @@ from fakes.measured import level, row, run
 from sparkwright.adapters.run_files import formats
 from sparkwright.adapters.sqlite.runs import SqliteRuns
 from sparkwright.app.bench import runs as use
-from sparkwright.app.bench.report import compared, gated
+from sparkwright.app.bench.report import compared, judge_stored_runs
 from sparkwright.domain.errors import UsageError
 from sparkwright.loadgen.gates import parse
 
@@ -93,6 +93,6 @@ async def test_runs_that_cannot_be_compared_are_no_baseline(saved: SqliteRuns) -
     gates = parse("ttft <= baseline")
     _, (against,) = await compared(saved, "r-1a", ("r-2a",), gates, False)
     assert [one.passed for one in against.results] == [True]
-    judged = await gated(saved, ["r-9"], gates, "r-1a", False)
+    judged = await judge_stored_runs(saved, ["r-9"], gates, "r-1a", False)
     assert (judged.summaries[0].run.id, [one.passed for one in judged.results]) == ("r-9", [False])
     assert judged.refused == ("the workloads differ: check@1 and check@2",)

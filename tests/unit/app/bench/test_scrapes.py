@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sparkwright.app.bench.levels import ended
+from sparkwright.app.bench.levels import end_task
 
 
 async def test_who_is_stopped_while_a_task_ends_is_stopped() -> None:
@@ -20,7 +20,7 @@ async def test_who_is_stopped_while_a_task_ends_is_stopped() -> None:
 
     task = asyncio.create_task(watching())
     await asyncio.sleep(0)
-    waiting = asyncio.create_task(ended(task))
+    waiting = asyncio.create_task(end_task(task))
     await leaving.wait()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):

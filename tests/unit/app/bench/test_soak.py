@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from sparkwright.app.bench.benchmark import BenchRequest, ready
+from sparkwright.app.bench.benchmark import prepare_run
 from sparkwright.app.bench.soak import resumable, soak
-from sparkwright.app.bench.target import Bench, BenchTarget, ClientMachine
+from sparkwright.app.bench.target import Bench, BenchRequest, BenchTarget, ClientMachine
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Reply
@@ -56,7 +56,9 @@ class Soaking(Scene):
         machine = ClientMachine("client", "host", "clock", nonce)
         bench = Bench(self.asker, self.client, self.runs, self.clock, machine, counting)
         request = BenchRequest(ROUNDS, resume, memory=memory, incidents=incidents)
-        return await soak(bench, await ready(bench, BenchTarget("http://node:1"), None, request), self.listener, resume)
+        return await soak(
+            bench, await prepare_run(bench, BenchTarget("http://node:1"), None, request), self.listener, resume
+        )
 
 
 def events(run: Run) -> list[str]:

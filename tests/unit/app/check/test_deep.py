@@ -10,7 +10,7 @@ import pytest
 from fakes.host import FakeHost
 from fakes.hosts import FakeHosts
 from fakes.sink import FakeSink
-from sparkwright.app.check.deep import deep
+from sparkwright.app.check.deep import run_deep_checks
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.fabric_facts import Containers, Image, Nic
@@ -60,7 +60,7 @@ def facts_of(**changes: Any) -> dict[str, NodeFacts]:
 
 async def ask(hosts: tuple[FakeHost, ...], facts: dict[str, NodeFacts], **changes: Any) -> tuple[Finding, ...]:
     services = replace(scene().services, **{"cluster": CLUSTER, "hosts": FakeHosts(*hosts), **changes})
-    return await deep(services, services.cluster.nodes, facts)
+    return await run_deep_checks(services, services.cluster.nodes, facts)
 
 
 def codes(findings: tuple[Finding, ...]) -> list[tuple[str, Severity]]:

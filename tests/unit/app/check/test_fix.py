@@ -18,7 +18,7 @@ from sparkwright.app.check.fix import (
     WantedFix,
     apply_fixes,
     mendable,
-    undo,
+    undo_fixes,
     undoable,
     with_password,
 )
@@ -105,7 +105,7 @@ async def fixed(here: Scene) -> tuple[Result, ...]:
 async def undone(here: Scene) -> tuple[Result, ...]:
     wanted, lost = await undoable(here.services)
     assert lost == ()
-    return await undo(here.services, wanted, seize=False)
+    return await undo_fixes(here.services, wanted, seize=False)
 
 
 def outcomes(results: tuple[Result, ...]) -> list[FixOutcome]:

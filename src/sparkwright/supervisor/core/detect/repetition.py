@@ -1,6 +1,6 @@
 """Answers that the engine ended because they repeated themselves: a free sign of garbage.
 
-vLLM counts them (since 0.30.0) where a request has `repetition_detection`. A model may loop now and then on an odd
+vLLM counts them (since 0.21.0) where a request has `repetition_detection`. A model may loop now and then on an odd
 prompt; a share of all answers is what an output that turns to garbage looks like.
 """
 

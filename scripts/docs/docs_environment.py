@@ -10,14 +10,14 @@ from pathlib import Path
 
 from sparkwright.adapters.files import Places
 from sparkwright.adapters.sqlite.runs import RUNS
-from sparkwright.app.init import PEERS
+from sparkwright.app.setup.init import PEERS
 from sparkwright.domain.cluster import NodePaths
 
-_SOURCE = Path(__file__).resolve().parent.parent / "src"
+_SOURCE = Path(__file__).resolve().parents[2] / "src"
 _WORDS = Path(__file__).with_suffix(".toml")
 _VARIABLE = re.compile(r"\b(?:_?SPARKWRIGHT_[A-Z_]*|XDG_[A-Z]+_HOME|HF_(?:ENDPOINT|TOKEN|HUB_OFFLINE)|NO_COLOR)\b")
-# `places().state / "keys"` in the code.
-_PLACE = re.compile(r"places(?:\(\))?\.(state|config|cache) / (?:f?\"([^\"{]+)\"|(RUNS))")
+# `places().state / "keys"` and `access.state / ...` in the code.
+_PLACE = re.compile(r"(?:places(?:\(\))?|access)\.(state|config|cache) / (?:f?\"([^\"{]+)\"|(RUNS))")
 HEAD = """# Environment variables, files and folders
 
 {made}

@@ -1,4 +1,4 @@
-"""Images of real Docker whose tags move, or promise another engine than is in them: a start goes on, and says so."""
+"""Real Docker: tags that move, an image that is another than its tag, and containers that keep weights."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ TAG = "acme/own:latest"
 
 
 @pytest.fixture
-def drive(drive: Drive) -> Drive:
+def supervised(drive: Drive) -> Drive:
     drive.supervise = True
     drive.env = dict(TENTH)
     return drive
@@ -26,7 +26,7 @@ def commit(node: Node, base: str, tag: str, *changes: str, script: str = "true")
     return node.sh(f"{made} && docker commit {changed} $c {tag} && docker rm $c >/dev/null").split()[-1]
 
 
-def ran(node: Node) -> str:
+def image_run(node: Node) -> str:
     return node.sh("docker inspect -f '{{.Image}}' $(docker ps -q --filter label=sparkwright.deployment)", check=False)
 
 
@@ -40,15 +40,15 @@ def images(nodes: list[Node]) -> Any:
 
 @pytest.mark.usefixtures("images")
 def test_a_relaunch_keeps_the_image_though_somebody_pulled_a_new_latest(
-    drive: Drive, nodes: list[Node], testbed: Testbed
+    supervised: Drive, nodes: list[Node], testbed: Testbed
 ) -> None:
-    """`up` records which image the tag was; the next `up` takes what it is now."""
+    """`up` records which image the tag was; after `down` the next `up` takes what it is now."""
     head, worker = nodes
     first = commit(head, testbed.engine_image, TAG, "LABEL acme.build=1")
-    recipe = drive.recipe("docker", engine={"image": TAG, "image_note": None})
-    said = drive.good("up", recipe)
+    recipe = supervised.recipe("docker", engine={"image": TAG, "image_note": None})
+    said = supervised.good("up", recipe)
     assert "ENG034" in str(said) and "can move" in str(said)
-    assert {ran(node) for node in nodes} == {first}
+    assert {image_run(node) for node in nodes} == {first}
     record = head.sh(f"cat /home/spark/.local/state/sparkwright/served/{NAME}.json")
     assert first in record
     second = commit(head, testbed.engine_image, TAG, "LABEL acme.build=2")
@@ -57,20 +57,20 @@ def test_a_relaunch_keeps_the_image_though_somebody_pulled_a_new_latest(
     worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
     until(lambda: live(head).get("phase") not in ("ready", "degraded"), "the fault to be seen")
     until(serves(head, at), "to serve again")
-    assert {ran(node) for node in nodes} == {first}
-    drive.good("down", NAME)
-    drive.good("up", recipe)
-    assert {ran(node) for node in nodes} == {second}
-    drive.good("down", NAME)
+    assert {image_run(node) for node in nodes} == {first}
+    supervised.good("down", NAME)
+    supervised.good("up", recipe)
+    assert {image_run(node) for node in nodes} == {second}
+    supervised.good("down", NAME)
     assert not any(containers(node) for node in nodes)
 
 
 @pytest.mark.usefixtures("images")
 def test_what_is_in_the_image_counts_and_neither_tag_nor_label(
-    drive: Drive, nodes: list[Node], testbed: Testbed
+    supervised: Drive, nodes: list[Node], testbed: Testbed
 ) -> None:
     """The tag says 0.33.0, the label 0.20.2, the package in it 0.21.0: planned for what is there, said once."""
-    drive.supervise = False
+    supervised.supervise = False
     tag, site = "acme/vllm-openai:v0.33.0", "/usr/lib/python3/dist-packages/vllm-0.21.0.dist-info"
     script = f'mkdir -p {site} && printf "Metadata-Version: 2.1\\nName: vllm\\nVersion: 0.21.0\\n" >{site}/METADATA'
     commit(nodes[0], testbed.engine_image, tag, "LABEL org.opencontainers.image.version=0.20.2", script=script)
@@ -78,9 +78,32 @@ def test_what_is_in_the_image_counts_and_neither_tag_nor_label(
     engine = {"name": "vllm", "version": None, "image": tag, "image_note": None, "entrypoint": entrypoint}
     for node in nodes:
         put_folder(node)
-    recipe = drive.recipe("docker", engine=engine, model={"id": None, "path": FOLDER, "simulated": None, "size": None})
-    said = drive.good("up", recipe, "--force", "no GPU here")
+    model = {"id": None, "path": FOLDER, "simulated": None, "size": None}
+    recipe = supervised.recipe("docker", engine=engine, model=model, serving={"context": 2048})
+    said = supervised.good("up", recipe, "--force", "no GPU here")
     assert str(said).count("has vllm 0.21.0, the recipe is for 0.33.0") >= 1, str(said)
     assert "0.20.2" not in str(said)
-    drive.good("down", NAME)
+    supervised.good("down", NAME)
+    assert not any(containers(node) for node in nodes)
+
+
+def keepers(node: Node) -> str:
+    return node.sh("docker ps -aq --no-trunc --filter label=sparkwright.keeper", check=False).strip()
+
+
+def test_containers_that_keep_weights_outlive_the_ranks(supervised: Drive, nodes: list[Node]) -> None:
+    """One a node, before the ranks; the same ones after a relaunch; none after `down`."""
+    head, worker = nodes
+    supervised.good("up", supervised.recipe("docker", loading={"weight_cache": True}))
+    before = [keepers(node) for node in nodes]
+    assert all(len(one.split()) == 1 for one in before)
+    mounts = worker.sh(f"docker inspect -f '{{{{.HostConfig.IpcMode}}}} {{{{json .Config.Cmd}}}}' {before[1]}")
+    assert mounts.startswith("host ") and '"preload"' in mounts
+    at = clock(head)
+    worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
+    until(lambda: live(head).get("phase") not in ("ready", "degraded"), "the fault to be seen")
+    until(serves(head, at), "to serve again")
+    assert [keepers(node) for node in nodes] == before
+    supervised.good("down", NAME)
+    assert [keepers(node) for node in nodes] == ["", ""]
     assert not any(containers(node) for node in nodes)
