@@ -164,6 +164,8 @@ class Doorman:
         if not deployed:
             return decide.NOTHING_DEPLOYED
         _, opened = self._opened(deployed, head)
+        if not opened:  # its key was good when the head came
+            return decide.KEYS_UNREADABLE if self._keys.given_up else decide.no_key(bool(shown_in(head.headers)))
         model = model or head.model
         alone = len(deployed) == 1 and not any(one.setting.patience for one in deployed.values())
         if not alone and head.path == MODELS:

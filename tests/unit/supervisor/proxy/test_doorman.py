@@ -200,3 +200,18 @@ def test_a_list_of_keys_that_lets_nobody_in_is_told_at_once(tmp_path: Path, monk
     while told() and time.monotonic() < end:
         time.sleep(0.05)
     assert told() == ""
+
+
+@pytest.mark.parametrize(("text", "status"), [(text_of(Keys()), 401), ("", 503)])
+async def test_a_key_that_goes_while_its_request_is_read_gets_the_true_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, status: int
+) -> None:
+    """Guards clients from 404 `no route of this deployment`: nothing is wrong with what they asked for."""
+    monkeypatch.setattr("sparkwright.supervisor.proxy.gateway._KEYS_PATIENCE", -1.0)
+    it = doorman(tmp_path, "alpha")
+    request = head()
+    entry = it.first(request)
+    assert isinstance(entry, CountedRequest)
+    (tmp_path / "keys.json").write_text(text)
+    found = await it.choose(request, "alpha", entry)
+    assert isinstance(found, GatewayAnswer) and found.status == status
