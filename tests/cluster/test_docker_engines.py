@@ -9,6 +9,7 @@ from cluster.stage_drive import FOLDER, put_folder
 from cluster.test_supervised import TENTH, clock, live, serves, until
 from testbed import Node, Testbed
 
+pytestmark = pytest.mark.full
 TAG = "acme/own:latest"
 
 
