@@ -37,7 +37,8 @@ async def test_head_and_role_are_no_token() -> None:
 
 
 async def test_several_tokens_in_a_chunk() -> None:
-    """Speculation: 12 tokens in 3 chunks are 12 tokens, with continuous usage in the right places."""
+    """Speculation: 12 tokens in 3 chunks are 12 tokens, with continuous usage in the right places; a busy machine may
+    read two chunks at once."""
     script = [
         Step(0.0, HEAD + chunked(delta(role="assistant", content="", usage=0))),
         Step(0.1, chunked(delta(content="aaa", usage=3))),
@@ -46,7 +47,8 @@ async def test_several_tokens_in_a_chunk() -> None:
     ]
     async with truth(lambda _: script) as server:
         (row,), _ = await play(server.url)
-    assert (row.reads.tokens, row.reads.exact, row.output_tokens, row.chunks) == ((3, 6, 3), True, 12, 5)
+    assert set(accumulate(row.reads.tokens)) <= {3, 9, 12}
+    assert (sum(row.reads.tokens), row.reads.exact, row.output_tokens, row.chunks) == (12, True, 12, 5)
 
 
 async def test_coalesced_reads() -> None:
