@@ -63,16 +63,17 @@ def test_a_killed_node_leaves_its_last_seconds(ring_node: Sh, tmp_path: Path) ->
     assert abs(found[-1].at - time.time()) < 15
     assert all(one.memory["MemTotal"] > one.memory["MemAvailable"] > 0 for one in found[:-1])
     assert found == tuple(sorted(found, key=lambda one: one.at))
-    assert all(one.stat().st_mode & 0o077 == 0 for one in (tmp_path / "ring").iterdir())  # kernel lines may be root's
+    # Kernel lines may be root's
+    assert all(one.stat().st_mode & 0o077 == 0 for one in (tmp_path / "ring/chat").iterdir())
 
 
 def test_the_ring_is_bounded(ring_node: Sh, tmp_path: Path) -> None:
     """Guards the disk: two files of 150 records, and files of the last boots only."""
-    folder = tmp_path / "ring"
-    folder.mkdir()
+    folder = tmp_path / "ring/chat"
+    folder.mkdir(parents=True)
     for n in range(30):
-        (folder / f"chat@old-{n}").touch()
-        os.utime(folder / f"chat@old-{n}", (n, n))
+        (folder / f"old-{n}").touch()
+        os.utime(folder / f"old-{n}", (n, n))
     with ring_kept(ring_node, tmp_path, 0.01):
         wait_for("the first turn", lambda: any(one.name.endswith(".1") for one in folder.iterdir()))
     assert len(read_moments(ring_node, tmp_path)) <= 301

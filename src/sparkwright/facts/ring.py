@@ -22,13 +22,13 @@ def last_minutes(state: str, deployment: str, boot: str) -> Command:
     return script(_sh("last"), state, deployment, boot, timeout=10.0)
 
 
-def copied(state: str, name: str) -> Command:
-    """The copy that a peer keeps. name: as of `copy_place`."""
-    return script(_sh("copy"), state, name, timeout=10.0)
+def copied(state: str, deployment: str, head: str) -> Command:
+    """The copy of the head's last seconds that a peer keeps."""
+    return script(_sh("copy"), state, deployment, head, timeout=10.0)
 
 
 def copy_place(state: str, head: str, deployment: str) -> str:
-    return f"{state}/ring/of-{head}@{deployment}"
+    return f"{state}/ring/{deployment}/of-{head}"
 
 
 def parse_ring(done: Completed) -> tuple[RingRecord, ...]:

@@ -1,13 +1,13 @@
 # Sent to nodes by ring.py: `#: NAME` begins a section; the comment lines right below it are not sent.
 
 #: ring
-# `ring FOLDER NAME SECONDS`: the last minutes of this boot on the node's own disk, two files in turn; each record is
-# forced to the disk, for a power cut comes without notice. Three processes a record. What cannot be written is left.
-# Files of the last boots stay; older ones go.
+# `ring_begin FOLDER NAME`: `down` removes FOLDER/NAME, and no writer makes it again. `ring SECONDS`: the last minutes of
+# this boot on the node's own disk, two files in turn; each record is forced to the disk, for a power cut comes without
+# notice. Three processes a record. What cannot be written is left. Files of the last boots stay; older ones go.
 ring_file=
 ring_begin() { umask 077; read -r ring_boot </proc/sys/kernel/random/boot_id || return
-  mkdir -p "$1" && ring_file="$1/$2@$ring_boot:$start" || { ring_file=; return; }
-  ls -t "$1" 2>/dev/null | sed -n '13,$p' | while IFS= read -r o; do rm -f -- "$1/$o"; done; }
+  mkdir -p "$1/$2" && ring_file="$1/$2/$ring_boot:$start" || { ring_file=; return; }
+  ls -t "$1/$2" 2>/dev/null | sed -n '13,$p' | while IFS= read -r o; do rm -f -- "$1/$2/$o"; done; }
 ring() {
   k=0; p=
   while :; do
@@ -27,9 +27,9 @@ ring_kernel() { [ -n "$ring_file" ] || return 0; printf '%.300s\n' "$1" >>"$ring
   m=$((${m:-0}+1)); [ $((m % 200)) -ne 0 ] || mv -f "$ring_file.k" "$ring_file.k1" 2>/dev/null; }
 
 #: last
-f="$(x "$1")/ring/$2@$3"
+f="$(x "$1")/ring/$2/$3"
 tail -q -c 65536 "$f.1" "$f" 2>/dev/null; tail -q -n 40 "$f.k1" "$f.k" 2>/dev/null; exit 0
 
 #: copy
-f="$(x "$1")/ring/of-$2"
+f="$(x "$1")/ring/$2/of-$3"
 tail -c 32768 "$f" 2>/dev/null; exit 0

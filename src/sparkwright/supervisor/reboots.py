@@ -94,7 +94,7 @@ async def _show_last(context: DeploymentContext, ended: EndedBoot, times: Times 
     records = [ended.seen, await _read(context, node, own)]
     if node == context.head and len(context.nodes) > 1:
         peer = context.nodes[1]
-        records.append(await _read(context, peer, copied(_state(context, peer), f"{node}@{context.name}")))
+        records.append(await _read(context, peer, copied(_state(context, peer), context.name, node)))
     latest = max(records, key=lambda found: max((one.at for one in found), default=0.0))
     now, up = (known(times.now), known(times.uptime)) if times else (None, None)
     booted = now - up if now is not None and up is not None else 0.0

@@ -105,14 +105,14 @@ async def test_the_head_s_last_minutes_go_to_the_second_node_and_come_back() -> 
     it.bus.serving, it.context.seen.boots = True, {"spark-1": "a:1"}
     it.scene.nodes[0].on(lambda command: command.argv[-2:] == ("twin", "a:1"), OWN)
     copying = asyncio.create_task(copy_to_peer(it.bus))
-    place = f"{STATE}/ring/of-spark-1@twin"
+    place = f"{STATE}/ring/twin/of-spark-1"
     async with asyncio.timeout(20):
         while place not in it.scene.nodes[1].files:
             await asyncio.sleep(0.01)
     copying.cancel()
     assert it.scene.nodes[1].files[place] == OWN.encode()
     it.scene.nodes[0].on(lambda command: command.argv[-2:] == ("twin", "a:1"), "")
-    it.scene.nodes[1].on(lambda command: command.argv[-1] == "spark-1@twin", OWN)
+    it.scene.nodes[1].on(lambda command: command.argv[-2:] == ("twin", "spark-1"), OWN)
     it.scene.nodes[0].on(lambda command: command == TIMES.command, UNCLEAN)
     await it.keep.store.open(Incident("twin", "rank-exited", "rank 0 on spark-1 ended", 1.0))
     it.context.seen.incident = 7
@@ -128,6 +128,6 @@ async def test_a_peer_that_is_away_costs_only_the_copy() -> None:
     it.scene.nodes[0].on(lambda command: command.argv[-2:] == ("twin", "a:1"), Unreachable("spark-1", "gone"), OWN)
     copying = asyncio.create_task(copy_to_peer(it.bus))
     async with asyncio.timeout(20):
-        while f"{STATE}/ring/of-spark-1@twin" not in it.scene.nodes[1].files:
+        while f"{STATE}/ring/twin/of-spark-1" not in it.scene.nodes[1].files:
             await asyncio.sleep(0.01)
     copying.cancel()
