@@ -54,12 +54,13 @@ async def reported(simulator: Simulator, what: str) -> None:
 
 
 def end_samplers(root: Path) -> None:
-    """Ends the streams of samples of that node, as its reboot does: the shells that wait in a `sleep` of it."""
+    """Ends the streams of samples of that node, as its reboot does: each shell that waits in a `sleep` of it, with all
+    that it has started."""
     for one in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             stat = (one / "stat").read_text()
             if "(sleep)" in stat and f"={root}\0".encode() in (one / "environ").read_bytes():
-                os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)
+                os.killpg(os.getpgid(int(stat.rpartition(")")[2].split()[1])), signal.SIGKILL)
 
 
 async def test_a_node_that_its_watchdog_reset_is_the_cause(simulator: Simulator) -> None:
