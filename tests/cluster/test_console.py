@@ -57,23 +57,23 @@ def test_every_state_of_the_live_cluster(drive: Drive, nodes: list[Node], page: 
     at = f"https://{head.mgmt}:{GATEWAY}/console/"
     page.open(f"{at}login")
     page.script("document.getElementById('key').value = arguments[0]; document.querySelector('form').submit()", key)
-    reads(page, "Serves, and has been ready", "spark-1", "spark-2", "available of")
+    reads(page, "Up since", "spark-1", "spark-2", "available of")
     taken(page, "cluster-ready")
     harm.fill_state(worker)
     reads(page, "degraded", "disk full on spark-2")
     taken(page, "cluster-degraded")
     harm.empty_state(worker)
-    reads(page, "Serves, and has been ready")
+    reads(page, "Up since")
     worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
     reads(page, "New requests get 503", "Starting for")
     taken(page, "cluster-loading")
-    reads(page, "Serves, and has been ready", "away for")
+    reads(page, "Up since", "away for")
     supervisor = f"systemctl --user kill --signal={{}} sparkwright-supervisor-{NAME}.service"
     head.sh(f"{USER.partition(' ')[0]} {supervisor.format('STOP')}", user="spark")
     reads(page, "What it does now is unknown")
     taken(page, "cluster-unknown")
     head.sh(f"{USER.partition(' ')[0]} {supervisor.format('CONT')}", user="spark")
-    reads(page, "Serves, and has been ready")
+    reads(page, "Up since")
     two_deployments(drive, page, at)
     worker.sh("chmod 000 /opt/sparkwright/bin")
     try:
@@ -96,7 +96,7 @@ def two_deployments(drive: Drive, page: Page, at: str) -> None:
     operate(page, f"{at}switch/{OTHER}?to={NAME}")
     reads(page, f"Switch {OTHER} to {NAME}, asked for by me", "done in", f"{NAME} ready", f"{OTHER} halted")
     drive.good("down", OTHER)
-    reads(page, "Serves, and has been ready")
+    reads(page, "Up since")
 
 
 def operate(page: Page, address: str) -> None:
