@@ -11,46 +11,38 @@ import contextlib
 import re
 import shlex
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
-from import_report import MODULES, PER_RANK, PROGRAM, SECRET, Row, compare_options, options_of, summary, whole_json
+from import_report import (
+    MODULES,
+    PER_RANK,
+    PROGRAM,
+    SECRET,
+    Row,
+    compare_options,
+    options_of,
+    read_row,
+    summary,
+    whole_json,
+)
 
-from sparkwright.cli.recipe_validate import rehearsed
-from sparkwright.domain.errors import RecipeError
-from sparkwright.recipes.importers.draft import ImportOptions
-from sparkwright.recipes.importers.importer import import_recipe
-from sparkwright.recipes.load import load_recipe
+from sparkwright.domain.recipe import Recipe
 
 DEFAULT = re.compile(r"\$\{(\w+)(?::?[-=]((?:[^{}]|\{[^{}]*\})*))?\}|\$(\w+)")
 ASSIGNED = re.compile(r"""(?:export\s+|Environment=)?["']?([A-Za-z_]\w*)=("[^"]*"|'[^']*'|[^\s"']*)["']?\s*(?:#.*)?""")
 END = {"&&", ";", "|", "||", "&", ">", "2>&1", ">>"}
 
 
-def read_row(path: Path) -> Row:
-    row, text, begun = Row(path.name), path.read_text(), time.perf_counter()
-    try:
-        made = import_recipe(text, path.name, ImportOptions())
-    except RecipeError as error:
-        row.state, row.reasons, row.seconds = "refused", [error.message], time.perf_counter() - begun
-        return row
-    row.seconds = time.perf_counter() - begun
-    if made.errors:
-        row.state, row.reasons = "invalid", list(made.errors)
-        return row
-    recipe = load_recipe(made.text, path.name)
-    if errors := rehearsed([recipe], path.name).errors:
-        row.state, row.reasons = "invalid", list(errors)
-    said = " ".join(made.notes).replace("_", "-")
-    words, env = source_of(text, path.name)
+def compare_words(row: Row, text: str, recipe: Recipe, notes: tuple[str, ...]) -> None:
+    said = " ".join(notes).replace("_", "-")
+    words, env = source_of(text, row.file)
     compare_options(row, whole_json(dict(options_of(recipe.engine.name, words))), recipe, said)
     for name, value in env.items():
         if not PER_RANK.fullmatch(name) and not SECRET.match(name) and name not in recipe.env:
             (row.left if name.replace("_", "-") in said else row.lost).append(f"env {name}={value}")
-    return row
 
 
 def source_of(text: str, name: str) -> tuple[list[str], dict[str, str]]:
@@ -126,7 +118,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--list", action="store_true", help="each file that is not perfect")
     given = parser.parse_args()
-    rows = [read_row(path) for path in sorted(given.folder.iterdir())]
+    rows = [read_row(path, compare_words) for path in sorted(given.folder.iterdir())]
     for row in rows if given.list else ():
         if row.state != "valid" or row.lost or row.left or row.changed:
             print(f"{row.file}: {row.state}")
