@@ -15,6 +15,7 @@ stage=$1; here=$(cd "$(dirname "$0")" && pwd); root=$(cd "$here/../.." && pwd)
 export PYTHONUNBUFFERED=1 NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1
 own="$root/src${PYTHONPATH:+:$PYTHONPATH}"
 mkdir -p "$OUT/ranks" "$WORKS"
+. "$here/common.sh"
 
 lane() {  # lane NUMBER SCRIPT ARGUMENTS...: one run of acceptance.py or supervised.py next to others
     local n=$1 script=$2; shift 2
@@ -22,15 +23,6 @@ lane() {  # lane NUMBER SCRIPT ARGUMENTS...: one run of acceptance.py or supervi
         --model "$MODEL" --lane "$n" --work "$WORKS/lane$n" --out "$OUT/lane$n" \
         --env NCCL_NVLS_ENABLE=0 --env TORCH_SYMM_MEM_DISABLE_MULTICAST=1 "$@" >"$OUT/lane$n.txt" 2>&1
     echo "lane $n ended: $?"
-}
-cases() { printf -- '--only %s ' "$@"; }
-keep_rank_logs() {  # a hard link outlives `down`
-    while sleep 1; do
-        find "$WORKS" -path '*/deployments/*' -type f -name '*log*' -printf '%i %p\n' 2>/dev/null | while read -r i p; do
-            to="$OUT/ranks/$(echo "${p#"$WORKS"/}" | sed 's#/state/deployments/acceptance##; s#/#-#g')-$i"
-            [ -e "$to" ] || ln "$p" "$to" 2>/dev/null || cp "$p" "$to"
-        done
-    done
 }
 tokens() {  # tokens KIND ARGUMENTS...: pinned or free
     local kind=$1; shift

@@ -13,6 +13,7 @@ stage=$1; here=$(cd "$(dirname "$0")" && pwd); root=$(cd "$here/../.." && pwd)
 : "${VERSION:=0.33.0}" "${PYTHON:=python3}" "${LIMIT:=560}" "${WORKS:=/var/tmp/session}"
 export PYTHONUNBUFFERED=1 PYTHONPATH="$root/src${PYTHONPATH:+:$PYTHONPATH}" NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1
 mkdir -p "$OUT/ranks" "$WORKS"
+. "$here/common.sh"
 
 lane() {  # lane NUMBER SCRIPT ARGUMENTS...: one run of acceptance.py or supervised.py next to others
     local n=$1 script=$2; shift 2
@@ -20,15 +21,6 @@ lane() {  # lane NUMBER SCRIPT ARGUMENTS...: one run of acceptance.py or supervi
         --lane "$n" --work "$WORKS/lane$n" --out "$OUT/lane$n" \
         --env NCCL_NVLS_ENABLE=0 --env TORCH_SYMM_MEM_DISABLE_MULTICAST=1 "$@" >"$OUT/lane$n.txt" 2>&1
     echo "lane $n ended: $?"
-}
-cases() { printf -- '--only %s ' "$@"; }
-keep_rank_logs() {  # a hard link outlives `down`
-    while sleep 1; do
-        find "$WORKS" -path '*/deployments/*' -type f -name '*log*' -printf '%i %p\n' 2>/dev/null | while read -r i p; do
-            to="$OUT/ranks/$(echo "${p#"$WORKS"/}" | sed 's#/state/deployments/acceptance##; s#/#-#g')-$i"
-            [ -e "$to" ] || ln "$p" "$to" 2>/dev/null || cp "$p" "$to"
-        done
-    done
 }
 failures() {  # failures GPU NAME ARGUMENTS...: with a /tmp and a network of its own
     local gpu=$1 name=$2; shift 2
