@@ -153,7 +153,8 @@ class RouteSetting:
     limit: bytes of a body. key_env: name of the engine's own key in the supervisor's secrets, '' for an engine without
     one. routes: `METHOD /v1/path` that clients may call; nothing else reaches the engine. websockets: paths on which a
     client may change to one. metrics: port on loopback of its figures. patience: seconds that a request waits for a
-    deployment started on demand, 0 for others. end_loops, reasoning_tokens: of each answer (gateway/guard.py)."""
+    deployment started on demand, 0 for others. end_loops, reasoning_tokens: of each answer (gateway/guard.py).
+    replica_of: name of the model-wide deployment of which this one is a replica, '' for one that stands alone."""
 
     deployment: str
     engine: str
@@ -167,6 +168,7 @@ class RouteSetting:
     patience: float = 0.0
     end_loops: bool = False
     reasoning_tokens: int = 0
+    replica_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
