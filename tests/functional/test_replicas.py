@@ -1,0 +1,71 @@
+"""Two replicas of a model on two simulated nodes of one machine: one address, restarted in turn, scaled, taken away."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from functional.command import Shell
+from functional.gateway.gateways import has_caddy
+from functional.test_install_supervisor import SCALED, ended
+from functional.test_install_supervisor import shell as shell
+from functional.test_several import FORCE, Asking, Served
+
+NAME = "alpha"
+TWO = tuple(f"{NAME}-r{number}" for number in (1, 2))
+
+
+@pytest.fixture
+def served(shell: Shell) -> Iterator[Served]:
+    if not has_caddy():
+        pytest.skip("caddy is not installed")
+    yield Served(shell)
+    shell.run("down", NAME)
+
+
+def recipe(served: Served) -> str:
+    return f"{served.recipe(NAME)}@one-node"
+
+
+def shown(served: Served) -> dict[str, Any]:
+    found: dict[str, Any] = served.good("status")
+    return {one["name"]: one for one in found["deployments"]}
+
+
+def replicas(served: Served, count: int) -> Any:
+    return served.good("up", recipe(served), "--replicas", str(count), *FORCE)
+
+
+def test_two_replicas_are_one_model(served: Served) -> None:
+    """Each on its own node; one answers for the model while the other restarts; `down` leaves nothing."""
+    said = replicas(served, 2)
+    assert [(one["plan"]["deployment"], one["done"]) for one in said["replicas"]] == [(name, "ready") for name in TWO]
+    found = shown(served)
+    assert {name: one["replica_of"] for name, one in found.items()} == dict.fromkeys(TWO, NAME)
+    assert {one["ranks"][0]["node"] for one in found.values()} == {"a", "b"}
+    (model,) = served.good("status", NAME)["models"]
+    assert (model["serving"], model["replicas"], model["state"]) == (2, list(TWO), "ready")
+    assert f"{NAME}: ready, 2 of 2 replicas serve" in served.shell.run("status", **SCALED)[1]
+    code, _, err = served.shell.run("up", recipe(served), "--name", TWO[1], **SCALED)
+    assert code == 2 and f"is a replica of {NAME}" in err
+    again = replicas(served, 2)
+    assert [one["done"] for one in again["replicas"]] == ["already serving"] * 2
+    asking = Asking(served.client, NAME)
+    took = served.good("restart", NAME, "--rolling")
+    assert list(took["replicas"]) == list(TWO)
+    assert asking.end() == {200}
+    assert replicas(served, 1)["removed"] == [TWO[1]] and list(shown(served)) == [TWO[0]]
+    code, _, err = served.shell.run("restart", NAME, "--rolling", **SCALED)
+    assert code == 1 and "no other replica" in err
+    gone = served.good("down", NAME)
+    assert gone["replicas"] == [TWO[0]]
+    assert served.shell.run("status", NAME, **SCALED)[0] == 1
+    ended(served.shell)
+
+
+def test_more_replicas_than_nodes_change_nothing(served: Served) -> None:
+    code, _, err = served.shell.run("up", recipe(served), "--replicas", "3", *FORCE, **SCALED)
+    assert code == 1 and "3 replicas of 1 node(s) need 3 nodes, and 2 can be used" in err
+    assert not served.good("status")["deployments"]
+    code, _, err = served.shell.run("up", recipe(served), "--replicas", "2", "--no-supervise", **SCALED)
+    assert code == 2 and "need the gateway" in err
