@@ -98,12 +98,15 @@ def text_of(keys: Keys) -> str:
     return to_json(replace(keys, version=VERSION if restricts else 1), indent=1) + "\n"
 
 
-def owner(keys: Iterable[Key], deployment: str, shown: Iterable[str]) -> Key | None:
-    """The key among those that a client showed. Every known one is compared in full: timing reveals nothing."""
+def owner(keys: Iterable[Key], deployment: str, shown: Iterable[str], replica_of: str = "") -> Key | None:
+    """The key among those that a client showed. Every known one is compared in full: timing reveals nothing.
+
+    A key for the model-wide deployment opens each of its replicas.
+    """
     found = None
     digests = [digest(one) for one in shown]
     for key in keys:
-        fits = key.deployment in ("", deployment)
+        fits = key.deployment in ("", deployment, replica_of)
         for given in digests:
             same = hmac.compare_digest(given.encode(), key.sha256.encode())
             found = key if same and fits else found
