@@ -16,7 +16,7 @@ from sparkwright.cli.plan_outlook import Shown
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.ledger import MemoryLedger
-from sparkwright.domain.plan import Plan
+from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.recipe import Expose, ModelKind
 from sparkwright.domain.service import Manager
 from sparkwright.domain.units import duration, gib
@@ -72,6 +72,28 @@ def replicas_text(found: ReplicasOutcome, seconds: float, ssh_config: str = "") 
     if any(one.armed and NO_KEY_HERE in one.armed.said for one in found.outcomes):
         return "\n".join(parts)
     return "\n".join([*parts, "", "try it", *(f"  {line}" for line in request_lines(first.plan, reach, ssh_config))])
+
+
+def groups_text(found: ReplicasOutcome) -> str:
+    """One row for each group of nodes: whether the model fits there, what is left, and what would be copied."""
+    rows = [("replica", "nodes", "verdict", "memory", "to copy"), *(_group_row(one) for one in found.outcomes)]
+    stops = {
+        f"{one.plan.deployment}: {finding.code} {finding.title} ({finding.subject})": None
+        for one in found.outcomes
+        for finding in stopping(one.plan, "")
+    }
+    parts = [f"{found.name}: {len(found.outcomes)} replicas", aligned(rows), *(fold(line, 2) for line in stops)]
+    parts += [f"{name} would be taken away" for name in found.removed]
+    return "\n".join([*parts, "", f"one of them in full: sparkwright plan {found.outcomes[0].plan.recipe.asked}"])
+
+
+def _group_row(one: Outcome) -> tuple[str, ...]:
+    plan = one.plan
+    verdict = str(plan.verdict.fit) if plan.verdict else "unknown"
+    copies = sum(": " in line and "on every node" not in line for line in staging_text(plan, one.cluster_state))
+    left = _left([ledger for ledger in plan.ledgers if ledger.pool.bytes]).removesuffix(", as planned")
+    nodes = ", ".join(dict.fromkeys(plan.placement.nodes))
+    return plan.deployment, nodes, verdict, left, "yes" if copies else "nothing"
 
 
 def _replica_row(one: Outcome) -> tuple[str, str, str]:
