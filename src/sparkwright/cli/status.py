@@ -16,7 +16,7 @@ from sparkwright.cli.text import deployment_text, model_json, model_text
 from sparkwright.cli.watch import Frame, every_option, watch
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.live import DeploymentState
-from sparkwright.domain.served_model import models_of
+from sparkwright.domain.model_replicas import models_of
 from sparkwright.domain.values import asdict, dataclass
 
 _GOOD = (

@@ -20,9 +20,9 @@ from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveNode, Supervised, phase_text
+from sparkwright.domain.model_replicas import ModelReplicas
 from sparkwright.domain.plan import Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import Runtime
-from sparkwright.domain.served_model import ServedModel
 from sparkwright.domain.units import GIB, MIB, counted, duration, gib
 from sparkwright.domain.verdict import LoaderCost
 from sparkwright.engines.tables import DEFAULT
@@ -196,14 +196,14 @@ def deployment_text(found: Deployment) -> str:
     return "\n".join(lines)
 
 
-def model_text(found: ServedModel) -> str:
+def model_text(found: ModelReplicas) -> str:
     """The replicas of a model below one line about all of them."""
     count = f"{len(found.serving)} of {len(found.replicas)} replicas serve"
     first = f"{mark(found.simulated)}{found.name}: {phase_text(found.state)}, {count}  {found.endpoint}".rstrip()
     return "\n".join([first, *(textwrap.indent(deployment_text(one), "  ") for one in found.replicas)])
 
 
-def model_json(found: ServedModel) -> dict[str, Any]:
+def model_json(found: ModelReplicas) -> dict[str, Any]:
     """name, state, endpoint, serving (a count) and replicas [names]."""
     names = [one.name for one in found.replicas]
     place = {"state": found.state, "endpoint": found.endpoint}

@@ -14,7 +14,7 @@ from sparkwright.cli.text import model_json
 from sparkwright.cli.watch import Frame, every_option, watch
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.live import DeploymentState, Live, LiveEngine, LiveNode, phase_text
-from sparkwright.domain.served_model import ServedModel, models_of
+from sparkwright.domain.model_replicas import ModelReplicas, models_of
 from sparkwright.domain.units import duration, gib, grouped, percent
 from sparkwright.gateway.decide import refusal_text
 from sparkwright.report.rates import SPAN, EngineHistory
@@ -71,13 +71,13 @@ class TopScreen:
             history.add(live.engine)
         return history
 
-    def _model(self, found: ServedModel) -> str:
+    def _model(self, found: ModelReplicas) -> str:
         """All replicas of a model in one line, with their speed together."""
         speed = self._decode(found)
         text = f"{found.name}: {len(found.serving)} of {len(found.replicas)} replicas serve"
         return mark(found.simulated) + text + ("" if speed is None else f", decode {grouped(speed)} tokens/s together")
 
-    def _decode(self, found: ServedModel) -> float | None:
+    def _decode(self, found: ModelReplicas) -> float | None:
         """Tokens a second of all replicas that serve; None if that of none is known."""
         known = [rate for one in found.serving if (rate := self.histories[one.name].decode.value) is not None]
         return sum(known) if known else None

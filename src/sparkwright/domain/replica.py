@@ -12,8 +12,8 @@ _NAME = re.compile(r"(?P<of>.+)-r(?P<number>[1-9]\d?)", re.ASCII)
 class Replica:
     """A deployment's part in a model. of: the name of all its replicas together. number: from 1.
 
-    listen: address of its engine, '' where the recipe's own reach is enough. gateway: address of the gateway's node on
-    the fabric, '' where that node runs rank 0.
+    listen: address of its engine, '' where the recipe's own reach is enough. gateway: address of the gateway's node in
+    the network of the engines, '' where all of them are on one machine.
     """
 
     of: str

@@ -14,6 +14,7 @@ from sparkwright.domain.errors import Refused, SparkwrightError
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Expose, Gateway, GatewayTls
+from sparkwright.domain.replica import is_part_of
 from sparkwright.domain.service import GatewayFacts, Installation, Service
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import routes_of
@@ -165,7 +166,9 @@ async def _look(services: Services, plan: Plan, where: Installation, replaces: s
     home, pair = shared(where, gateway.port).home, (gateway.certificate, gateway.key)
     asked = facts.fact(where.node, where.state, home, gateway.port, pair)
     seen = understood(where.node, "what it has for a gateway", await services.read(where.node, asked))
-    seen = replace(seen, behind=tuple(name for name in seen.behind if name != replaces))
+    model = plan.replica.of if plan.replica else ""
+    others = (name for name in seen.behind if name != replaces and not (model and is_part_of(model, name)))
+    seen = replace(seen, behind=tuple(others))
     seen = replace(seen, called=await services.hosts[where.node].address() or seen.hostname)
     seen = replace(seen, kept=_kept(seen).open_to, asked=_front(plan, where, seen, gateway).open_to)
     if seen.keys is None:

@@ -160,11 +160,12 @@ async def starts_of(
     here = {one.number: one for one in present.members}
     recipe, key = await _with_key(services, request, present)
     secrets = {**services.secrets, **({recipe.serving.api_key_env: key} if key else {})}
+    ways = {n: await _reach(services, nodes[0], seen, here.get(n)) for n, nodes in grouping.groups.items()}
+    gateway = next((address for _, address in ways.values() if address), "")  # one for all: they share it
     made = []
     for number, nodes in grouping.groups.items():
-        place = Replica(request.deployment, number)
-        listen, gateway = await _reach(services, nodes[0], seen, here.get(number))
-        _refuse_open(recipe, nodes[0], listen, seen)
+        place, (listen, _) = Replica(request.deployment, number), ways[number]
+        _refuse_open(recipe, nodes[0], listen)
         one = replace(
             request,
             recipe=recipe,
@@ -208,7 +209,7 @@ async def _with_key(services: Services, request: LaunchRequest, present: Present
     return keyed, Secret(services.keyring.fresh().hex())
 
 
-def _refuse_open(recipe: Recipe, node: str, listen: str, seen: Survey) -> None:
+def _refuse_open(recipe: Recipe, node: str, listen: str) -> None:
     """Raises Refused for an engine without a key that machines beyond the fabric could use."""
     if not listen or recipe.serving.api_key_env or recipe.serving.expose is Expose.FABRIC:
         return

@@ -9,7 +9,7 @@ from sparkwright.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class ServedModel:
+class ModelReplicas:
     """replicas: by number."""
 
     name: str
@@ -35,13 +35,13 @@ class ServedModel:
         return any(one.simulated for one in self.replicas)
 
 
-def models_of(found: Iterable[Deployment]) -> tuple[ServedModel, ...]:
+def models_of(found: Iterable[Deployment]) -> tuple[ModelReplicas, ...]:
     """The models with replicas, by name."""
     groups: dict[str, list[Deployment]] = {}
     for one in found:
         if one.replica_of:
             groups.setdefault(one.replica_of, []).append(one)
     return tuple(
-        ServedModel(name, tuple(sorted(members, key=lambda one: split_replica_name(one.name)[1])))
+        ModelReplicas(name, tuple(sorted(members, key=lambda one: split_replica_name(one.name)[1])))
         for name, members in sorted(groups.items())
     )
