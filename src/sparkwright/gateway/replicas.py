@@ -41,7 +41,7 @@ class PromptBlocks:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """under_way: requests that it has now. unread: bytes of their prompts that are new to it, of those without an
+    """A replica as it is now. under_way: requests that it has. unread: bytes that are new to it in prompts without an
     answer yet. generation: when it began to serve, 0 if that is not known."""
 
     name: str

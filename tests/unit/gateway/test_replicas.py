@@ -28,11 +28,11 @@ SYSTEM = {"role": "system", "content": "You repair programs. " * 500}
 TASK = {"role": "user", "content": "The tests of the parser fail. " * 20}
 
 
-def body(*messages: dict[str, Any], **more: Any) -> bytes:
+def request_body(*messages: dict[str, Any], **more: Any) -> bytes:
     return json.dumps({"messages": messages, "model": "m", **more}).encode()
 
 
-def turns(number: int, task: dict[str, Any] = TASK) -> list[dict[str, Any]]:
+def messages_after(number: int, task: dict[str, Any] = TASK) -> list[dict[str, Any]]:
     """A conversation after so many turns."""
     said = ({"role": role, "content": f"{role} {n} " * 60} for n in range(number) for role in ("assistant", "tool"))
     return [SYSTEM, task, *said]
@@ -48,10 +48,13 @@ def known_to(name: str, *bodies: bytes) -> KnownBeginnings:
 
 def test_a_conversation_begins_as_before_whatever_is_added() -> None:
     """Guards that turn 5 is seen to contain turn 4, wherever the client puts its other settings."""
-    before, now = prompt_of(body(*turns(4))), prompt_of(body(*turns(5), temperature=0.1, stream=True))
+    before, now = (
+        prompt_of(request_body(*messages_after(4))),
+        prompt_of(request_body(*messages_after(5), temperature=0.1, stream=True)),
+    )
     assert now.blocks[: len(before.blocks) - 1] == before.blocks[:-1] and len(now.blocks) > len(before.blocks)
     assert now.opening == before.opening
-    assert prompt_of(body(*turns(5, {"role": "user", "content": "x"}))).opening != now.opening
+    assert prompt_of(request_body(*messages_after(5, {"role": "user", "content": "x"}))).opening != now.opening
 
 
 @pytest.mark.parametrize(
@@ -76,7 +79,9 @@ def test_every_form_has_a_prompt(one: dict[str, Any]) -> None:
 @pytest.mark.parametrize("other", [{"model": "adapter"}, {"cache_salt": "tenant"}])
 def test_what_divides_an_engine_s_cache_divides_prompts(other: dict[str, str]) -> None:
     """Guards adapters and salts: their text is cached apart."""
-    assert not {*prompt_of(body(*turns(3))).blocks} & {*prompt_of(body(*turns(3), **other)).blocks}
+    assert not {*prompt_of(request_body(*messages_after(3))).blocks} & {
+        *prompt_of(request_body(*messages_after(3), **other)).blocks
+    }
 
 
 @given(
@@ -92,20 +97,20 @@ def test_whatever_comes_is_a_prompt_or_none(data: bytes) -> None:
 def test_what_a_prompt_costs_is_bounded() -> None:
     """Guards nests, and bodies of many MiB: their first bytes count, and only so many."""
     assert prompt_of(b'{"messages":' + b"[" * 5000 + b"]" * 5000 + b"}") == PromptBlocks()
-    long = prompt_of(body({"role": "user", "content": "x" * MOST_BODY})[: MOST_BODY + 1])
+    long = prompt_of(request_body({"role": "user", "content": "x" * MOST_BODY})[: MOST_BODY + 1])
     assert len(long.blocks) == MOST_BLOCKS and long.opening
 
 
 def test_the_replica_that_has_the_beginning_gets_the_rest() -> None:
     """Guards the reason of it all: a conversation's next turn goes where its last one was."""
     for name in ("a", "b"):
-        known = known_to(name, body(*turns(4)))
-        assert choose([Replica("a"), Replica("b")], prompt_of(body(*turns(5))), known).name == name
+        known = known_to(name, request_body(*messages_after(4)))
+        assert choose([Replica("a"), Replica("b")], prompt_of(request_body(*messages_after(5))), known).name == name
 
 
 def test_a_crowded_replica_leaves_the_next_one_to_another() -> None:
     """Guards the bound: however much it has cached, it gets no more than its share and a quarter."""
-    known, prompt = known_to("a", body(*turns(40))), prompt_of(body(*turns(41)))
+    known, prompt = known_to("a", request_body(*messages_after(40))), prompt_of(request_body(*messages_after(41)))
     assert most_under_way(7, 2) == 5
     assert choose([Replica("a", 4), Replica("b", 3)], prompt, known).name == "a"
     assert choose([Replica("a", 5), Replica("b", 2)], prompt, known).name == "b"
@@ -113,7 +118,7 @@ def test_a_crowded_replica_leaves_the_next_one_to_another() -> None:
 
 def test_unread_prompts_count_against_a_replica() -> None:
     """Guards the first token: 40 KB of cached text are not worth a wait behind 100 KB of others."""
-    known, prompt = known_to("a", body(*turns(20))), prompt_of(body(*turns(21)))
+    known, prompt = known_to("a", request_body(*messages_after(20))), prompt_of(request_body(*messages_after(21)))
     assert choose([Replica("a"), Replica("b")], prompt, known).name == "a"
     assert choose([Replica("a", unread=100_000), Replica("b")], prompt, known).name == "b"
 
@@ -138,14 +143,14 @@ def _environ() -> dict[str, str]:
 
 def spread() -> list[str]:
     four = [Replica(name) for name in "abcd"]
-    prompts = (prompt_of(body(SYSTEM, {"role": "user", "content": f"task {n}"})) for n in range(100))
+    prompts = (prompt_of(request_body(SYSTEM, {"role": "user", "content": f"task {n}"})) for n in range(100))
     return [choose(four, prompt, KnownBeginnings()).name for prompt in prompts]
 
 
 def test_few_conversations_move_when_a_replica_comes() -> None:
     """Guards scaling up: of a hundred, about every fifth goes to the new one, and no other moves."""
     four = [Replica(name) for name in "abcd"]
-    prompts = [prompt_of(body(SYSTEM, {"role": "user", "content": f"task {n}"})) for n in range(100)]
+    prompts = [prompt_of(request_body(SYSTEM, {"role": "user", "content": f"task {n}"})) for n in range(100)]
     moved = [choose([*four, Replica("e")], one, KnownBeginnings()).name for one in prompts]
     assert all(new in (old, "e") for old, new in zip(spread(), moved, strict=True))
     assert 8 <= moved.count("e") <= 35
@@ -153,7 +158,7 @@ def test_few_conversations_move_when_a_replica_comes() -> None:
 
 def test_a_replica_that_was_started_again_has_nothing_cached() -> None:
     """Guards the memory after a restart, and for replicas that are gone."""
-    known, prompt = known_to("b", body(*turns(4))), prompt_of(body(*turns(5)))
+    known, prompt = known_to("b", request_body(*messages_after(4))), prompt_of(request_body(*messages_after(5)))
     known.keep([Replica("a"), Replica("b", generation=7.0)])
     assert known.matched("b", prompt.blocks) == 0
     known.learn("b", prompt.blocks)
@@ -182,6 +187,6 @@ def test_there_is_always_one_and_never_too_full(loads: list[int], cached: int) -
     found = [Replica(str(n), load) for n, load in enumerate(loads)]
     known = KnownBeginnings()
     known.keep(found)
-    prompt = prompt_of(body(*turns(5)))
+    prompt = prompt_of(request_body(*messages_after(5)))
     known.learn(str(cached % len(loads)), prompt.blocks)
     assert choose(found, prompt, known).under_way < most_under_way(sum(loads), len(loads))

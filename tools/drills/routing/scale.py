@@ -24,7 +24,7 @@ KINDS, TURNS, THINK = 24, (6, 30), 6.0
 WORDS = [f"w{number:03x}" for number in range(4096)]
 
 
-def text(chance: random.Random, size: int) -> str:
+def make_text(chance: random.Random, size: int) -> str:
     return " ".join(chance.choices(WORDS, k=size // 5))
 
 
@@ -41,8 +41,8 @@ class Conversation:
 
     def goes_on(self) -> bool:
         self.left -= 1
-        self.messages.append({"role": "assistant", "content": text(self.chance, self.chance.randint(200, 1500))})
-        self.messages.append({"role": "tool", "content": text(self.chance, self.chance.randint(300, 6000))})
+        self.messages.append({"role": "assistant", "content": make_text(self.chance, self.chance.randint(200, 1500))})
+        self.messages.append({"role": "tool", "content": make_text(self.chance, self.chance.randint(300, 6000))})
         return self.left > 0
 
 
@@ -50,11 +50,11 @@ def conversations(seed: int) -> Iterator[Conversation]:
     """Agents of some kinds, the first ones far more often than the last, each kind with its own instructions; every
     fifth conversation is a single question without any."""
     chance = random.Random(seed)
-    systems = [text(random.Random(f"kind {kind}"), 6000 + 1000 * kind) for kind in range(KINDS)]
+    systems = [make_text(random.Random(f"kind {kind}"), 6000 + 1000 * kind) for kind in range(KINDS)]
     weights = [1 / (1 + kind) for kind in range(KINDS)]
     for number in count():
         own = random.Random(f"{seed} {number}")
-        task = {"role": "user", "content": text(own, own.randint(200, 4000))}
+        task = {"role": "user", "content": make_text(own, own.randint(200, 4000))}
         if number % 5 == 4:
             yield Conversation(own, [task], 1)
         else:
@@ -63,7 +63,7 @@ def conversations(seed: int) -> Iterator[Conversation]:
 
 
 @dataclass
-class Engine:
+class ModelledReplica:
     """A replica. cache: blocks that it holds at most; speed: times that of one. busy: when it can begin with a prompt.
     unread: bytes that it has yet to compute, of prompts without a token."""
 
@@ -93,10 +93,10 @@ class Engine:
 
 
 @dataclass
-class Change:
+class ReplicaChange:
     """Something that an engine is done with."""
 
-    engine: Engine
+    engine: ModelledReplica
     under_way: int = 0
     unread: int = 0
 
@@ -105,14 +105,14 @@ class Change:
         self.engine.unread -= self.unread
 
 
-Choice = Callable[[Sequence[Engine], PromptBlocks], Engine]
+Choice = Callable[[Sequence[ModelledReplica], PromptBlocks], ModelledReplica]
 
 
-def by_gateway(engines: Sequence[Engine]) -> Choice:
+def by_gateway(engines: Sequence[ModelledReplica]) -> Choice:
     """The choice of the gateway, as it runs there."""
     known, named = KnownBeginnings(), {one.name: one for one in engines}
 
-    def chosen(found: Sequence[Engine], prompt: PromptBlocks) -> Engine:
+    def chosen(found: Sequence[ModelledReplica], prompt: PromptBlocks) -> ModelledReplica:
         replicas = [Replica(one.name, one.under_way, one.unread) for one in found]
         known.keep(replicas)
         name = choose(replicas, prompt, known).name
@@ -122,16 +122,16 @@ def by_gateway(engines: Sequence[Engine]) -> Choice:
     return chosen
 
 
-def in_turn(engines: Sequence[Engine]) -> Choice:
+def in_turn(engines: Sequence[ModelledReplica]) -> Choice:
     turns = count()
     return lambda found, prompt: found[next(turns) % len(found)]
 
 
-def least_loaded(engines: Sequence[Engine]) -> Choice:
+def least_loaded(engines: Sequence[ModelledReplica]) -> Choice:
     return lambda found, prompt: min(found, key=lambda one: one.under_way)
 
 
-CHOICES: dict[str, Callable[[Sequence[Engine]], Choice]] = {
+CHOICES: dict[str, Callable[[Sequence[ModelledReplica]], Choice]] = {
     "gateway": by_gateway,
     "least loaded": least_loaded,
     "in turn": in_turn,
@@ -139,7 +139,7 @@ CHOICES: dict[str, Callable[[Sequence[Engine]], Choice]] = {
 
 
 @dataclass
-class Result:
+class ScaleResult:
     """seconds: until the last request ended. firsts: of each request, to its first token. excess: requests of the
     fullest replica by the average, over time. tokens: answered."""
 
@@ -150,10 +150,12 @@ class Result:
     tokens: int
 
 
-def simulate(engines: Sequence[Engine], choice: Choice, at_once: int, requests: int, seed: int = 1) -> Result:
+def simulate(
+    engines: Sequence[ModelledReplica], choice: Choice, at_once: int, requests: int, seed: int = 1
+) -> ScaleResult:
     """Conversations at once, each with a pause between its turns, until so many requests were begun."""
     chance, more, order = random.Random(seed), conversations(seed), count()
-    events: list[tuple[float, int, Conversation | Change]] = []
+    events: list[tuple[float, int, Conversation | ReplicaChange]] = []
     for _ in range(at_once):
         heapq.heappush(events, (chance.uniform(0, THINK), next(order), next(more)))
     hits = texts = tokens = begun = 0
@@ -163,7 +165,7 @@ def simulate(engines: Sequence[Engine], choice: Choice, at_once: int, requests: 
         then, _, conversation = heapq.heappop(events)
         loads = [one.under_way for one in engines]
         area, fullest, now = area + (then - now) * sum(loads) / len(loads), fullest + (then - now) * max(loads), then
-        if isinstance(conversation, Change):
+        if isinstance(conversation, ReplicaChange):
             conversation.happens()
             continue
         if begun >= requests:
@@ -177,22 +179,22 @@ def simulate(engines: Sequence[Engine], choice: Choice, at_once: int, requests: 
         end = first + answer * engine.token()
         hits, texts, tokens = hits + hit, texts + len(body), tokens + answer
         firsts.append(first - now)
-        heapq.heappush(events, (first, next(order), Change(engine, unread=len(body) - hit)))
-        heapq.heappush(events, (end, next(order), Change(engine, under_way=1)))
+        heapq.heappush(events, (first, next(order), ReplicaChange(engine, unread=len(body) - hit)))
+        heapq.heappush(events, (end, next(order), ReplicaChange(engine, under_way=1)))
         follows = conversation if conversation.goes_on() else next(more)
         heapq.heappush(events, (end + chance.expovariate(1 / THINK), next(order), follows))
-    return Result(now, hits / texts, sorted(firsts), fullest / area if area else 1.0, tokens)
+    return ScaleResult(now, hits / texts, sorted(firsts), fullest / area if area else 1.0, tokens)
 
 
-def table(numbers: Sequence[int], each: int, requests: int) -> Iterator[str]:
+def scale_table(numbers: Sequence[int], each: int, requests: int) -> Iterator[str]:
     """each: conversations for every replica; requests: likewise. One's: a single engine with all cache and speed."""
     yield "| replicas | choice | hit rate | of one's | fullest by average | TTFT p50, s | p99, s | tokens/s |"
     yield "| -- | -- | -- | -- | -- | -- | -- | -- |"
     for number in numbers:
-        whole = [Engine("whole", CACHE * number, float(number))]
+        whole = [ModelledReplica("whole", CACHE * number, float(number))]
         base = simulate(whole, least_loaded(whole), each * number, requests * number)
         for name, make in CHOICES.items():
-            engines = [Engine(f"r{n}") for n in range(number)]
+            engines = [ModelledReplica(f"r{n}") for n in range(number)]
             one = simulate(engines, make(engines), each * number, requests * number)
             p50, p99 = (one.firsts[int(len(one.firsts) * share)] for share in (0.5, 0.99))
             yield (
@@ -207,7 +209,7 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=6, help="conversations at once for every replica [6]")
     parser.add_argument("--requests", type=int, default=300, help="for every replica [300]")
     given = parser.parse_args()
-    for line in table(given.replicas, given.each, given.requests):
+    for line in scale_table(given.replicas, given.each, given.requests):
         print(line, flush=True)
 
 

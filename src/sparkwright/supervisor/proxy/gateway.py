@@ -206,7 +206,7 @@ class Doorman:
     async def _refused(
         self, found: ReplicaSet, head: RequestHead, model: str, entry: "CountedRequest"
     ) -> "Callable[[], Metered] | GatewayAnswer | None":
-        """Why it may not go there, or how its count begins when it does."""
+        """The refusal, or what begins its count once it goes there; None for a request that nothing counts."""
         setting = found.setting
         length = head.headers.get("content-length", "")
         if length.isascii() and length.isdigit() and setting.limit < int(length):

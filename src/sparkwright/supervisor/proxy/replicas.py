@@ -43,8 +43,8 @@ class ReplicaSet:
         return min(self.members, key=lambda one: (one.behind.away, one.behind.refusing))
 
     def left(self, tried: frozenset[str]) -> tuple[Deployed, ...]:
-        """Those that may get a request which the tried ones did not answer: one that failed just now is asked all the
-        same where nothing else is left."""
+        """Replicas that may get a request which the tried ones did not answer. One that failed just now is asked all
+        the same where nothing else is left."""
         found = [one for one in self.members if one.name not in tried and not one.behind.refusing]
         return tuple([one for one in found if not one.behind.away] or found)
 
