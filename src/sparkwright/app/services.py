@@ -13,7 +13,7 @@ from sparkwright.domain.facts import EngineFound, NodeFacts, Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.replica import Replica
+from sparkwright.domain.replica import ReplicaPlace
 from sparkwright.domain.values import dataclass, field
 from sparkwright.engines.engine import PYTHON
 from sparkwright.engines.flag_data import SHIPPED, FlagLibrary
@@ -101,7 +101,7 @@ class LaunchRequest:
     beside: tuple[str, ...] = ()
     replaces: str = ""
     image: str = ""
-    replica: Replica | None = None
+    replica: ReplicaPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.replica import Replica
+from sparkwright.domain.replica import ReplicaPlace
 from sparkwright.domain.units import DRAIN_SECONDS, duration
 from sparkwright.domain.values import dataclass, field
 
@@ -345,7 +345,7 @@ class Desired:
     python: str = "python3"
     speeds: Mapping[str, float] = field(default_factory=dict)
     version: int = VERSION
-    replica: Replica | None = None
+    replica: ReplicaPlace | None = None
 
 
 class Ask(StrEnum):

@@ -8,7 +8,7 @@ from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import Fit, MemoryLedger
 from sparkwright.domain.recipe import Parallelism, Recipe, Runtime
-from sparkwright.domain.replica import Replica
+from sparkwright.domain.replica import ReplicaPlace
 from sparkwright.domain.values import dataclass, field
 from sparkwright.domain.verdict import LoaderCost, Remedy, Speed, Verdict
 
@@ -206,7 +206,7 @@ class Plan:
     speeds: tuple[Speed, ...] = ()
     loaders: tuple[LoaderCost, ...] = ()
     ignored: tuple[Finding, ...] = ()
-    replica: Replica | None = None
+    replica: ReplicaPlace | None = None
 
     @property
     def head(self) -> str:

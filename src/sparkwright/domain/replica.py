@@ -9,7 +9,7 @@ _NAME = re.compile(r"(?P<of>.+)-r(?P<number>[1-9]\d?)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Replica:
+class ReplicaPlace:
     """A deployment's part in a model. of: the name of all its replicas together. number: from 1.
 
     listen: address of its engine, '' where the recipe's own reach is enough. gateway: address of the gateway's node in

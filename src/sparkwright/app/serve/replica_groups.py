@@ -19,7 +19,7 @@ from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.live import SERVING, Desired
 from sparkwright.domain.recipe import Expose, Recipe
-from sparkwright.domain.replica import MOST_REPLICAS, Replica, replica_name, split_replica_name
+from sparkwright.domain.replica import MOST_REPLICAS, ReplicaPlace, replica_name, split_replica_name
 from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.catalog import rehearse
@@ -41,7 +41,7 @@ class Member:
     serves: bool = False
     supervised: bool = False
     recipe: Recipe | None = None
-    replica: Replica | None = None
+    replica: ReplicaPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ async def starts_of(
     gateway = next((address for _, address in ways.values() if address), "")  # one for all: they share it
     made = []
     for number, nodes in grouping.groups.items():
-        place, (listen, _) = Replica(request.deployment, number), ways[number]
+        place, (listen, _) = ReplicaPlace(request.deployment, number), ways[number]
         _refuse_open(recipe, nodes[0], listen)
         one = replace(
             request,
