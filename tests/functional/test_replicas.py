@@ -56,7 +56,7 @@ def test_two_replicas_are_one_model(served: Served) -> None:
     assert asking.end() == {200}
     assert replicas(served, 1)["removed"] == [TWO[1]] and list(shown(served)) == [TWO[0]]
     code, _, err = served.shell.run("restart", NAME, "--rolling", **SCALED)
-    assert code == 1 and "no other replica" in err
+    assert code == 5 and "no other replica" in err
     gone = served.good("down", NAME)
     assert gone["replicas"] == [TWO[0]]
     assert served.shell.run("status", NAME, **SCALED)[0] == 1
