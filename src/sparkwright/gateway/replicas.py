@@ -4,14 +4,14 @@ No engine is asked. The gateway remembers which beginnings it has sent where, an
 started again.
 """
 
+import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from math import ceil
 from typing import Any
 
-import orjson
-
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.units import KIB, MIB
 from sparkwright.domain.values import dataclass
 
@@ -61,7 +61,7 @@ def prompt_of(body: bytes) -> PromptBlocks:
             _blocks(b"", body[: BLOCK * MOST_BLOCKS]), blake2b(body[:_OPENING], digest_size=16).digest()
         )
     try:
-        tree = orjson.loads(body)
+        tree = read_json(body)
         return _prompt(tree) if isinstance(tree, dict) else PromptBlocks()
     except (ValueError, TypeError, RecursionError):
         return PromptBlocks()
@@ -69,18 +69,23 @@ def prompt_of(body: bytes) -> PromptBlocks:
 
 def _prompt(tree: Mapping[str, Any]) -> PromptBlocks:
     """Engines put tools and the system's text before the messages, wherever they are in the body."""
-    begin = [orjson.dumps(tree[name]) for name in ("tools", "system", "instructions") if tree.get(name)]
+    begin = [_encoded(tree[name]) for name in ("tools", "system", "instructions") if tree.get(name)]
     items = next((tree[name] for name in _ITEMS if tree.get(name)), "")
     if isinstance(items, str):
         text = b"\n".join([*begin, items.encode("utf-8", "replace")])
         opening = text[: _OPENING + sum(map(len, begin))]
     else:
-        pieces = [orjson.dumps(one) for one in (items if isinstance(items, list) else [items])]
+        pieces = [_encoded(one) for one in (items if isinstance(items, list) else [items])]
         text = b"\n".join([*begin, *pieces])
         opening = b"\n".join([*begin, *pieces[: _through_first_user(items)]])
-    seed = orjson.dumps([tree.get("model"), tree.get("cache_salt")])
+    seed = _encoded([tree.get("model"), tree.get("cache_salt")])
     named = blake2b(seed + opening, digest_size=16).digest() if opening else b""
     return PromptBlocks(_blocks(seed, text[: BLOCK * MOST_BLOCKS]), named)
+
+
+def _encoded(tree: Any) -> bytes:
+    """The same bytes for the same value; the program on the head has no faster encoder."""
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _through_first_user(items: Sequence[Any]) -> int:

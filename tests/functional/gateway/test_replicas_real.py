@@ -93,7 +93,7 @@ def simulated(tmp_path: Path) -> Iterator[Simulated]:
             shutil.copy(CAPTURES / "tiny-qwen3.config.json", folder / "config.json")
             words = ["serve", str(folder), "--served-model-name", "tiny", "--load-format", "dummy"]
             words += ["--host", HEAD_ADDRESS, "--port", str(port), "--kv-cache-memory-bytes", str(cached * PER_TOKEN)]
-            words += ["--max-model-len", str(min(cached, 40_000)), "--enable-prompt-tokens-details"]
+            words += ["--max-model-len", str(min(cached, 120_000)), "--enable-prompt-tokens-details"]
             found.append(Simulator(words, folder / "log", {"VLLM_API_KEY": ENGINE_KEY, **pace}, port))
             made.append(found[-1])
         return [one.ready() for one in [one.start() for one in found]]
@@ -133,7 +133,7 @@ async def hit_rate(gateway: ReplicaGateway, simulators: list[Simulator], at_once
 async def test_two_replicas_hit_as_often_as_one_with_all_the_cache(served: Served, simulated: Simulated) -> None:
     """Guards the reason for routing by prompt: agents on two replicas with half the cache each find at least 95 % of
     what they find on one replica with all of it."""
-    total, rates = 320_000, []
+    total, rates = 600_000, []
     for number in (1, 2):
         simulators = simulated(number, total // number)
         rates.append(await hit_rate(served(addresses(simulators)), simulators, at_once=6, requests=300))
