@@ -22,10 +22,11 @@ MOST_BODY = MIB
 """Bytes of a body that is parsed. Of a longer one the first bytes count as they are: parsing would hold up others."""
 REMEMBERED = 256 * 1024
 """Blocks that are remembered of all replicas of one model together: about 40 MB."""
-SLACK = 1.25
-"""Requests of a replica, at most so many times the average."""
-LOAD = 8 * KIB
-"""Bytes of cached text that outweigh one request under way: about a second of prefill on a GB10."""
+SLACK, SPARE = 1.25, 1
+"""Requests of a replica, at most so many times the average, and so many more: with few requests a strict bound would
+send conversations to and fro (`python -m drills.routing.scale`)."""
+LOAD = 4 * KIB
+"""Bytes of cached text that outweigh one request under way: about a thousand tokens."""
 _OPENING = 4 * KIB
 _ITEMS = ("messages", "input", "prompt")
 
@@ -138,7 +139,7 @@ class KnownBeginnings:
 
 def most_under_way(total: int, replicas: int) -> int:
     """Requests that a replica may have, with one more to be sent: consistent hashing with bounded loads."""
-    return ceil(SLACK * (total + 1) / replicas)
+    return ceil(SLACK * (total + 1) / replicas) + SPARE
 
 
 def choose(replicas: Sequence[Replica], prompt: PromptBlocks, known: KnownBeginnings) -> Replica:

@@ -109,11 +109,11 @@ def test_the_replica_that_has_the_beginning_gets_the_rest() -> None:
 
 
 def test_a_crowded_replica_leaves_the_next_one_to_another() -> None:
-    """Guards the bound: however much it has cached, it gets no more than its share and a quarter."""
+    """Guards the bound: however much it has cached, it gets no more than its share, a quarter of that, and one."""
     known, prompt = known_to("a", request_body(*messages_after(40))), prompt_of(request_body(*messages_after(41)))
-    assert most_under_way(7, 2) == 5
-    assert choose([Replica("a", 4), Replica("b", 3)], prompt, known).name == "a"
-    assert choose([Replica("a", 5), Replica("b", 2)], prompt, known).name == "b"
+    assert most_under_way(7, 2) == 6 and most_under_way(63, 4) == 21
+    assert choose([Replica("a", 5), Replica("b", 2)], prompt, known).name == "a"
+    assert choose([Replica("a", 6), Replica("b", 1)], prompt, known).name == "b"
 
 
 def test_unread_prompts_count_against_a_replica() -> None:
