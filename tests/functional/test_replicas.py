@@ -23,8 +23,8 @@ def served(shell: Shell) -> Iterator[Served]:
     shell.run("down", NAME)
 
 
-def recipe(served: Served) -> str:
-    return f"{served.recipe(NAME)}@one-node"
+def recipe(served: Served, name: str = NAME, model: str = "", **env: str) -> str:
+    return f"{served.recipe(name, model, **env)}@one-node"
 
 
 def shown(served: Served) -> dict[str, Any]:
@@ -54,6 +54,9 @@ def test_two_replicas_are_one_model(served: Served) -> None:
     took = served.good("restart", NAME, "--rolling")
     assert list(took["replicas"]) == list(TWO)
     assert asking.end() == {200}
+    failing = recipe(served, SPARKWRIGHT_SIMULATOR_FAULT="oom@load")
+    code, _, err = served.shell.run("up", failing, *FORCE, **SCALED)
+    assert code == 5 and f"rolled back: {TWO[0]} serves again" in err and f"not touched: {TWO[1]}" in err, err
     assert replicas(served, 1)["removed"] == [TWO[1]] and list(shown(served)) == [TWO[0]]
     code, _, err = served.shell.run("restart", NAME, "--rolling", **SCALED)
     assert code == 5 and "no other replica" in err
@@ -69,3 +72,18 @@ def test_more_replicas_than_nodes_change_nothing(served: Served) -> None:
     assert not served.good("status")["deployments"]
     code, _, err = served.shell.run("up", recipe(served), "--replicas", "2", "--no-supervise", **SCALED)
     assert code == 2 and "need the gateway" in err
+
+
+def test_one_that_stands_alone_becomes_a_replica_and_all_are_switched(served: Served) -> None:
+    """The new one starts first, so that clients see no gap; a switch replaces both."""
+    served.good("up", recipe(served, NAME, "coder"), *FORCE)
+    asking = Asking(served.client, "coder")
+    said = served.good("up", recipe(served, NAME, "coder"), "--replicas", "2", *FORCE)
+    assert asking.end() == {200} and len(said["replicas"]) == 2
+    assert sorted(shown(served)) == list(TWO)
+    asking = Asking(served.client, "coder")
+    served.good("switch", NAME, recipe(served, "beta", "coder"), *FORCE)
+    print(asking.end(), len(asking.got))
+    assert sorted(shown(served)) == ["beta-r1", "beta-r2"]
+    served.good("down", "beta")
+    ended(served.shell)
