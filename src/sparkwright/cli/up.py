@@ -152,7 +152,8 @@ def _print_replicas(
     """Print one answer for all replicas, and with --prove what their gateway's answers are worth."""
     planned = all(one.done == "planned" for one in found.outcomes)
     refused = planned and any(stopping(one.plan, rest["force"]) for one in found.outcomes)
-    code = int(refused or any(one.done == "garbled" for one in found.outcomes))
+    unreached = not planned and any(one.armed is None or not one.armed.node for one in found.outcomes)
+    code = int(refused or unreached or any(one.done == "garbled" for one in found.outcomes))
     document, text = replicas_json(found), replicas_text(found, seconds, where.ssh_config)
     if not rest["prove"] or planned:
         shared.answer(rest["as_json"], document, text, code)

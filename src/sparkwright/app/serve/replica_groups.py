@@ -19,7 +19,7 @@ from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.live import SERVING, Desired
 from sparkwright.domain.recipe import Expose, Recipe
-from sparkwright.domain.replica import MOST_REPLICAS, ReplicaPlace, replica_name, split_replica_name
+from sparkwright.domain.replica import MOST_REPLICAS, ReplicaPlace, is_part_of, replica_name, split_replica_name
 from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.catalog import rehearse
@@ -109,6 +109,10 @@ async def find_present(services: Services, request: LaunchRequest) -> Present:
     other = request.replaces or request.deployment
     old = await _members(services, [one for one in found if other != request.deployment and one.replica_of == other])
     alone = await _members(services, [one for one in found if one.name == other and not one.replica_of])
+    strangers = [one.name for one in found if _is_taken(request.deployment, one)]
+    if strangers:
+        said = f"{strangers[0]} stands alone, and a replica of {request.deployment} would have its name"
+        raise UsageError(said, f"`sparkwright down {strangers[0]}`, or another name for the replicas: `--name`")
     if request.replaces and not (old or alone):
         raise UsageError(f"no deployment {other}", "`sparkwright status` shows what runs")
     numbers = {one.number for one in mine}
@@ -117,6 +121,11 @@ async def find_present(services: Services, request: LaunchRequest) -> Present:
     old = tuple(one for one in old if one.number not in numbers)
     members = tuple(sorted((*mine, *old), key=lambda one: one.number))
     return Present(members, {one.number: one.name for one in old})
+
+
+def _is_taken(model: str, one: Deployment) -> bool:
+    """True for a deployment that is no replica and has the name of one."""
+    return one.name != model and is_part_of(model, one.name) and not one.replica_of
 
 
 async def survey(services: Services, recipe: Recipe) -> Survey:
