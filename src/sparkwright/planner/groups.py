@@ -9,7 +9,7 @@ EVERYWHERE = "any"
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class GroupNode:
     """A node that may get a replica. free: bytes available. networks: subnets of its fabric.
 
     has_weights: the model is complete there. away: why the node cannot be used, '' if it can.
@@ -45,7 +45,7 @@ class Grouping:
     refused: str = ""
 
 
-def group_nodes(candidates: Sequence[Candidate], wanted: Wanted) -> Grouping:
+def group_nodes(candidates: Sequence[GroupNode], wanted: Wanted) -> Grouping:
     """Keep the replicas that are there and form the rest of the nodes that fit best.
 
     Nodes of one group share a subnet of the fabric. A group with the gateway's node comes first, then one that has the
@@ -78,7 +78,7 @@ def _wrong(wanted: Wanted) -> str:
     return ""
 
 
-def _best(free: Sequence[Candidate], wanted: Wanted) -> list[Candidate]:
+def _best(free: Sequence[GroupNode], wanted: Wanted) -> list[GroupNode]:
     """The best group that can be formed, [] if none can."""
     networks = {EVERYWHERE} if wanted.size == 1 else {network for one in free for network in one.networks}
     choices = []
@@ -92,13 +92,13 @@ def _best(free: Sequence[Candidate], wanted: Wanted) -> list[Candidate]:
     return min(choices, key=lambda choice: (*_order(choice[0], wanted), choice[1]))[0]
 
 
-def _order(group: Sequence[Candidate], wanted: Wanted) -> tuple[bool, int, int]:
+def _order(group: Sequence[GroupNode], wanted: Wanted) -> tuple[bool, int, int]:
     lacking = sum(not one.has_weights for one in group)
     return all(one.name != wanted.head for one in group), lacking, -min(one.free for one in group)
 
 
 def _too_few(
-    candidates: Sequence[Candidate], wanted: Wanted, groups: Mapping[int, tuple[str, ...]], left: Sequence[str]
+    candidates: Sequence[GroupNode], wanted: Wanted, groups: Mapping[int, tuple[str, ...]], left: Sequence[str]
 ) -> str:
     """The reason why there are fewer groups than wanted."""
     away = [f"{one.name} ({one.away})" for one in candidates if one.away]

@@ -13,7 +13,7 @@ from sparkwright.domain.replica import is_part_of, split_replica_name
 READY, FAILED, STARTING = DeploymentState.READY, DeploymentState.FAILED, DeploymentState.STARTING
 
 
-def one(name: str, state: DeploymentState, of: str = "chat") -> Deployment:
+def replica_in(name: str, state: DeploymentState, of: str = "chat") -> Deployment:
     watched = Supervised(name, "spark-1", 0.0, True, replica_of=of, endpoint="https://spark-1:8443/v1")
     return Deployment(name, state, (), watched.endpoint, supervised=watched)
 
@@ -28,13 +28,15 @@ def one(name: str, state: DeploymentState, of: str = "chat") -> Deployment:
     ],
 )
 def test_the_state_of_all(states: tuple[DeploymentState, ...], state: DeploymentState, serving: int) -> None:
-    (found,) = models_of([one(f"chat-r{n}", each) for n, each in enumerate(states, 1)])
+    (found,) = models_of([replica_in(f"chat-r{n}", each) for n, each in enumerate(states, 1)])
     assert (found.state, len(found.serving)) == (state, serving)
 
 
 def test_replicas_are_in_the_order_of_their_numbers() -> None:
-    alone = replace(one("chat-r7", READY), supervised=None)
-    found = models_of([one("chat-r10", READY), one("chat-r2", READY), one("b-r1", READY, "b"), alone])
+    alone = replace(replica_in("chat-r7", READY), supervised=None)
+    found = models_of(
+        [replica_in("chat-r10", READY), replica_in("chat-r2", READY), replica_in("b-r1", READY, "b"), alone]
+    )
     assert [model.name for model in found] == ["b", "chat"], "a name alone makes no replica"
     text = model_text(found[1])
     assert text.startswith("chat: ready, 2 of 2 replicas serve  https://spark-1:8443/v1\n  chat-r2: ready")

@@ -2,16 +2,16 @@
 
 import pytest
 
-from sparkwright.planner.groups import Candidate, Wanted, group_nodes
+from sparkwright.planner.groups import GroupNode, Wanted, group_nodes
 
 GIB = 1024**3
 
 
-def node(name: str, free: int = 100, weights: bool = False, *networks: str) -> Candidate:
-    return Candidate(name, free * GIB, weights, frozenset(networks or ("10.0.0.0/24",)))
+def spare_node(name: str, free: int = 100, weights: bool = False, *networks: str) -> GroupNode:
+    return GroupNode(name, free * GIB, weights, frozenset(networks or ("10.0.0.0/24",)))
 
 
-FOUR = (node("a", 50), node("b", 90), node("c", 100), node("d", 80, True))
+FOUR = (spare_node("a", 50), spare_node("b", 90), spare_node("c", 100), spare_node("d", 80, True))
 
 
 def test_the_gateway_s_node_then_weights_then_memory() -> None:
@@ -28,15 +28,20 @@ def test_no_node_is_in_two_groups() -> None:
 
 def test_a_group_shares_a_fabric() -> None:
     """Two pairs on two switches, and one node that is left over."""
-    nodes = (node("a", 10, False, "1"), node("b", 99, True, "2"), node("c", 98, True, "2"), node("d", 9, False, "1"))
-    found = group_nodes((*nodes, node("e", 90, False, "3")), Wanted(2, 2, "a"))
+    nodes = (
+        spare_node("a", 10, False, "1"),
+        spare_node("b", 99, True, "2"),
+        spare_node("c", 98, True, "2"),
+        spare_node("d", 9, False, "1"),
+    )
+    found = group_nodes((*nodes, spare_node("e", 90, False, "3")), Wanted(2, 2, "a"))
     assert found.groups == {1: ("a", "d"), 2: ("b", "c")} and found.left == ("e",)
-    short = group_nodes((*nodes, node("e", 90, False, "3"), node("f", 90, False, "4")), Wanted(2, 3, "a"))
+    short = group_nodes((*nodes, spare_node("e", 90, False, "3"), spare_node("f", 90, False, "4")), Wanted(2, 3, "a"))
     assert "2 could be formed" in short.refused and "e, f do not share a fabric subnet" in short.refused
 
 
 def test_more_replicas_than_nodes_has_a_reason() -> None:
-    found = group_nodes((*FOUR, Candidate("e", away="no route to host")), Wanted(2, 3, "a"))
+    found = group_nodes((*FOUR, GroupNode("e", away="no route to host")), Wanted(2, 3, "a"))
     assert found.refused.startswith("3 replicas of 2 node(s) need 6 nodes, and 4 can be used")
     assert "not usable: e (no route to host)" in found.refused
 

@@ -43,7 +43,7 @@ def wants_groups(nodes: int, tp: int, replicas: int) -> bool:
 
 
 async def estimate_fleet(services: Services, asked: EstimateRequest, replicas: int = 0) -> FleetEstimate:
-    """As many replicas as the nodes hold, or so many: of the recipe's own size, or the smallest on which it fits.
+    """Plan as many replicas as the nodes hold, or so many: of the recipe's own size, or the smallest that fits.
 
     Raises UsageError if the nodes are too few.
     """

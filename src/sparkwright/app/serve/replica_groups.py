@@ -24,7 +24,7 @@ from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.catalog import rehearse
 from sparkwright.planner.fabric import fabric_networks, shared_addresses
-from sparkwright.planner.groups import Candidate, Grouping, Wanted, group_nodes
+from sparkwright.planner.groups import Grouping, GroupNode, Wanted, group_nodes
 from sparkwright.remote import service as commands
 
 ENGINE_KEY = "SPARKWRIGHT_ENGINE_KEY"
@@ -140,19 +140,19 @@ def choose_groups(services: Services, recipe: Recipe, count: int, present: Prese
     """Raises Refused, with the reason, if the cluster has not so many groups of nodes."""
     kept = {one.number: one.nodes for one in present.members}
     wanted = Wanted(recipe.nodes, count, services.cluster.head, kept)
-    found = group_nodes([_candidate(node.name, seen) for node in services.cluster.ordered], wanted)
+    found = group_nodes([_group_node(node.name, seen) for node in services.cluster.ordered], wanted)
     if found.refused:
         hint = "add nodes to the cluster file, or ask for fewer: `--replicas N`"
         raise Refused(f"{recipe.label}: {found.refused}; nothing was changed", hint=hint)
     return found
 
 
-def _candidate(name: str, seen: Survey) -> Candidate:
+def _group_node(name: str, seen: Survey) -> GroupNode:
     facts = seen.facts(name)
     if facts is None:
-        return Candidate(name, away=str(seen.gathered[name]).removeprefix(f"{name}: "))
+        return GroupNode(name, away=str(seen.gathered[name]).removeprefix(f"{name}: "))
     memory = known(facts.memory)
-    return Candidate(name, memory.available if memory else 0, name in seen.having, fabric_networks(facts))
+    return GroupNode(name, memory.available if memory else 0, name in seen.having, fabric_networks(facts))
 
 
 def group_cluster(cluster: Cluster, nodes: Sequence[str]) -> Cluster:

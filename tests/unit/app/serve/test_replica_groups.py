@@ -30,7 +30,7 @@ ONE = recipe("twin", "one-node")
 BYTES = bytes(range(24))
 
 
-class Ring:
+class OneKeyRing:
     """A keyring that makes one key."""
 
     def fresh(self) -> bytes:
@@ -38,7 +38,7 @@ class Ring:
 
 
 def services(count: int = 2, made: Cluster | None = None) -> Services:
-    return replace(scene(count).services, keyring=Ring(), cluster=made or cluster(count))  # type: ignore[arg-type]
+    return replace(scene(count).services, keyring=OneKeyRing(), cluster=made or cluster(count))  # type: ignore[arg-type]
 
 
 def facts(name: str, address: str) -> NodeFacts:
@@ -49,7 +49,7 @@ def facts(name: str, address: str) -> NodeFacts:
     return NodeFacts(name, 0.0, interfaces=links, rdma=())
 
 
-def seen(*addresses: str) -> Survey:
+def survey_of(*addresses: str) -> Survey:
     return Survey({f"spark-{n}": facts(f"spark-{n}", address) for n, address in enumerate(addresses, 1)})
 
 
@@ -61,7 +61,7 @@ async def starts(
 
 
 async def test_each_replica_has_its_node_and_the_head_keeps_the_supervisor() -> None:
-    first, second = await starts(services(), seen("10.0.0.1", "10.0.0.2"))
+    first, second = await starts(services(), survey_of("10.0.0.1", "10.0.0.2"))
     assert [one.request.deployment for one in (first, second)] == ["twin-r1", "twin-r2"]
     assert [one.services.cluster.head for one in (first, second)] == ["spark-1", "spark-2"]
     assert [one.services.cluster.supervisor_node for one in (first, second)] == ["spark-1", "spark-1"]
@@ -72,13 +72,13 @@ async def test_each_replica_has_its_node_and_the_head_keeps_the_supervisor() -> 
 
 async def test_the_engines_get_one_key_that_supervisors_keep() -> None:
     """A second `up`, from another machine too, finds the key of the first."""
-    for one in await starts(services(), seen("10.0.0.1", "10.0.0.2")):
+    for one in await starts(services(), survey_of("10.0.0.1", "10.0.0.2")):
         assert one.request.recipe.serving.api_key_env == ENGINE_KEY
         assert one.services.secrets[ENGINE_KEY].reveal() == BYTES.hex() == one.request.api_key.reveal()  # type: ignore[union-attr]
     made = scene()
     made.nodes[0].on("secrets.json", f'{{"{ENGINE_KEY}": "kept"}}')
-    there, member = replace(made.services, keyring=Ring()), Member("twin-r1", 1, ("spark-1",))  # type: ignore[arg-type]
-    again = await starts(there, seen("10.0.0.1", "10.0.0.2"), Present((member,)))
+    there, member = replace(made.services, keyring=OneKeyRing()), Member("twin-r1", 1, ("spark-1",))  # type: ignore[arg-type]
+    again = await starts(there, survey_of("10.0.0.1", "10.0.0.2"), Present((member,)))
     assert {one.request.api_key.reveal() for one in again if one.request.api_key} == {"kept"}
     assert [one.fresh for one in again] == [False, True]
 
@@ -89,21 +89,21 @@ async def test_an_engine_without_keys_is_not_opened_to_a_network() -> None:
     )
     assert "trtllm" in ENGINES
     with pytest.raises(Refused, match="trtllm takes no key"):
-        await starts(services(), seen("10.0.0.1", "10.0.0.2"), recipe=bare)
+        await starts(services(), survey_of("10.0.0.1", "10.0.0.2"), recipe=bare)
     fabric = replace(bare, serving=replace(bare.serving, expose=Expose.FABRIC))
-    (_, second) = await starts(services(), seen("10.0.0.1", "10.0.0.2"), recipe=fabric)
+    (_, second) = await starts(services(), survey_of("10.0.0.1", "10.0.0.2"), recipe=fabric)
     assert second.request.api_key is None and bind_address(second.request, None) == "10.0.0.2"
 
 
 async def test_a_node_without_a_way_to_the_gateway_is_named() -> None:
     with pytest.raises(UsageError, match="no way to spark-2: the two have no IPv4 subnet in common"):
-        await starts(services(), seen("10.0.0.1", "10.9.0.2"))
+        await starts(services(), survey_of("10.0.0.1", "10.9.0.2"))
 
 
 async def test_nodes_that_are_one_machine_share_its_ports() -> None:
     here = cluster()
     local = replace(here, nodes=tuple(replace(node, ssh="local") for node in here.nodes))
-    first, second = await starts(services(made=local), seen("10.0.0.1", "10.0.0.2"))
+    first, second = await starts(services(made=local), survey_of("10.0.0.1", "10.0.0.2"))
     ports = [one.request.recipe.serving.port for one in (first, second)]
     assert ports == [8000, 8001] and first.request.api_key is None
     assert [bind_address(one.request, None) for one in (first, second)] == ["127.0.0.1"] * 2
