@@ -149,7 +149,7 @@ def _on_nodes(where: ClusterOptions, recipe: Recipe, name: str, rest: Mapping[st
     async def planned(services: Services) -> Outcome:
         return await prepare(services, replace(request, api_key=api_key(services, request.recipe)))
 
-    if rest["replicas"] or recipe.serving.replicas > 1:
+    if (rest["replicas"] or recipe.serving.replicas) > 1:
         _replicas(where, request, rest)
         return
     outcome = shared.drive(where, planned, quiet=True)

@@ -84,16 +84,17 @@ def groups_text(found: ReplicasOutcome) -> str:
     }
     parts = [f"{found.name}: {len(found.outcomes)} replicas", aligned(rows), *(fold(line, 2) for line in stops)]
     parts += [f"{name} would be taken away" for name in found.removed]
-    return "\n".join([*parts, "", f"one of them in full: sparkwright plan {found.outcomes[0].plan.recipe.asked}"])
+    asked = found.outcomes[0].plan.recipe.asked
+    return "\n".join([*parts, "", f"one of them in full: sparkwright plan {asked} --replicas 1"])
 
 
 def _group_row(one: Outcome) -> tuple[str, ...]:
     plan = one.plan
     verdict = str(plan.verdict.fit) if plan.verdict else "unknown"
-    copies = sum(": " in line and "on every node" not in line for line in staging_text(plan, one.cluster_state))
+    copies = ", ".join(line.partition(":")[0] for line in staging_text(plan, one.cluster_state))
     left = _left([ledger for ledger in plan.ledgers if ledger.pool.bytes]).removesuffix(", as planned")
     nodes = ", ".join(dict.fromkeys(plan.placement.nodes))
-    return plan.deployment, nodes, verdict, left, "yes" if copies else "nothing"
+    return plan.deployment, nodes, verdict, left, copies or "nothing"
 
 
 def _replica_row(one: Outcome) -> tuple[str, str, str]:
