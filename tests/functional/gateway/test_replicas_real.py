@@ -146,7 +146,7 @@ async def test_two_replicas_hit_as_often_as_one_with_all_the_cache(served: Serve
 
 @dataclass
 class Loaded:
-    """What clients got. begun: when each request began; outcome: of each."""
+    """Outcomes that clients saw. begun: when each request began; outcome: of each."""
 
     rows: list[tuple[float, str]] = field(default_factory=list)
 
