@@ -173,6 +173,7 @@ NOTHING = {
     "no HTTP": sending(b"\x00\x01 garbage\r\n\r\n"),
     "two lengths": sending(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}"),
     "503": sending(plain_answer(b'{"error": "loading"}', b"503 Service Unavailable")),
+    "429": sending(plain_answer(b'{"error": "queue is full"}', b"429 Too Many Requests")),
 }
 
 
