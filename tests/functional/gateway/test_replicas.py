@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ class ScriptedEngine:
         assert task
         self.tasks.add(task)
         try:
-            with suppress(ConnectionError, asyncio.IncompleteReadError):
+            with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 head = (await reader.readuntil(b"\r\n\r\n")).lower()
                 size = int(head.split(b"content-length:")[1].split(b"\r\n")[0]) if b"content-length:" in head else 0
                 self.bodies.append(await reader.readexactly(size))
@@ -172,6 +173,7 @@ NOTHING = {
     "no HTTP": sending(b"\x00\x01 garbage\r\n\r\n"),
     "two lengths": sending(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}"),
     "503": sending(plain_answer(b'{"error": "loading"}', b"503 Service Unavailable")),
+    "429": sending(plain_answer(b'{"error": "queue is full"}', b"429 Too Many Requests")),
 }
 
 
@@ -258,6 +260,51 @@ async def test_what_waits_at_a_lost_replica_is_asked_again(tmp_path: Path) -> No
         began = time.monotonic()
         assert (await waiting).json()["id"] == other.name
         assert time.monotonic() - began < 1.0
+
+
+async def test_a_node_that_is_gone_is_out_within_a_second(tmp_path: Path) -> None:
+    """Guards a node without power: no packet comes back, so a connection only times out. Then what waits there for its
+    answer moves, too, long before a supervisor or the network's own time limit says anything."""
+
+    async def slowly(engine: ScriptedEngine, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(2.5)
+        await answer_named(engine, writer)
+
+    async with replica_scene(tmp_path, hang_on, slowly) as it:
+        gone, other = it.engines
+        waiting = []
+        for engine, closed, number in ((gone, other, 1), (other, gone, 3)):
+            it.live(closed.name, DeploymentState.DRAINING, refusing=True)
+            it.live(engine.name, DeploymentState.READY)
+            await asyncio.sleep(0.02)
+            waiting += [asyncio.create_task(it.post(f"{engine.name} {n}")) for n in range(number)]
+            while len(engine.bodies) < number:
+                await asyncio.sleep(0.01)
+        assert gone.server
+        gone.server.close()
+        with full_backlog(gone.port):
+            it.live(gone.name, DeploymentState.READY)
+            await asyncio.sleep(0.02)
+            began = time.monotonic()
+            last = await it.post("it has less to do than the other")
+            assert last.json()["id"] == other.name
+            assert 3.0 < time.monotonic() - began < 4.5, "0.8 s, and its own 2.5"
+            assert {one.json()["id"] for one in await asyncio.gather(*waiting)} == {other.name}
+            assert time.monotonic() - began < 5.0
+
+
+@contextmanager
+def full_backlog(port: int) -> Iterator[None]:
+    """A port at which every further packet is dropped."""
+    with socket.socket() as listening, ExitStack() as stack:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", port))
+        listening.listen(0)
+        for _ in range(4):
+            link = stack.enter_context(socket.socket())
+            link.setblocking(False)
+            link.connect_ex(("127.0.0.1", port))
+        yield
 
 
 async def test_a_replica_that_drains_gets_nothing_new_and_nobody_waits(tmp_path: Path) -> None:

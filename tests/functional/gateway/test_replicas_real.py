@@ -8,7 +8,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from functional.gateway.gateways import ENGINE_KEY, KEY, Gateway
 from functional.gateway.test_replicas import CHAT, ScriptedEngine, answer_named
 from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Simulator
 from sparkwright.domain.live import DeploymentState
+from sparkwright.domain.recipe import Serving
 from sparkwright.gateway.keys import RouteSetting
 
 PER_TOKEN = 4096
@@ -52,7 +53,7 @@ class ReplicaGateway(Gateway):
         )
 
 
-Served = Callable[[list[str]], ReplicaGateway]
+Served = Callable[..., ReplicaGateway]
 
 
 @pytest.fixture
@@ -60,8 +61,8 @@ def served(tmp_path: Path) -> Iterator[Served]:
     """served(addresses of engines) -> their gateway, which listens."""
     made: list[ReplicaGateway] = []
 
-    def serve(engines: list[str]) -> ReplicaGateway:
-        gateway = ReplicaGateway(tmp_path / f"g{len(made)}" / "tiny-r1", engines[0], engine_key=ENGINE_KEY)
+    def serve(engines: list[str], engine_key: str = ENGINE_KEY) -> ReplicaGateway:
+        gateway = ReplicaGateway(tmp_path / f"g{len(made)}" / "tiny-r1", engines[0], engine_key=engine_key)
         gateway.home.mkdir(parents=True)
         gateway.keys(KEY)
         gateway.write()
@@ -145,7 +146,7 @@ async def test_two_replicas_hit_as_often_as_one_with_all_the_cache(served: Serve
 
 @dataclass
 class Loaded:
-    """What clients got. begun: when each request began; outcome: of each."""
+    """Outcomes that clients saw. begun: when each request began; outcome: of each."""
 
     rows: list[tuple[float, str]] = field(default_factory=list)
 
@@ -247,3 +248,38 @@ async def restart_replica(gateway: ReplicaGateway, number: int, engine: Scripted
         await engine.start()
     gateway.report(number, DeploymentState.READY)
     await asyncio.sleep(0.3)
+
+
+@pytest.mark.full
+async def test_real_engines_keep_their_conversations(tmp_path: Path, served: Served) -> None:
+    """Guards routing by prompt with llama.cpp's own server twice: each next turn finds the last one in the cache, and
+    a killed replica's conversation goes on at the other one."""
+    llama = pytest.importorskip("functional.test_llama_cpp", reason="the wheel that holds llama.cpp's server")
+    model, ports = llama.write_tiny_gguf(tmp_path / "tiny.gguf"), (free_port(), free_port())
+    recipe = replace(llama.RECIPE, serving=Serving(context=4096, sequences=2, batched_tokens=256))
+    async with AsyncExitStack() as stack:
+        engines = []
+        for port in ports:
+            folder = tmp_path / f"llama{port}"
+            folder.mkdir()
+            spec = llama.rank(Path(shutil.copy(model, folder)), port, recipe)
+            engines.append(await stack.enter_async_context(llama.served(spec, folder / "log")))
+        gateway = served([f"{HEAD_ADDRESS}:{port}" for port in ports], engine_key=llama.KEY)
+        client = await stack.enter_async_context(gateway.clients())
+        talks = [[{"role": "user", "content": f"Task {number}. " * 60}] for number in (1, 2)]  # of two replicas
+
+        async def take_turn(talk: list[dict[str, str]]) -> tuple[int, int]:
+            """Prompt tokens of the next turn, and how many were cached."""
+            answer = await client.post(CHAT, json={"model": "tiny", "messages": talk, "max_tokens": 4})
+            assert answer.status_code == 200, answer.text
+            talk += [{"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And then? " * 10}]
+            usage = answer.json()["usage"]
+            return usage["prompt_tokens"], (usage.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
+
+        assert [(await take_turn(talk))[1] < 200 for talk in talks] == [True, True]
+        for talk in talks * 3:
+            prompt, cached = await take_turn(talk)
+            assert cached > 0.5 * prompt, (prompt, cached)
+        engines[0].kill()
+        for talk in talks:
+            await take_turn(talk)

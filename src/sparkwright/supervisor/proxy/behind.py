@@ -15,6 +15,8 @@ from sparkwright.gateway.replicas import Replica
 from sparkwright.ports import Clock
 
 _LEFT_OUT = 1.0
+_SAME = 0.005
+"""Seconds in which a file is looked at once: one choice among replicas asks each of them a dozen times."""
 
 
 class Behind:
@@ -26,8 +28,8 @@ class Behind:
 
     def __init__(self, home: Path, clock: Clock) -> None:
         self._clock, now, self.name, self._home = clock, clock.monotonic, home.name, home
-        self._setting: Watched[RouteSetting | None] = Watched(home / "door" / ROUTE, _route, None, now)
-        self._live: Watched[Live | None] = Watched(home / "live.json", lambda text: from_json(Live, text), None, now)
+        self._setting = Watched[RouteSetting | None](home / "door" / ROUTE, _route, None, now).at_most_every(_SAME)
+        self._live = Watched[Live | None](home / "live.json", _report, None, now).at_most_every(_SAME)
         self._secrets: Watched[dict[str, str]] = Watched(home / "secrets.json", _secrets, {}, now)
         self.under_way = self.waiting = self.unread = 0
         self.heard: float | None = None
@@ -159,6 +161,10 @@ class Deployed:
     @property
     def name(self) -> str:
         return self.behind.name
+
+
+def _report(text: bytes) -> Live:
+    return from_json(Live, text)
 
 
 def _route(text: bytes) -> RouteSetting:

@@ -13,7 +13,7 @@ from sparkwright.supervisor.proxy.replicas import ReplicaSet
 
 MOST_SENT = 2
 """Replicas that one request reaches: a request that ends engines ends no third one."""
-_DECLINES = frozenset({502, 503, 504})
+_DECLINES = frozenset({429, 502, 503, 504})
 
 
 @dataclass
