@@ -43,6 +43,7 @@ def replicas(served: Served, count: int) -> Any:
     return served.good("up", recipe(served), "--replicas", str(count), *FORCE)
 
 
+@pytest.mark.full
 def test_two_replicas_are_one_model(served: Served) -> None:
     """Each on its own node; one answers for the model while the other restarts; `down` leaves nothing."""
     said = replicas(served, 2)
@@ -57,10 +58,11 @@ def test_two_replicas_are_one_model(served: Served) -> None:
     assert code == 2 and f"is a replica of {NAME}" in err
     again = replicas(served, 2)
     assert [one["done"] for one in again["replicas"]] == ["already serving"] * 2
-    asking = Asking(served.client, NAME)
-    took = served.good("restart", NAME, "--rolling")
-    assert list(took["replicas"]) == list(TWO)
-    assert asking.end() == {200}
+    with served.client as client:
+        asking = Asking(client, NAME)
+        took = served.good("restart", NAME, "--rolling")
+        assert list(took["replicas"]) == list(TWO)
+        assert asking.end() == {200}
     failing = recipe(served, SPARKWRIGHT_SIMULATOR_FAULT="oom@load")
     code, _, err = served.shell.run("up", failing, *FORCE, **SCALED)
     assert code == 5 and f"rolled back: {TWO[0]} serves again" in err and f"not touched: {TWO[1]}" in err, err
@@ -81,16 +83,18 @@ def test_more_replicas_than_nodes_change_nothing(served: Served) -> None:
     assert code == 2 and "need the gateway" in err
 
 
+@pytest.mark.full
 def test_one_that_stands_alone_becomes_a_replica_and_all_are_switched(served: Served) -> None:
     """The new one starts first, so that clients see no gap; a switch replaces both."""
     served.good("up", recipe(served, NAME, "coder"), *FORCE)
-    asking = Asking(served.client, "coder")
-    said = served.good("up", recipe(served, NAME, "coder"), "--replicas", "2", *FORCE)
-    assert asking.end() == {200} and len(said["replicas"]) == 2
-    assert sorted(shown_by_name(served)) == list(TWO)
-    asking = Asking(served.client, "coder")
-    served.good("switch", NAME, recipe(served, "beta", "coder"), *FORCE)
-    print(asking.end(), len(asking.got))
+    with served.client as client:
+        asking = Asking(client, "coder")
+        said = served.good("up", recipe(served, NAME, "coder"), "--replicas", "2", *FORCE)
+        assert asking.end() == {200} and len(said["replicas"]) == 2
+        assert sorted(shown_by_name(served)) == list(TWO)
+        asking = Asking(client, "coder")
+        served.good("switch", NAME, recipe(served, "beta", "coder"), *FORCE)
+        assert asking.end() <= {200, 503}
     assert sorted(shown_by_name(served)) == ["beta-r1", "beta-r2"]
     served.good("down", "beta")
     ended(served.shell)
