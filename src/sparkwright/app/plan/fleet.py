@@ -47,15 +47,18 @@ async def estimate_fleet(services: Services, asked: EstimateRequest, replicas: i
 
     Raises UsageError if the nodes are too few.
     """
-    sizes = (asked.recipe.nodes,) if asked.recipe else _SIZES
+    sizes: tuple[int, ...] = (asked.recipe.nodes,) if asked.recipe else _SIZES
     if replicas and asked.nodes:
         sizes = tuple(size for size in sizes if size * replicas <= asked.nodes)
         if not sizes:
             own = f" of {asked.recipe.nodes} nodes" if asked.recipe else ""
             raise UsageError(f"{asked.nodes} nodes are too few for {replicas} replicas{own}")
-    for size in sizes:
-        one = await estimate(services, replace(asked, nodes=size))
+    size, one = sizes[0], await estimate(services, replace(asked, nodes=sizes[0]))
+    for larger in sizes[1:]:
         if one.plan.verdict and one.plan.verdict.fit is Fit.FITS:
             break
+        size, one = larger, await estimate(services, replace(asked, nodes=larger))
     count = replicas or asked.nodes // size
+    if not count:
+        raise UsageError(f"{asked.nodes} nodes are too few for one replica of {size} nodes")
     return FleetEstimate(count, size, max(asked.nodes - count * size, 0), one)
