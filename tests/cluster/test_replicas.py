@@ -62,7 +62,7 @@ def test_two_replicas_serve_one_model(both_nodes: Site, nodes: list[Node]) -> No
     spreads(both_nodes)
     survives_a_killed_replica(drive, head, worker)
     restarts_in_turn(drive, nodes)
-    drive.good("bench", NAME, "--workload", "prove")
+    assert f"against {NAME} (gateway https://" in drive.run("bench", NAME, "--workload", "prove").out
     with asking(head, drive.folder / "home") as client:
         gone = drive.good("up", recipe, "--replicas", "1", "--json").json["removed"]
     assert gone == [TWO[1]] and client.statuses() == {200}, client.around({200})
