@@ -12,7 +12,8 @@ import yaml
 
 from functional.command import Shell
 from functional.test_diagnose_deployment import recipe
-from functional.test_install_supervisor import QUICK, SCALED, live, shell, until
+from functional.test_install_supervisor import QUICK, SCALED, live, shell
+from patience import wait_until
 
 __all__ = ["shell"]  # a fixture
 PACE = {
@@ -99,7 +100,7 @@ def test_what_serves_comes_back(shell: Shell) -> None:
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=120)
     assert process.returncode == 130
-    until(lambda: live(shell)["phase"] == "ready", "serving again", 60)
+    wait_until(lambda: live(shell)["phase"] == "ready", "serving again")
     assert live(shell)["pid"] == before
 
 
