@@ -22,8 +22,7 @@ from sparkwright.app.bench.target import Bench, BenchRequest, BenchTarget, KeyWa
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
-from sparkwright.cli.bench_live import bench_screen
-from sparkwright.cli.bench_words import found_text, plan_json, plan_text
+from sparkwright.cli.bench_screen import bench_screen, found_text, plan_json, plan_text
 from sparkwright.cli.columns import echo
 from sparkwright.cli.gate_file import gates_of
 from sparkwright.cli.kinds import Whole, checked_url, renamed_option, time_option
@@ -33,7 +32,7 @@ from sparkwright.domain.run import Run
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.workload import Workload
 from sparkwright.loadgen import profiles
-from sparkwright.loadgen.replay import with_counts
+from sparkwright.loadgen.recorded import with_counts
 from sparkwright.wiring import bench as tools
 from sparkwright.wiring import keys, places, plan_history
 

@@ -23,7 +23,7 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench import BenchOptions, endpoint
-from sparkwright.cli.bench_words import found_text
+from sparkwright.cli.bench_screen import found_text
 from sparkwright.cli.columns import aligned, echo
 from sparkwright.cli.eval_text import SCHEMA, EvalLines, document, exit_code, text
 from sparkwright.cli.kinds import Whole, renamed_option, time_option

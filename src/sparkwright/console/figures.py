@@ -1,4 +1,4 @@
-"""Figures and states as a person reads them; what is not known is shown as unknown."""
+"""Figures, times and states as the console shows them; a value that is not known reads `unknown`."""
 
 from datetime import UTC, datetime
 
@@ -41,14 +41,14 @@ def percent(part: float | None) -> str:
 
 
 def unit(text: str, of: str = "") -> Html:
-    """A figure with its unit; the word `unknown` alone is set apart."""
+    """A figure with its unit; `unknown` has a style of its own."""
     if text == UNKNOWN:
         return tag("span", UNKNOWN, class_="unknown")
     return tag("span", tag("span", text, class_="value"), tag("span", f" {of}", class_="unit") if of else "")
 
 
 def clock(at: float) -> Html:
-    """A moment, with the day where it was another one."""
+    """A moment in UTC, with its day."""
     moment = datetime.fromtimestamp(at, UTC)
     return tag("time", moment.strftime("%Y-%m-%d %H:%M:%S UTC"), datetime=moment.isoformat(timespec="seconds"))
 

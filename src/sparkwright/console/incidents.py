@@ -7,7 +7,7 @@ from sparkwright.console.figures import UNKNOWN, clock, short
 from sparkwright.console.overview import incident_row
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.units import duration
-from sparkwright.report.incident_story import Story, story_of
+from sparkwright.report.incident_story import IncidentStory, story_of
 from sparkwright.report.markup import Html, join, tag
 
 _EVIDENCE = 40
@@ -39,7 +39,7 @@ def _headline(one: Incident, now: float) -> str:
     return f"{one.deployment}: {short(one.outcome) or 'closed'}{away}"
 
 
-def _cause(told: Story) -> Html:
+def _cause(told: IncidentStory) -> Html:
     """Cause, proof and doubt in one box: a cause is not shown without what is unknown about it."""
     sure = tag("span", f" {told.sureness}", class_="soft") if told.sureness else ""
     code = tag("code", told.code) if told.code else ""
@@ -51,7 +51,7 @@ def _cause(told: Story) -> Html:
     return tag("section", tag("h2", "Cause"), tag("dl", *cells, class_="conditions cause"))
 
 
-def _happened(one: Incident, told: Story) -> Html:
+def _happened(one: Incident, told: IncidentStory) -> Html:
     first = tag("li", tag("span", clock(one.opened_at), class_="at"), tag("b", short(told.what)))
     rows = (tag("li", tag("span", each.offset, class_="at"), short(each.text)) for each in told.moments)
     last = "" if one.is_open else tag("li", tag("span", clock(one.closed_at), class_="at"), short(told.end))
@@ -66,7 +66,7 @@ def _commands(steps: Sequence[str]) -> Html:
     return tag("ul", *(tag("li", tag("code", short(step))) for step in steps))
 
 
-def _facts(one: Incident, told: Story) -> Html:
+def _facts(one: Incident, told: IncidentStory) -> Html:
     rows = [
         ("deployment", one.deployment),
         ("kind", one.kind),

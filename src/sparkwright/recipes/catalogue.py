@@ -1,4 +1,4 @@
-"""The recipes for a purpose, and their order in lists."""
+"""The recipes for a purpose, their order in lists, and what some were called before."""
 
 import tomllib
 from collections.abc import Mapping
@@ -28,11 +28,23 @@ _KINDS = {
 
 
 @cache
+def _catalogue() -> Mapping[str, Mapping[str, str]]:
+    return tomllib.loads((files("sparkwright.recipes") / "catalogue.toml").read_text(encoding="utf-8"))
+
+
 def older() -> Mapping[str, str]:
     """Shipped recipes that stand last, with the reason."""
-    text = (files("sparkwright.recipes") / "catalogue.toml").read_text(encoding="utf-8")
-    found: dict[str, str] = tomllib.loads(text)["older"]
-    return found
+    return _catalogue()["older"]
+
+
+def name_today(name: str) -> str:
+    """The name of a shipped recipe that had this one before 0.2.0; '' if none had."""
+    return _catalogue()["former"].get(name, "")
+
+
+def as_it_was_called(text: str, name: str) -> str:
+    """The text of a shipped recipe under its former name, so that what serves under that one is found again."""
+    return text.replace(f"\nname: {name_today(name)}\n", f"\nname: {name}\n", 1)
 
 
 def suits(recipe: Recipe, purpose: Purpose) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from sparkwright.app.diagnose.incident import Evidence, explain
-from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
+from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent, News
 from sparkwright.domain.live import DeploymentState, Live, LiveNode, LiveRestart
 from sparkwright.supervisor.context import BEGUN, LEFT, RELAUNCHES, RESTARTED, RESTARTS, STARTED_IN, DeploymentContext
 from sparkwright.supervisor.core.state import STALLED, Admit, Announce, Close, Record, Refuse, State, Work
@@ -89,7 +89,7 @@ class Announcer:
         context, desired = self._context, self._context.desired
         if new:
             recipe = desired.recipe
-            made = Deployed(
+            made = DeploymentRecord(
                 deployment=context.name,
                 at=context.now(),
                 recipe=recipe.label,

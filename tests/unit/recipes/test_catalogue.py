@@ -21,7 +21,7 @@ def test_what_stands_last_is_shipped() -> None:
         ("qwen3.8-27b", {Purpose.CHAT, Purpose.CODE}),
         ("qwen3-vl-embedding-8b", {Purpose.EMBED}),
         ("qwen3-vl-reranker-8b", {Purpose.RERANK}),
-        ("twin", set()),
+        ("simulator", set()),
     ],
 )
 def test_a_recipe_suits_what_its_model_answers(name: str, purposes: set[Purpose]) -> None:
@@ -45,4 +45,4 @@ def test_ready_comes_first_and_older_last() -> None:
     assert place(shipped("qwen3.6-35b-a3b"), True) < place(shipped("qwen3.8-27b"), True)
     assert place(shipped("qwen3.8-27b"), True) < place(shipped("gpt-oss-120b"), True)
     assert place(shipped("gpt-oss-120b"), False) < place(shipped("qwen3.8-27b"), True)
-    assert place(shipped("gpt-oss-120b"), True) < place(shipped("twin"), True)
+    assert place(shipped("gpt-oss-120b"), True) < place(shipped("simulator"), True)

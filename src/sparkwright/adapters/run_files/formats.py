@@ -29,17 +29,16 @@ from sparkwright.domain.run import Run
 WRITERS: Mapping[str, Callable[[Run], bytes]] = {
     "json": tables.write_json,
     "csv": tables.write_csv,
-    "parquet": tables.write_parquet,
     "llama-benchy": llama_benchy.write,
     "llama-benchy-table": llama_benchy_table.write_table,
 }
-_ENDS = {"json": ".json", "csv": ".csv", "parquet": ".parquet", "llama-benchy-table": ".md"}
+_ENDS = {"json": ".json", "csv": ".csv", "llama-benchy-table": ".md"}
 # Each format that can be written -> the usual end of a file's name, '' without one.
 FORMS = {form: _ENDS.get(form, "") for form in WRITERS}
 _PARQUET = b"PAR1"
 _SPARKRUN = re.compile(rf"^{sparkrun_results.KEY}:|\A(?:csv|json):(?=(?s:.*)^stdout:)", re.MULTILINE)
 _ID = re.compile(r"[a-z]-[A-Za-z0-9-]{1,60}", re.ASCII)
-_KNOWN = "a run of sparkwright (JSON, CSV, Parquet), llama-benchy and llama-bench (JSON, Markdown table), vllm bench "
+_KNOWN = "a run of sparkwright (JSON, CSV), llama-benchy and llama-bench (JSON, Markdown table), vllm bench "
 _KNOWN += "serve, guidellm and aiperf (JSON), sparkrun benchmark (YAML), or scores of tool-eval-bench, lm-eval (JSON) "
 _KNOWN += "and IFEval (JSONL)"
 # What a JSON file of another tool is, and what reads it.
@@ -54,7 +53,7 @@ _TREES: tuple[tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, 
 
 
 def bytes_of(run: Run, form: str) -> bytes:
-    """form: of FORMS. Raises UsageError where the run does not fit into it, or what it needs is not installed."""
+    """form: of FORMS. Raises UsageError where the run does not fit into it."""
     return WRITERS[form](run)
 
 
@@ -121,11 +120,11 @@ _TEXTS: tuple[tuple[Callable[[str], bool], Callable[[str, str], Run]], ...] = (
 def _read(data: bytes, name: str) -> Run:
     """The run, its format found by content; the name does not matter. Raises UsageError, Unreadable."""
     if data.startswith(_PARQUET):
-        return tables.read_parquet(data)
+        raise UsageError("Parquet is not read any more", "export the run as JSON with the sparkwright that wrote it")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError(f"this is not text, nor Parquet; {_KNOWN} can be imported") from None
+        raise UsageError(f"this is not text; {_KNOWN} can be imported") from None
     if text.lstrip().startswith(("{", "[")):
         return _of_json(text)
     if read_it := next((read for is_it, read in _TEXTS if is_it(text)), None):

@@ -1,4 +1,4 @@
-"""A run as JSON, and as a table with a row for each request: CSV, and Parquet (which needs pyarrow)."""
+"""A run as JSON, and as CSV, with a row for each request."""
 
 import csv
 import io
@@ -9,7 +9,6 @@ from typing import Any, get_args, get_type_hints
 
 import orjson
 
-from sparkwright.adapters.extras import install_command
 from sparkwright.domain.codec import Unreadable, from_tree
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Level, Reads, Row, Run, RunConditions
@@ -205,67 +204,3 @@ def _value(key: str, text: str) -> Any:
         return _WORDS[text.strip().lower()] if kind is bool else kind(text)
     except (ValueError, KeyError):
         raise ValueError(f"{key}: {text!r} is no {kind.__name__}") from None
-
-
-_KEY = b"sparkwright_run"
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    """Raises UsageError where it is not installed."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        what = "Parquet needs pyarrow, which is not installed"
-        raise UsageError(what, install_command("parquet")) from None
-    return pyarrow, pyarrow.parquet
-
-
-def write_parquet(run: Run) -> bytes:
-    """Raises UsageError."""
-    arrow, parquet = _pyarrow()
-    kinds = {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}
-    names = {**HEAD, **ROW}
-    schema = arrow.schema(
-        [
-            *(arrow.field(name, kinds[kind]) for name, kind in names.items()),
-            arrow.field("reads_at", arrow.list_(arrow.float64())),
-            arrow.field("reads_tokens", arrow.list_(arrow.int32())),
-            arrow.field("reads_exact", arrow.bool_()),
-        ],
-        metadata={_KEY: orjson.dumps(replace(run, levels=tuple(replace(level, rows=()) for level in run.levels)))},
-    )
-    sink = io.BytesIO()
-    rows = [{**record, **dict(zip(_READS, _of_reads(record["reads"]), strict=True))} for record in records(run)]
-    parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), sink, compression="zstd")
-    return sink.getvalue()
-
-
-def _of_reads(reads: Reads) -> tuple[Any, ...]:
-    return reads.at, reads.tokens, reads.exact
-
-
-def read_parquet(data: bytes) -> Run:
-    """Raises UsageError, Unreadable."""
-    arrow, parquet = _pyarrow()
-    try:
-        table = parquet.read_table(io.BytesIO(data))
-    except arrow.ArrowException as error:
-        raise UsageError(f"this is no Parquet file: {error}") from None
-    found = [_of_columns(record) for record in table.to_pylist()]
-    head = (table.schema.metadata or {}).get(_KEY)
-    return _refilled(of_tree(orjson.loads(head)), found) if head else run_of(found, "parquet")
-
-
-def _of_columns(told: dict[str, Any]) -> dict[str, Any]:
-    at, tokens = told.get("reads_at") or (), told.get("reads_tokens") or ()
-    return {**told, "reads": Reads(tuple(at), tuple(tokens), told.get("reads_exact") is not False)}
-
-
-def _refilled(run: Run, found: list[dict[str, Any]]) -> Run:
-    """The levels as they were, with the table's rows."""
-    rows: dict[tuple[str, int], list[Any]] = {}
-    for record in found:
-        rows.setdefault((record["level"], record["repeat"]), []).append(row_of(record))
-    levels = (replace(level, rows=tuple(rows.get((level.plan.name, level.repeat), ()))) for level in run.levels)
-    return replace(run, levels=tuple(levels))

@@ -36,7 +36,7 @@ _STALLED = 5.0  # seconds without a sign of the peer that a line of progress nam
 MOST, LITTLE = 16, 64 << 20  # connections; bytes that are sent before a second one is made
 
 
-class Work(NamedTuple):
+class CopyRange(NamedTuple):
     """A file, by its number, and a range of it."""
 
     file: int
@@ -44,7 +44,7 @@ class Work(NamedTuple):
     to: int
 
 
-class Pace:
+class CopyPace:
     """limit: bytes a second, 0: none."""
 
     def __init__(self, limit: int) -> None:
@@ -90,8 +90,8 @@ class Copy:
         self.sums: dict[int, dict[int, int]] = {n: {} for n in self.due}
         self.streams = self.connected = 0
         self.before, self._rest = self.total - sum(lacking.values()), sum(self.left.values())
-        self._began, self._lock, self._pace = time.monotonic(), threading.Lock(), Pace(asked["limit"])
-        self.work: queue.Queue[Work] = queue.Queue()
+        self._began, self._lock, self._pace = time.monotonic(), threading.Lock(), CopyPace(asked["limit"])
+        self.work: queue.Queue[CopyRange] = queue.Queue()
         self.packs: queue.Queue[list[int]] = queue.Queue()
         self.news: queue.Queue[int | str | Failed] = queue.Queue()
         self._many = many
@@ -155,7 +155,7 @@ class Copy:
 
     def _ranges(self, index: int, ranges: list[tuple[int, int]]) -> None:
         for begin, to in dealt(ranges, self._rest, self._many):
-            self.work.put(Work(index, begin, to))
+            self.work.put(CopyRange(index, begin, to))
             self._rest -= to - begin
 
     def _packs(self, small: list[int]) -> None:
