@@ -236,6 +236,22 @@ async def test_without_another_replica_the_engine_s_own_refusal_is_passed_on(tmp
         assert sum(len(one.bodies) for one in it.engines) == 2
 
 
+async def test_a_websocket_is_opened_once(tmp_path: Path) -> None:
+    """Guards `/v1/realtime`: no other replica is asked once the connection is open, however it ends."""
+    opens = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+    async with replica_scene(tmp_path, *[sending(opens, b"frame", abort=True)] * 2) as it:
+        for engine in it.engines:
+            it.route(engine, routes=(*ROUTES, "GET /v1/realtime"), websockets=("/v1/realtime",))
+        reader, writer = await asyncio.open_connection("127.0.0.1", it.client.base_url.port)
+        head = f"GET /v1/realtime?model=big HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n"
+        head += "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eA==\r\n\r\n"
+        writer.write(head.encode())
+        said = await reader.read()
+        writer.close()
+        assert said.startswith(b"HTTP/1.1 101") and said.count(b"frame") == 1 and said.count(b"HTTP/1.1") == 1
+        assert sum(len(one.bodies) for one in it.engines) == 1
+
+
 async def test_a_long_body_goes_whole_to_the_second_one(tmp_path: Path) -> None:
     """Guards bodies that do not fit in memory: the second replica gets every byte of them."""
     async with replica_scene(tmp_path, sending(abort=True), sending(abort=True)) as it:

@@ -42,7 +42,7 @@ class Conversation:
     def goes_on(self) -> bool:
         self.left -= 1
         self.messages.append({"role": "assistant", "content": make_text(self.chance, self.chance.randint(200, 1500))})
-        self.messages.append({"role": "tool", "content": make_text(self.chance, self.chance.randint(300, 6000))})
+        self.messages.append({"role": "user", "content": make_text(self.chance, self.chance.randint(300, 6000))})
         return self.left > 0
 
 

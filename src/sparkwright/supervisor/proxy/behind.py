@@ -46,7 +46,10 @@ class Behind:
 
     def begin(self) -> None:
         self.under_way += 1
-        self._unheard = self._unheard or self._clock.monotonic()
+        now = self._clock.monotonic()
+        if self._unheard and now - self._unheard >= decide.SILENT:
+            self._tried = now
+        self._unheard = self._unheard or now
 
     def hear(self) -> None:
         """The engine has sent something: it lives."""
@@ -77,10 +80,11 @@ class Behind:
 
     @property
     def _silent(self) -> bool:
-        """True if it has given nothing for long, and no supervisor sees why."""
-        live = self.live
-        silent = self._clock.monotonic() - self._unheard if self._unheard else 0.0
-        return silent >= decide.SILENT and live is not None and not decide.attended(live, self._clock.now())
+        """True if it has given nothing for long, and no supervisor sees why. Now and then a request may try it."""
+        live, now = self.live, self._clock.monotonic()
+        if not self._unheard or now - self._unheard < decide.SILENT or now - self._tried >= decide.SILENT:
+            return False
+        return live is not None and not decide.attended(live, self._clock.now())
 
     @property
     def as_replica(self) -> Replica:

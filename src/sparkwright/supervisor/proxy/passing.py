@@ -365,14 +365,14 @@ async def _answer(
             return False
         if target.replicated:
             _keep_alive(engine, False)
-        if answer.status == 101 and not client.opened:
-            await _switched(arriving, client, answer, body)
-            return True
         passing = await _begun(client, answer)
     except OSError:
         if client.begun and not target.replicated:
             raise
         return False
+    if passing is None:
+        await _switched(arriving, client, answer, body)
+        return True
     while True:
         await passing.more(tap.saw(body) if body else b"")
         if tap.over:
@@ -416,8 +416,6 @@ async def _first(arriving: _Arriving, target: EngineTarget) -> bytes:
 
 async def _switched(arriving: _Arriving, client: ProxyConnection, answer: EngineAnswer, data: bytes) -> None:
     """A websocket: what the engine sends, unread, until it closes."""
-    if not answer.switched:
-        raise MalformedAnswer("the engine changed to another protocol without naming it")
     await client.switch(answer.reason, answer.passed_headers)
     while data or (data := await arriving.read()):
         await client.send_raw(data)
@@ -455,10 +453,15 @@ class _Refusal:
         await self._client.answer(GatewayAnswer(self._status, "engine_error", "engine_error", text))
 
 
-async def _begun(client: ProxyConnection, answer: EngineAnswer) -> _Passed | _Refusal:
-    """Write the head, not before Caddy can have seen the end of the body. Raises MalformedAnswer."""
+async def _begun(client: ProxyConnection, answer: EngineAnswer) -> _Passed | _Refusal | None:
+    """Write the head, not before Caddy can have seen the end of the body; None for a change to a websocket. Raises
+    MalformedAnswer."""
     if client.opened:
         return _Passed(client) if answer.status == 200 else _Refusal(client, answer.status)
+    if answer.switched:
+        return None
+    if answer.status == 101:
+        raise MalformedAnswer("the engine changed to another protocol without naming it")
     await asyncio.sleep(client.read_at + _SETTLES - asyncio.get_running_loop().time())
     try:
         client.begin(answer.status, answer.reason, answer.passed_headers)

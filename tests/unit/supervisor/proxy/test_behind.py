@@ -37,6 +37,28 @@ async def test_what_gives_nothing_and_is_not_watched_refuses_with_the_reason(tmp
     assert it.unattended() is None
 
 
+async def test_a_silent_replica_is_tried_now_and_then(tmp_path: Path) -> None:
+    """Guards a replica that was killed while its supervisor was away: it is out, and one request in 15 s sees it
+    back."""
+    clock = FakeClock()
+    (tmp_path / "live.json").write_text(to_json(Live(clock.now(), "big", DeploymentState.READY, clock.now())))
+    it = Behind(tmp_path, clock)
+    await clock.sleep(1.0)
+    it.begin()
+    it.fail(unreached=True)
+    assert it.away
+    it.end()
+    await clock.sleep(40.0)
+    assert not it.away, "one may try"
+    it.begin()
+    assert it.away
+    await clock.sleep(16.0)
+    assert not it.away
+    it.begin()
+    it.hear()
+    assert not it.away
+
+
 async def test_a_supervisor_that_reports_decides_itself(tmp_path: Path) -> None:
     """Guards long prompts: while somebody watches, silence is no reason to refuse."""
     clock = FakeClock()
