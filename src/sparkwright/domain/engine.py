@@ -6,6 +6,8 @@ from typing import Any
 from sparkwright.domain.values import dataclass, field
 
 CUSTOM = "custom"  # the engine's name in a recipe that brings its own definition
+# Orders in which ranks are started: all workers at once, then the head; the other way; the last rank first, each alone.
+WORKERS_FIRST, HEAD_FIRST, LAST_TO_FIRST = "workers-first", "head-first", "last-to-first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +16,8 @@ class EngineDefinition:
 
     several: words that follow where there are two ranks or more. options: key of a recipe's serving section -> words
     that it adds where the recipe gives it. env: variables of every rank, with placeholders.
+    start_order: one of the three above. serial: members of a request that switch speculation off for
+    it, {} if it has none.
     health: a path of its server, '' if it has none. key_env: the variable that hands over the API key; key_words: words
     for it in a file (`{key_file}`). Without both the engine has no key.
     routes: `METHOD /v1/path` for the gateway; () are the usual ones of OpenAI's API. metrics_page: '' if it has none.
@@ -35,11 +39,13 @@ class EngineDefinition:
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     most_nodes: int = 0
+    start_order: str = WORKERS_FIRST
     stop_signal: str = "SIGTERM"
     stop_grace: float = 30.0
     health: str = ""
     key_env: str = ""
     key_words: tuple[str, ...] = ()
+    serial: Mapping[str, Any] = field(default_factory=dict)
     routes: tuple[str, ...] = ()
     metrics_page: str = ""
     metrics: Mapping[str, str] = field(default_factory=dict)

@@ -209,11 +209,6 @@ class Plan:
     def head(self) -> str:
         return self.placement.head
 
-    @property
-    def launch_order(self) -> tuple[RankSpec, ...]:
-        """Workers first, head last: a head whose workers wait already meets no stale rendezvous."""
-        return (*self.specs[1:], self.specs[0])
-
 
 def stopping(plan: Plan, force: str) -> tuple[Finding, ...]:
     """The findings that forbid acting on the plan; `force` lifts those that may be overridden."""

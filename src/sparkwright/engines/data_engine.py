@@ -63,6 +63,7 @@ def traits_of(definition: EngineDefinition) -> Traits:
         cache=Cache.SEQUENCES,
         outside=lambda recipe: (OVERHEAD, KV_POOL),
         batches=False,
+        start_order=definition.start_order,
         owned_by=definition.owned_by,
         kv_option="",
         opaque=True,

@@ -26,9 +26,11 @@ _METRIC = Matching(
     r"[A-Za-z_:][A-Za-z0-9_:]{0,199}", "the name of a Prometheus metric, as in tensorfold:requests_total"
 )
 _FLAG = Matching(r"[A-Za-z0-9][\w-]{0,99}", "an option without dashes before it, as in kv-dtype")
+_MEMBER = Matching(r"[A-Za-z_][\w.]{0,99}", "a member of a request's body, as in draft")
 _VERSION = Matching(r"v?\d+(\.\d+)*[\w.+-]{0,30}", "one version, as in 0.6.4")
 _URL = Matching(r"https://\S{1,300}", "the URL of a public source")
 _IMAGE = Matching(r"[\w.-]+(:\d+)?(/[\w.-]+){0,5}", "an image without tag, as in avarok/atlas-gb10")
+_ORDER = Literal["workers-first", "head-first", "last-to-first"]
 _SIGNAL = Literal["SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP"]
 _NODES = Within(1, 64, "more nodes than anybody has wired up", zero=True)
 _GRACE = Within(1, 600, "a server that needs longer to end hangs")
@@ -47,11 +49,13 @@ class DescribedPart(Part):
     options: dict[str, _Words] = {}
     env: dict[str, Text] = {}
     most_nodes: Annotated[int, _NODES] = 0
+    start_order: _ORDER = "workers-first"
     stop_signal: _SIGNAL = "SIGTERM"
     stop_grace: Annotated[float, _GRACE] = 30.0
     health: Annotated[Text, _PATH] = ""
     key_env: Annotated[Text, _VARIABLE] = ""
     key_words: _Words = []
+    serial: Annotated[dict[Annotated[Text, _MEMBER], Text | int | float | bool], Field(max_length=20)] = {}
     routes: Annotated[list[Annotated[Text, ROUTE]], Field(max_length=200)] = []
     metrics_page: Annotated[Text, _PATH] = ""
     metrics: dict[str, Annotated[Text, _METRIC]] = {}

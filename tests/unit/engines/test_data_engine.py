@@ -10,7 +10,17 @@ from sparkwright.domain.deployment import Phase
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.plan import Placement
-from sparkwright.engines.catalog import ENGINES, engine_of, figures_of, phases_of, rehearse, routes_of, traits
+from sparkwright.engines.catalog import (
+    ENGINES,
+    engine_of,
+    figures_of,
+    imagined_ranks,
+    phases_of,
+    rehearse,
+    routes_of,
+    start_groups,
+    traits,
+)
 from sparkwright.engines.definitions import shipped_definitions
 from sparkwright.engines.engine import RenderContext
 from sparkwright.engines.patterns import safe_pattern
@@ -115,6 +125,28 @@ def test_tensorfold_s_refusal_before_loading_is_an_error():
     assert done.alive and not done.ready
 
 
+@for_each(
+    "order, groups",
+    [
+    ("", [[1, 2], [0]]), ("workers-first", [[1, 2], [0]]), ("head-first", [[0], [1, 2]]),
+    ("last-to-first", [[2], [1], [0]]),
+    ],
+)  # fmt: skip
+def test_ranks_start_in_the_order_of_their_engine(order, groups):
+    """Guards an engine that wants its head, or each rank, to be there first; without a word the workers are."""
+    said = f"  definition: {{start_order: {order}}}\n" if order else ""
+    text = CUSTOM.replace("engine:", "nodes: 3\nparallelism: {tp: 3}\nengine:").replace(
+        '"{port}"', '"{port}", "{rank}"'
+    )
+    recipe = load_recipe(text + said, "r.yaml")
+    found = start_groups(recipe, imagined_ranks(recipe))
+    assert [[spec.rank for spec in group] for group in found] == groups
+    plain = load_recipe(text, "r.yaml").hash
+    assert (recipe.hash == plain) is (order in ("", "workers-first"))
+    one = load_recipe(CUSTOM + said, "r.yaml")
+    assert [[spec.rank for spec in group] for group in start_groups(one, imagined_ranks(one))] == [[0]]
+
+
 def test_what_is_not_known_of_a_custom_engine_stays_so():
     recipe = load_recipe(CUSTOM, "r.yaml")
     assert traits(recipe).opaque and figures_of(recipe) == {} and phases_of(recipe)[Phase.LOAD].stuck_after == 1800
@@ -143,6 +175,8 @@ def test_what_a_custom_engine_cannot_do_is_found(old, new, codes):
     ("\\S+)", "\\S+)+x", "m.toml:3: `log`: log: rule 'up at (?P<url>\\\\S+)+x': it backtracks: a repeat"),
     ("(?P<url>\\S+)", "(?P<url>", "m.toml:3: `log`: log: rule 'up at (?P<url>': no pattern: missing )"),
     ('{ url = "url" }', '{ url = "u" }', "m.toml:3: `log.rule`: no group 'u' in "),
+    ("name =", 'start_order = "first"\nname =', "m.toml:1: `start_order`: found 'first'"),
+    ("name =", "serial = {'a b' = 1}\nname =", "m.toml:1: `serial.a b`: found 'a b'"),
     ('phase = "server"', 'phase = "serve"', "m.toml:3: `log`: log: rule 'up at"),
     ('"mine"\n', '"vllm"\n', "m.toml:1: `name`: 'vllm' is an engine of sparkwright's own: take another"),
     ("name =", "name = [\nname =", "m.toml:2: no TOML: "),

@@ -31,6 +31,7 @@ class Outcome:
 
     fresh: its ranks were started by this call. armed: how it is supervised, if that was asked for. old: replaced.
     request: what was asked for, next to what serves already. called: the head's address as this machine reaches it.
+    claims: as of StartWatch.
     """
 
     plan: Plan
@@ -39,6 +40,7 @@ class Outcome:
     answer: Answer | None = None
     steps: list[tuple[str, float]] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
+    claims: dict[str, float] = field(default_factory=dict)
     fresh: bool = False
     armed: "InstallResult | None" = None
     old: "Old | None" = None
