@@ -74,7 +74,10 @@ def figures_of(recipe: Recipe) -> Mapping[str, str]:
 def routes_of(recipe: Recipe) -> Routes:
     """Calls that the gateway passes on; the usual ones where the engine's own are not known."""
     described = definition_of(recipe)
-    return Routes(described.routes or USUAL_ROUTES, ()) if described else routes(recipe.engine.name)
+    if described is None:
+        return routes(recipe.engine.name)
+    calls = described.routes or USUAL_ROUTES
+    return Routes((*calls, *(f"GET {path}" for path in described.websockets)), described.websockets)
 
 
 def phases_of(recipe: Recipe) -> Mapping[Phase, PhaseTime]:
