@@ -40,12 +40,12 @@ class Outcome:
     answer: Answer | None = None
     steps: list[tuple[str, float]] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
-    claims: dict[str, float] = field(default_factory=dict)
     fresh: bool = False
     armed: "InstallResult | None" = None
     old: "Old | None" = None
     request: LaunchRequest | None = None
     called: str = ""
+    claims: dict[str, float] = field(default_factory=dict)
 
     @property
     def garbled(self) -> bool:
