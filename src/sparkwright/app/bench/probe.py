@@ -14,12 +14,16 @@ from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.probed import Probed, Reply
 from sparkwright.engines.catalog import ENGINES
+from sparkwright.engines.definitions import shipped_definitions
 from sparkwright.engines.tables import SEPARATE, metric_names
 from sparkwright.evals.heard import events
 from sparkwright.ports import Clock, Endpoint
 
 # The engines as recipes call them. TensorRT-LLM has its figures at another path.
-VOCABULARIES: Mapping[str, Mapping[str, str]] = {name: metric_names(name) for name in SEPARATE}
+VOCABULARIES: Mapping[str, Mapping[str, str]] = {
+    **{name: metric_names(name) for name in SEPARATE},
+    **{name: made.metrics for name, made in shipped_definitions().items() if made.metrics},
+}
 _PAGES = ("/metrics", "/prometheus/metrics")
 _IDENTIFY_SECONDS = 10.0
 _BUILD = re.compile(r"b?\d[\w.+-]*")
@@ -203,7 +207,9 @@ def _context(entry: Mapping[str, Any]) -> int:
 
 def _owner(entry: Mapping[str, Any]) -> str:
     owner = str(entry.get("owned_by", "")).lower()
-    return next((name for name in SEPARATE if ENGINES[name].traits.owned_by == owner), "")
+    owners = {ENGINES[name].traits.owned_by: name for name in SEPARATE}
+    owners |= {made.owned_by: name for name, made in shipped_definitions().items()}
+    return owners.get(owner, "") if owner else ""
 
 
 async def _tokenizes(asker: Endpoint, target: BenchTarget, model: str) -> bool:
