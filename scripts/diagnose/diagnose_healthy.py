@@ -83,9 +83,10 @@ Blamed: a cause of .5 or more. Status 1: the exit status says that something fai
 that the others lack: 21 own recordings of tools (verbose runs of compilers, Java's collector, strace, pip, Terraform,
 Node, TLS) and pieces of 12 public logs; it was scored before anything was changed for it. The fourth set (pieces of 41
 logs from public threads and repositories of 2023 to 2026: vLLM, SGLang, llama.cpp, Ollama, TensorRT-LLM's Triton
-backend, Ray, NCCL, Docker, collected on 2026-11-28) was scored once. The third set (pieces of 48 public logs of vLLM, SGLang, llama.cpp, TensorRT-LLM, NCCL, Docker builds and Compose, some of them from
-before a later failure; 19 own recordings, vLLM 0.27.1 to 0.32.0 among them) was scored before anything was changed
-for it. Its three logs that were recorded after the change were asked once more; what they showed is repaired since.
+backend, Ray, NCCL, Docker, collected on 2026-11-28) was scored once. The third set (pieces of 48 public logs of vLLM,
+SGLang, llama.cpp, TensorRT-LLM, NCCL, Docker builds and Compose, some of them from before a later failure; 19 own
+recordings, vLLM 0.27.1 to 0.32.0 among them) was scored before anything was changed for it. Its three logs that were
+recorded after the change were asked once more; what they showed is repaired since.
 """
 FAILURES = """The third set: 75 errors of public threads of 2017 to 2026 that no rule was written from (vLLM to 0.28,
 SGLang to 0.5.18, llama.cpp, Ollama, TensorRT-LLM, NCCL, Open MPI, container toolkit, image builds, systemd, Hub),
