@@ -47,7 +47,7 @@ async def estimate_fleet(services: Services, asked: EstimateRequest, replicas: i
 
     Raises UsageError if the nodes are too few.
     """
-    sizes = (asked.recipe.nodes,) if asked.recipe else _SIZES
+    sizes: tuple[int, ...] = (asked.recipe.nodes,) if asked.recipe else _SIZES
     if replicas and asked.nodes:
         sizes = tuple(size for size in sizes if size * replicas <= asked.nodes)
         if not sizes:
