@@ -14,7 +14,7 @@ from fakes import odd_server
 from fakes.ports import free_port
 from functional.command import Shell
 from functional.test_install_supervisor import shell as shell
-from functional.test_install_supervisor import until
+from patience import wait_until
 
 FORCE = ("--force", "no GPU here", "--json")
 ENGINE = """name: odd
@@ -72,7 +72,7 @@ def test_a_custom_engine_serves_from_up_to_down(odd: Odd) -> None:
     code, out, _ = odd.shell.run("logs", "odd")
     assert code == 0 and "odd: listening on port" in out
     os.kill(odd_pid(odd), 9)
-    until(lambda: state(odd) == "ready" and relaunched(odd), "the supervisor to start it again")
+    wait_until(lambda: state(odd) == "ready" and relaunched(odd), "the supervisor to start it again")
     odd.good("down", "odd")
     assert odd.good("status")["deployments"] == []
 

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from functional.command import Shell
-from functional.console.desk import until
 from functional.console.pictures import OUT, shot, spent
 from functional.report.browser import DESK, PHONE, Page, browser
+from patience import wait_until
 from sparkwright.adapters.sqlite.database import opened
 from sparkwright.adapters.sqlite.samples import keep
 from sparkwright.adapters.sqlite.usage import UsageStore
@@ -151,7 +151,7 @@ def pictures(demo: Demo, page: Page) -> None:
     page.script(
         "document.getElementById('key').value = arguments[0]; document.querySelector('form').submit()", demo.key
     )
-    until(lambda: bool(page.script("return !!document.getElementById('live')")), "signed in")
+    wait_until(lambda: bool(page.script("return !!document.getElementById('live')")), "signed in")
     for _ in range(1 if "quick" in sys.argv else 12):
         time.sleep(5)
         page.script("return 0")  # else the browser counts as gone
@@ -171,7 +171,7 @@ def pictures(demo: Demo, page: Page) -> None:
     page.open(f"{demo.console}chat/twin")
     page.script("document.getElementById('prompt').value = 'What is a KV cache?'")
     page.script("document.getElementById('chat').requestSubmit()")
-    until(lambda: "answer tokens" in page.script("return document.body.innerText"), "an answer")
+    wait_until(lambda: "answer tokens" in page.script("return document.body.innerText"), "an answer")
     shot(page, "chat")
 
 
