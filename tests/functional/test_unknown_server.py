@@ -38,7 +38,7 @@ shell = two_nodes
 
 
 @pytest.fixture(scope="module")
-def venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if named := os.environ.get("DASLLAMA_VENV"):
         return Path(named)
     made = tmp_path_factory.mktemp("dasllama")
@@ -66,8 +66,8 @@ class Das:
 
 
 @pytest.fixture
-def server(shell: Shell, venv: Path) -> Iterator[Das]:
-    yield Das(shell, venv)
+def server(shell: Shell, installed: Path) -> Iterator[Das]:
+    yield Das(shell, installed)
     shell.run("down", "das")
 
 

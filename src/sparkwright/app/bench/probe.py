@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from sparkwright.app.bench.target import SIMULATED, BenchTarget, patient, server_message
@@ -19,14 +20,17 @@ from sparkwright.engines.tables import SEPARATE, metric_names
 from sparkwright.evals.heard import events
 from sparkwright.ports import Clock, Endpoint
 
-# The engines as recipes call them. TensorRT-LLM has its figures at another path.
-VOCABULARIES: Mapping[str, Mapping[str, str]] = {
-    **{name: metric_names(name) for name in SEPARATE},
-    **{name: made.metrics for name, made in shipped_definitions().items() if made.metrics},
-}
+# TensorRT-LLM has its figures at another path.
 _PAGES = ("/metrics", "/prometheus/metrics")
 _IDENTIFY_SECONDS = 10.0
 _BUILD = re.compile(r"b?\d[\w.+-]*")
+
+
+@cache
+def vocabularies() -> Mapping[str, Mapping[str, str]]:
+    """Engine -> our word -> the name on its page of figures."""
+    described = {name: made.metrics for name, made in shipped_definitions().items() if made.metrics}
+    return {**{name: metric_names(name) for name in SEPARATE}, **described}
 
 
 async def identify(asker: Endpoint, root: str, key: Secret | None) -> Probed:
@@ -44,7 +48,7 @@ async def identify(asker: Endpoint, root: str, key: Secret | None) -> Probed:
     named = (
         (path, engine)
         for path, text in zip(_PAGES, figures, strict=True)
-        for engine, names in VOCABULARIES.items()
+        for engine, names in vocabularies().items()
         if any(name in text for name in names.values())
     )
     metrics, engine = next(named, ("", ""))
@@ -60,7 +64,7 @@ async def identify(asker: Endpoint, root: str, key: Secret | None) -> Probed:
         engine_version=reported if _BUILD.match(reported) else "",  # a proxy may answer anything
         context=found if isinstance(found, int) else 0,
         metrics=metrics,
-        names=VOCABULARIES[engine] if metrics else {},
+        names=vocabularies()[engine] if metrics else {},
     )
 
 
