@@ -65,7 +65,7 @@ def test_a_search(shell: Shell) -> None:
     profile = yaml.safe_load((shell.folder / "tuned.yaml").read_text())["profiles"]["tuned-throughput"]
     assert profile["env"] == {"SPARKWRIGHT_SIMULATOR_STEP_MS": "1"}
     page = (shell.folder / "page.html").read_text()
-    assert "<svg" in page and "SIMULATED" in page and "What each setting is worth" in page
+    assert 'class="plot"' in page and "SIMULATED" in page and "What each setting is worth" in page
     assert json.loads(shell.run("status", "--json")[1])["deployments"] == []
     assert len(json.loads(shell.run("runs", "list", "--tag", f"tune-{found['id']}", "--json")[1])["runs"]) >= 4
 
