@@ -16,7 +16,7 @@ from sparkwright.adapters.run_files.formats import of_content
 from sparkwright.adapters.tool_eval import program, running
 from sparkwright.app.bench import evaluate as use
 from sparkwright.app.bench import tool_eval as tool_use
-from sparkwright.app.bench.benchmark import is_url
+from sparkwright.app.bench.benchmark import is_endpoint_url
 from sparkwright.app.bench.runs import loaded
 from sparkwright.app.bench.target import Bench, BenchRequest, PreparedBench
 from sparkwright.app.cluster_options import ClusterOptions
@@ -316,7 +316,7 @@ def _against(base: Run | None, found: Evaluation | None) -> Evaluation | None:
 
 async def _stored(named: str) -> Run | None:
     """The run of this id, beginning or tag; None for a URL, and for what may be a deployment."""
-    if is_url(named):
+    if is_endpoint_url(named):
         return None
     store = run_store()
     try:

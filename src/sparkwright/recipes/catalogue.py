@@ -32,7 +32,7 @@ def _catalogue() -> Mapping[str, Mapping[str, str]]:
     return tomllib.loads((files("sparkwright.recipes") / "catalogue.toml").read_text(encoding="utf-8"))
 
 
-def older() -> Mapping[str, str]:
+def older_recipes() -> Mapping[str, str]:
     """Shipped recipes that stand last, with the reason."""
     return _catalogue()["older"]
 
@@ -47,7 +47,7 @@ def as_it_was_called(text: str, name: str) -> str:
     return text.replace(f"\nname: {name_today(name)}\n", f"\nname: {name}\n", 1)
 
 
-def suits(recipe: Recipe, purpose: Purpose) -> bool:
+def suits_purpose(recipe: Recipe, purpose: Purpose) -> bool:
     """Code asks for a parser of tool calls and room for an agent's prompt; no simulator suits anything."""
     if recipe.model.simulated or recipe.model.kind is not _KINDS.get(purpose, ModelKind.CHAT):
         return False
@@ -55,7 +55,7 @@ def suits(recipe: Recipe, purpose: Purpose) -> bool:
     return purpose is not Purpose.CODE or bool(recipe.parsers.tool and wide)
 
 
-def place(recipe: Recipe, shipped: bool) -> tuple[int, int]:
+def list_place(recipe: Recipe, shipped: bool) -> tuple[int, int]:
     """The recipe's place in a list: simulators last, then older ones; ready before documented before refused."""
-    late = 2 if recipe.model.simulated else int(shipped and recipe.name in older())
+    late = 2 if recipe.model.simulated else int(shipped and recipe.name in older_recipes())
     return late, _STATES.index(recipe.state)

@@ -23,7 +23,7 @@ import orjson
 
 from sparkwright.adapters.load.connections import Connection, SocketPool, WorkerLoop, resolve
 from sparkwright.adapters.load.exchange import Exchange, outcome
-from sparkwright.adapters.load.wire import LAG, READY, ROW, FrameReader, frame, read_frame
+from sparkwright.adapters.load.wire import LAG, READY, ROW, FrameReader, pack_frame, read_frame
 
 _SWEEP = 0.2
 _FULL = 1 << 16
@@ -43,7 +43,7 @@ class Out:
         os.set_blocking(fd, False)
 
     def put(self, value: Any) -> None:
-        self._held += frame(value)
+        self._held += pack_frame(value)
 
     def flush(self) -> None:
         try:

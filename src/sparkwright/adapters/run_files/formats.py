@@ -43,10 +43,10 @@ _KNOWN += "serve, guidellm and aiperf (JSON), sparkrun benchmark (YAML), or scor
 _KNOWN += "and IFEval (JSONL)"
 # What a JSON file of another tool is, and what reads it.
 _TREES: tuple[tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Run]], ...] = (
-    (llama_benchy.is_it, llama_benchy.read),
-    (guidellm.is_it, guidellm.read),
-    (vllm_bench.is_it, vllm_bench.read),
-    (aiperf.is_it, aiperf.read),
+    (llama_benchy.is_llama_benchy, llama_benchy.read),
+    (guidellm.is_guidellm, guidellm.read),
+    (vllm_bench.is_vllm_bench, vllm_bench.read),
+    (aiperf.is_aiperf, aiperf.read),
     (scores.is_tool_eval, scores.read_tool_eval),
     (scores.is_lm_eval, scores.read_lm_eval),
 )
@@ -111,9 +111,9 @@ def of_content(data: bytes, path: str) -> Run:
 _TEXTS: tuple[tuple[Callable[[str], bool], Callable[[str, str], Run]], ...] = (
     (llama_bench.is_table, lambda text, _: _understood(llama_bench.read_table, text)),
     (llama_benchy_table.is_table, lambda text, _: _understood(llama_benchy_table.read_table, text)),
-    (llama_benchy_table.is_csv, lambda text, _: _understood(llama_benchy_table.read_csv, text)),
+    (llama_benchy_table.is_csv_text, lambda text, _: _understood(llama_benchy_table.read_csv, text)),
     (lambda text: bool(_SPARKRUN.search(text)), lambda text, name: _of_yaml(text, name)),
-    (tables.is_csv, tables.read_csv),
+    (tables.is_csv_text, tables.read_csv),
 )
 
 
@@ -140,7 +140,7 @@ def _of_yaml(text: str, name: str) -> Run:
         tree = plain(read_yaml(text, name).value)
     except RecipeError as error:
         raise UsageError(error.message, error.hint) from None
-    if not sparkrun_results.is_it(tree):
+    if not sparkrun_results.is_sparkrun(tree):
         raise UsageError(f"`{sparkrun_results.KEY}:` is no mapping: was the file cut?")
     return _understood(sparkrun_results.read, tree)
 
@@ -157,9 +157,9 @@ def _of_json(text: str) -> Run:
             return _understood(read_it, tree)
         if scores.is_ifeval([tree]):
             return _understood(scores.read_ifeval, [tree])
-    if isinstance(tree, list) and llama_bench.is_it(tree):
+    if isinstance(tree, list) and llama_bench.is_llama_bench(tree):
         return _understood(llama_bench.read, tree)
-    if isinstance(tree, dict) and llama_bench.is_it([tree]):
+    if isinstance(tree, dict) and llama_bench.is_llama_bench([tree]):
         return _understood(llama_bench.read, [tree])
     raise UsageError(f"unknown format; {_KNOWN} can be imported")
 
@@ -185,7 +185,7 @@ def _of_lines(text: str, why: str) -> Run:
             raise UsageError(cut if scores.is_ifeval(rows) else f"no JSON: {why}") from None
     if scores.is_ifeval(rows):
         return _understood(scores.read_ifeval, rows)
-    if llama_bench.is_it(rows):
+    if llama_bench.is_llama_bench(rows):
         return _understood(llama_bench.read, rows)
     if scores.is_samples(rows):
         hint = "import the file that lm-eval wrote next to it: results_*.json"

@@ -104,7 +104,7 @@ def _head(run: Run, level: Level) -> dict[str, Any]:
     }
 
 
-def run_of(found: Sequence[Record], tool: str) -> Run:
+def run_of_records(found: Sequence[Record], tool: str) -> Run:
     """A run of what the table has: conditions that it has no column for stay unknown. Raises UsageError."""
     if not found:
         raise UsageError("the table has no request")
@@ -131,7 +131,7 @@ def _conditions(first: Record) -> RunConditions:
 
 
 def _level(repeat: int, found: Sequence[Record]) -> Level:
-    first, rows = found[0], tuple(row_of(record) for record in found)
+    first, rows = found[0], tuple(row_of_record(record) for record in found)
     depth = int(first.get("depth") or 0)
     prompt, output = max(row.planned_prompt for row in rows), max(row.planned_output for row in rows)
     shape = Single(Length(prompt - depth, prompt - depth), Length(output, output), depth, bool(first.get("warm")))
@@ -142,7 +142,7 @@ def _level(repeat: int, found: Sequence[Record]) -> Level:
     return Level(plan, repeat, 0.0, seconds_spanned(rows), rows)
 
 
-def row_of(record: Record) -> Row:
+def row_of_record(record: Record) -> Row:
     """Missing columns are as in an empty row."""
     told = {name: record[name] for name in ROW if record.get(name) is not None}
     needed = {"session": 0, "turn": 0, "intended": told.get("sent", 0.0), "sent": 0.0}
@@ -174,7 +174,7 @@ def _said(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def is_csv(text: str) -> bool:
+def is_csv_text(text: str) -> bool:
     """True if the first line names columns of ours."""
     return len(_KINDS.keys() & set(text.partition("\n")[0].strip().split(","))) > 1
 
@@ -182,7 +182,7 @@ def is_csv(text: str) -> bool:
 def read_csv(text: str, name: str) -> Run:
     """Raises UsageError with the line."""
     reader = csv.DictReader(io.StringIO(text, newline=""))
-    return run_of(list(_csv_records(reader, name)), "csv")
+    return run_of_records(list(_csv_records(reader, name)), "csv")
 
 
 def _csv_records(reader: "csv.DictReader[str]", name: str) -> Iterator[Mapping[str, Any]]:

@@ -114,7 +114,7 @@ async def run_benchmark(bench: Bench, prepared: PreparedBench, screen: Screen, r
 _URL = re.compile(r"https?://\S+|[\w.-]+:\d+(/\S*)?|\[[0-9a-fA-F:]+\]:\d+(/\S*)?|\d+(\.\d+){3}", re.ASCII)
 
 
-def is_url(named: str) -> bool:
+def is_endpoint_url(named: str) -> bool:
     return bool(_URL.fullmatch(named))
 
 

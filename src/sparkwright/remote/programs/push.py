@@ -26,8 +26,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sparkwright.remote.programs.push_files import Failed, check, drop, is_whole, open_file, published, summed
-from sparkwright.remote.programs.push_link import Wire
-from sparkwright.remote.programs.push_work import LITTLE, MOST, Copy, CopyRange
+from sparkwright.remote.programs.push_work import LITTLE, MOST, Copy, CopyRange, Wire
 from sparkwright.remote.programs.wire import (
     ALL,
     BEATS,
