@@ -76,6 +76,9 @@ def test_two_replicas_are_one_model(served: Served) -> None:
 
 
 def test_more_replicas_than_nodes_change_nothing(served: Served) -> None:
+    """`plan` shows the group of each, and `up` refuses before it touches a node."""
+    _, out, _ = served.shell.run("plan", recipe(served), "--replicas", "2", **SCALED)
+    assert [line.split()[:3] for line in out.splitlines()[2:4]] == [[TWO[0], "a", "fits"], [TWO[1], "b", "fits"]], out
     code, _, err = served.shell.run("up", recipe(served), "--replicas", "3", *FORCE, **SCALED)
     assert code == 1 and "3 replicas of 1 node(s) need 3 nodes, and 2 can be used" in err
     assert not shown_by_name(served)

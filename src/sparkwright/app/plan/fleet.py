@@ -53,9 +53,12 @@ async def estimate_fleet(services: Services, asked: EstimateRequest, replicas: i
         if not sizes:
             own = f" of {asked.recipe.nodes} nodes" if asked.recipe else ""
             raise UsageError(f"{asked.nodes} nodes are too few for {replicas} replicas{own}")
-    for size in sizes:
-        one = await estimate(services, replace(asked, nodes=size))
+    size, one = sizes[0], await estimate(services, replace(asked, nodes=sizes[0]))
+    for larger in sizes[1:]:
         if one.plan.verdict and one.plan.verdict.fit is Fit.FITS:
             break
+        size, one = larger, await estimate(services, replace(asked, nodes=larger))
     count = replicas or asked.nodes // size
+    if not count:
+        raise UsageError(f"{asked.nodes} nodes are too few for one replica of {size} nodes")
     return FleetEstimate(count, size, max(asked.nodes - count * size, 0), one)
