@@ -24,20 +24,20 @@ def load_table() -> Iterator[str]:
     yield "the page cache holds is not known to the planner, so a range has both a first start and a later one.\n"
     yield "| start | engine, nodes | what | published | predicted | range |"
     yield "|---|---|---|---|---|---|"
-    found = [(row, name, float(row[name]), predicted(row, name)) for row in _rows() for name in _TIMES if name in row]
+    found = [(row, name, float(row[name]), predicted(row, name)) for row in _rows() for name in TIMES if name in row]
     for row, name, published, one in found:
         remark = f" ({row['note']})" if row["note"] else ""
         where = f"{row['engine']}, {row['nodes']}{', ' + row['loader'] if 'loader' in row else ''}"
         mark = "" if one.low <= published <= one.high else " **outside**"
         figures = f"{published:.0f} | {one.value:.0f} | {one.low:.0f} to {one.high:.0f}{mark}"
-        yield f"| {row['what']}{remark}; {row['source']} | {where} | {_TIMES[name]} | {figures} |"
+        yield f"| {row['what']}{remark}; {row['source']} | {where} | {TIMES[name]} | {figures} |"
     inside = sum(one.low <= published <= one.high for _, _, published, one in found)
     apart = median(abs(one.value - published) / published for _, _, published, one in found)
     width = median(one.high / one.low for *_, one in found)
     yield f"\n{inside} of {len(found)} are inside; the error is {apart:.0%} in the median, the range x{width:.0f}.\n"
 
 
-_TIMES = {"total": "to an answer", "files": "weights"}
+TIMES = {"total": "to an answer", "files": "weights"}
 
 
 def _rows() -> list[Mapping[str, Any]]:
@@ -48,7 +48,7 @@ def _rows() -> list[Mapping[str, Any]]:
 def predicted(row: Mapping[str, Any], name: str) -> Estimate:
     """name: total or files."""
     size = int(row["gb"] * 1e9)
-    flags = {"load-format": row["loader"]} if "loader" in row else {}
+    flags = {**row.get("flags", {}), **({"load-format": row["loader"]} if "loader" in row else {})}
     recipe = Recipe(
         name="row",
         title=row["what"],
