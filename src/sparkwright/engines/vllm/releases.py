@@ -184,6 +184,13 @@ _FAULTS = frozenset(
         *("RCP015", "RCP018", "RCP019", "RCP024", "RCP026", "RCP027"),
     )
 )
+
+
+def _reader(recipe: Recipe) -> str:
+    usual = str(flag(recipe, "load-format") or "") in ("", "auto", "safetensors", "hf")
+    return "eager" if usual and flag(recipe, "safetensors-load-strategy") == "eager" else ""
+
+
 TRAITS = Traits(
     fraction=0.92,  # the option's default in 0.21.0
     limits=default_limits,
@@ -194,6 +201,7 @@ TRAITS = Traits(
     tier=tier,
     host_cache=True,
     positions=2.0,
+    reader=_reader,
     tile=expert_tile,
     second_runner=second_runner,
     blocks=True,
