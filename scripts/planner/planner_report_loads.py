@@ -20,9 +20,9 @@ _ROWS = Path(__file__).with_name("planner_report_loads.yaml")
 def load_table() -> Iterator[str]:
     """One line a published time, and how many lie inside the range."""
     yield "## Starts\n"
-    yield "Seconds until an answer, or of reading the weights. The rates were chosen with these starts in view. There is"
-    yield "a range for a first start, from the disk, and one for a later one, from the page cache. A start is held to its"
-    yield "own where the source tells which it was, else to a range that has both.\n"
+    yield "Seconds until an answer, or of reading the weights. The rates were chosen with these starts in view. There"
+    yield "is a range for a first start, from the disk, and one for a later one, from the page cache. A start is held"
+    yield "to its own where the source tells which it was, else to a range that has both.\n"
     yield "| start | engine, nodes | what | published | predicted | range |"
     yield "|---|---|---|---|---|---|"
     found = [(row, name, float(row[name]), predicted(row, name)) for row in _rows() for name in TIMES if name in row]

@@ -79,7 +79,7 @@ TRAITS = Traits(
     # It multiplies quantized weights as they are: 3,670 tokens/s of gpt-oss-20b on GB10, where vLLM reads 8,658.
     prefill=0.5,
     # Two published lists: 23 GGUF models (b10380) read at 190 GB/s where other engines read at 220, llama.cpp's own
-    # five (b6918) at 200 to 220, dense and sparse ones at the same share; others of the same files are up to a third slower.
+    # five (b6918) at 200 to 220, dense and sparse ones at the same share; others are up to a third slower.
     paces=(("gguf", (1.08, 0.95, 0.6)), ("packed", (1.0, 0.8, 0.4))),
     # The head describes the worker's whole graph anew for each token. Nemotron-3-Super Q8_0 and MiniMax-M3 IQ4 on two
     # nodes (10.5 and 10.7 tokens/s) take 25 to 30 ms more than reading and kernels.
