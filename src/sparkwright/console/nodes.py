@@ -57,7 +57,8 @@ def _memory(node: LiveNode, told: Collection[str]) -> Html:
     row = tag("div", tag("span", said), tag("span", limit, class_="soft") if limit else "", class_="row")
     picture = bar_picture(used, f"{node.node}: {', '.join(filter(None, (said, limit)))}", floor, "low" if low else "")
     trend = tag("p", _trend(node), class_="soft") if _LEFT in told else ""
-    return tag("div", row, picture, trend, class_="memory")
+    needs = f"its engine printed that it needs {gib(node.claimed)}" if node.claimed else ""
+    return tag("div", row, picture, trend, tag("p", needs, class_="soft") if needs else "", class_="memory")
 
 
 def _trend(node: LiveNode) -> str:

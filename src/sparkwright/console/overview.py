@@ -47,6 +47,7 @@ def overview(board: ReportBoard, only: str, operates: bool = False, past: Html =
         return tag("p", "Nothing is supervised on this head node.", class_="empty")
     parts = [
         _all(watches, now) if len(watches) > 1 else "",
+        _models(watches, now),
         *(_deployment(watch, board, _actions(watch, watches, now) if operates else Html()) for watch in watches),
         tag("div", past, id="days", data_poll=f"{CONSOLE_PATH}/days", data_every="60", data_keep=True),
         nodes.section(watches, now),
@@ -66,6 +67,19 @@ def _all(watches: Sequence[DeploymentWatch], now: float) -> Html:
         for dot in (tag("span", "", class_="dot", aria_hidden="true"),)
     )
     return tag("nav", *links, class_="all", aria_label="Deployments")
+
+
+def _models(watches: Sequence[DeploymentWatch], now: float) -> Html:
+    """One line for each model with replicas: how many of them serve, and where clients reach all of them."""
+    names = dict.fromkeys(watch.replica_of for watch in watches if watch.replica_of)
+    rows = []
+    for name in names:
+        mine = [watch for watch in watches if watch.replica_of == name]
+        serving = [one for one in mine if one.live and one.live.phase in SERVING and not one.stale(now)]
+        text = f"{len(serving)} of {len(mine)} replicas serve"
+        links = join(*(tag("a", one.name, " ", href=f"#d-{one.name}") for one in mine))
+        rows.append(tag("p", tag("b", name), f": {text} at {mine[0].endpoint or UNKNOWN}. ", links, class_="says"))
+    return tag("section", *rows, aria_label="Models with replicas") if rows else Html()
 
 
 def _deployment(watch: DeploymentWatch, board: ReportBoard, actions: Html) -> Html:

@@ -11,6 +11,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.values import dataclass, field, replace
+from sparkwright.engines.catalog import start_groups
 from sparkwright.remote import docker
 
 HERE = "\0here\0"
@@ -65,9 +66,12 @@ def comment(lines: Iterable[str]) -> str:
 
 
 def start_order(source: DeploymentSource) -> str:
-    """`spark-2, spark-3, then spark-1 (head)`: a head whose workers wait already meets no stale rendezvous."""
-    *workers, head = (spec.node for spec in source.plan.launch_order)
-    return f"{', '.join(workers)}, then {head} (head)" if workers else head
+    """`spark-2, spark-3, then spark-1 (head)`, as the engine wants it."""
+    groups = start_groups(source.plan.recipe, source.specs)
+    if len(groups) == 1:
+        return source.plan.head
+    named = (", ".join(spec.node if spec.rank else f"{spec.node} (head)" for spec in group) for group in groups)
+    return ", then ".join(named)
 
 
 def rank_files(spec: RankSpec, folder: str) -> tuple[EmittedFile, ...]:

@@ -83,6 +83,7 @@ def _supervised(row: Mapping[str, Any], node: str, state: str) -> Supervised:
         users_unit=row.get("users_unit") is True,
         unwritable=unwritable_text(*str(row.get("unwritable", "")).split()[:2] or [""]),
         folder=state,
+        replica_of=of if is_deployment_name(of := str(row.get("replica_of", ""))) else "",
         program=found if _DIGEST.fullmatch(found := str(row.get("program", ""))) else "",
         **words,
     )

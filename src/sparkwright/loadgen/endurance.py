@@ -17,7 +17,7 @@ from sparkwright.loadgen import figures, samples
 from sparkwright.loadgen.trend import FEWEST, changes, fit_trend, thinned
 
 SOAK = "soak"
-PROCESS = "process_memory"  # word of engines/data/metrics.toml
+PROCESS = "process_memory"  # word of engines/data/engines
 SERVER = "server process"
 # What must be gone at least: less is what other programs of a machine do, and what an allocator takes once.
 _LEAST_NODE, _LEAST_PROCESS = 256 * MIB, 32 * MIB

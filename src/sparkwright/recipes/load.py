@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 
-from sparkwright.domain.engine import CUSTOM
+from sparkwright.domain.engine import CUSTOM, WORKERS_FIRST
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import ModelKind, PhaseTime, Recipe, Speculation
 from sparkwright.domain.values import asdict, dataclass, replace
@@ -25,8 +25,11 @@ from sparkwright.recipes.yaml_lines import Document, Path, Problem, read_yaml
 
 PROSE = {"title", "notes", "published", "license_note", "phases", "loading", "source", "conditions", "references"}
 PROSE |= {"state", "state_reason", "instead", "profile", "profiles", "hash", "gates"}
-_DEFINITION_PROSE = ("title", "see", "tried", "source")
-_BEFORE_THE_ENGINE = ("gateway", "coherence", "on_demand", "idle_minutes", "wait_seconds")
+_DEFINITION_PROSE = ("title", "see", "tried", "source", "serial")
+# Keys of a definition that came later: a recipe from before, which has none of them, has the same hash.
+_NEWER_KEYS = ("start_order", "websockets", "caches", "per_rank", "traits")
+_SAYS_NOTHING: tuple[Any, ...] = (WORKERS_FIRST, (), [], {})
+_BEFORE_THE_ENGINE = ("gateway", "coherence", "replicas", "on_demand", "idle_minutes", "wait_seconds")
 PROSE |= {"build"}  # an image that is built from it carries the hash of it in its name
 """Fields that describe a recipe without changing what is served."""
 
@@ -194,7 +197,10 @@ def digest(recipe: Recipe) -> str:
         facts["engine"].pop(name)
     definition = facts["engine"].pop("definition")
     if definition:  # its texts and places are prose
-        facts["engine"]["definition"] = {k: v for k, v in definition.items() if k not in _DEFINITION_PROSE}
+        told = {k: v for k, v in definition.items() if k not in _DEFINITION_PROSE}
+        facts["engine"]["definition"] = {
+            k: v for k, v in told.items() if k not in _NEWER_KEYS or v not in _SAYS_NOTHING
+        }
     for name in ("shape", "on_disk", "stated"):  # what is planned with
         facts["model"].pop(name)
     facts["speculation"].pop("draft")

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from random import Random
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, Protocol
 
 from sparkwright.app.bench.measure import create_run
 from sparkwright.app.bench.parsers import play_probe
@@ -230,12 +231,18 @@ async def instruct(bench: Bench, ready: PreparedBench, count: int, watch: Evalua
     return await store_evaluation(bench, ready, Evaluation("instructions", instructions.outcomes(judged)))
 
 
-async def answers(bench: Bench, ready: PreparedBench, count: int, watch: EvaluationScreen) -> Evaluation:
+async def answers(
+    bench: Bench,
+    ready: PreparedBench,
+    count: int,
+    watch: EvaluationScreen,
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> Evaluation:
     """`eval same`: each prompt greedily, and all of them once more, so that the noise of the server is known."""
     given = await given_of(bench, ready, 0, (), watch.note)
     prompts, send = same.prompts(given.seed, count), Sender(bench, ready)
-    served = not (await send(same.ask(given, prompts[0], True))).refused
-    asks = [same.ask(given, prompt, served) for prompt in prompts]
+    served = not (await send(same.ask(given, prompts[0], True, more))).refused
+    asks = [same.ask(given, prompt, served, more) for prompt in prompts]
     first = await ask_all(bench, ready, asks, watch)
     again = await ask_all(bench, ready, asks[::-1], watch)
     pairs = zip(prompts, first, again[::-1], strict=True)

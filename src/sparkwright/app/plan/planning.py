@@ -86,6 +86,7 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
         findings=heeded.findings,
         ignored=heeded.ignored,
         bind=bind_address(request, placement.fabric.get(nodes[0].name)),
+        replica=request.replica,
         port=recipe.serving.port,
         served_name=served_name(recipe),
         advice=advice,
@@ -249,6 +250,8 @@ def _model(node: Node, recipe: Recipe, cluster_state: ClusterState) -> str:
 def bind_address(request: LaunchRequest, choice: FabricChoice | None) -> str:
     """The engine's address. Under supervision only the gateway is open to all. Raises UsageError for an open engine."""
     expose, name = request.recipe.serving.expose, request.recipe.name
+    if request.replica and request.replica.listen:
+        return request.replica.listen
     if expose is Expose.ALL and not request.supervised and not request.recipe.serving.api_key_env:
         raise UsageError(
             f"{name}: serving.expose: all without a gateway and without serving.api_key_env: anybody on the network "
@@ -279,6 +282,8 @@ def _label_rank(spec: RankSpec, services: Services, request: LaunchRequest, cont
         "forced": request.force,
         "simulated": "true" if context.simulated or recipe.model.simulated else "false",
     }
+    if request.replica:
+        labels["replica-of"] = request.replica.of
     return replace(spec, labels=labels, keeper=_label_keeper(spec.keeper, request, labels["simulated"]))
 
 
