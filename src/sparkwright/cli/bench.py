@@ -58,7 +58,7 @@ class BenchOptions:
 
 
 def options_of(how: dict[str, Any], where: ClusterOptions, quiet: bool, request: BenchRequest) -> BenchOptions:
-    """Those options that `bench`, `soak` and `eval` share. how: all of them by name."""
+    """The options that `bench`, `soak` and `eval` share. how: all of them by name."""
     given = how["key_file"] is not None
     gateway = "" if how["gateway"] or how.get("front_door") else None
     return BenchOptions(where, how["model"], keys(how["key_file"]), given, request, gateway, quiet)
