@@ -119,6 +119,18 @@ def test_an_odd_server_that_ends_says_why(odd: Odd, fault: str, said: str) -> No
         pass
 
 
+def test_a_server_that_listens_everywhere_is_found_by_check(odd: Odd) -> None:
+    """Guards the gateway and its keys: a server that ignores the address it was given serves whoever reaches it."""
+    odd.good("up", odd.recipe("open"), "--no-supervise", "--force", "no GPU here")
+    _, out, _ = odd.shell.run("check", "--json")
+    (found,) = (one for one in json.loads(out)["findings"] if one["code"] == "SEC011" and one["subject"] == "a")
+    assert str(odd.port) in found["evidence"], found
+    odd.good("down", "odd")
+    odd.good("up", odd.recipe(), "--no-supervise", "--force", "no GPU here")
+    _, out, _ = odd.shell.run("check", "--json")
+    assert "SEC011" not in {one["code"] for one in json.loads(out)["findings"]}
+
+
 def test_two_ranks_of_a_custom_engine_start_and_end(odd: Odd) -> None:
     """Guards more than one rank: each gets its number, and `down` ends both."""
     odd.good("up", odd.recipe(nodes=2), "--no-supervise", "--force", "no GPU here")

@@ -256,7 +256,8 @@ def _memory(node: LiveNode) -> tuple[str, ...] | None:
         return "memory", node.node, "cannot be asked now" if node.at else "not sampled yet"
     if node.available is None:
         return None
-    return "memory", node.node, f"{gib(node.available)} available" + _trend(node)
+    claimed = f"; its engine printed that it needs {gib(node.claimed)}" if node.claimed else ""
+    return "memory", node.node, f"{gib(node.available)} available{_trend(node)}{claimed}"
 
 
 def _trend(node: LiveNode) -> str:

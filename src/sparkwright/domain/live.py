@@ -89,7 +89,7 @@ class LiveNode:
     unaccounted: pages that no counter explains. per_hour: robust slope of MemAvailable (negative: shrinking).
     time_left: seconds until the floor at that slope, None when it does not shrink. pressure: PSI memory full avg10, %.
     blind: why its kernel log cannot be read, '' where it can. floor: bytes of MemAvailable below which new work is
-    refused, 0 while it is not known.
+    refused, 0 while it is not known. claimed: what the engine's ranks there printed that they need, 0 if they did not.
     """
 
     node: str
@@ -110,6 +110,7 @@ class LiveNode:
     gpu_clock: float | None = None
     blind: str = ""
     floor: int = 0
+    claimed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,11 +218,6 @@ class Plan:
         """The node of supervisor and gateway: the head, but for a replica elsewhere."""
         return self.cluster.supervised_on or self.head
 
-    @property
-    def launch_order(self) -> tuple[RankSpec, ...]:
-        """Workers first, head last: a head whose workers wait already meets no stale rendezvous."""
-        return (*self.specs[1:], self.specs[0])
-
 
 def stopping(plan: Plan, force: str) -> tuple[Finding, ...]:
     """The findings that forbid acting on the plan; `force` lifts those that may be overridden."""

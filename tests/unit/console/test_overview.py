@@ -9,7 +9,7 @@ import pytest
 from sparkwright.adapters.sqlite.usage import UsageStore
 from sparkwright.console.board import ReportBoard
 from sparkwright.console.overview import overview
-from sparkwright.console.usage import page
+from sparkwright.console.usage import usage_page
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.live import DeploymentState, Desired, Live, LiveCanary, LiveEngine, LiveNode, LiveRank
 from sparkwright.domain.replica import ReplicaPlace
@@ -127,8 +127,8 @@ def test_usage_is_by_key_and_day(head: Head) -> None:
     assert "1,234" in text and "&lt;b&gt;x" in text and "1 refused by a limit" in text
     board = ReportBoard(head.state, lambda: NOW)
     assert [row.key for row in board.used(days=7)] == ["<b>x", "ci"]
-    assert "No request in the last 7 days" in page(board.used("chat", 7), 7)
-    assert "1,734" in page(board.used(days=7), 7) and day in page(board.used(days=7), 7)
+    assert "No request in the last 7 days" in usage_page(board.used("chat", 7), 7)
+    assert "1,734" in usage_page(board.used(days=7), 7) and day in usage_page(board.used(days=7), 7)
 
 
 def test_replicas_are_one_model_above_their_own_parts(head: Head) -> None:

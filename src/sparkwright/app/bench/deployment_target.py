@@ -58,7 +58,7 @@ async def _started(services: Services, deployment: str) -> DeploymentInfo:
         raise NotReady(f"{deployment} does not run: {states}", hint)
     names = tuple(dict.fromkeys(rank.node for rank in ranks))
     gathered = await gather(services.hosts, [services.cluster.node(name) for name in names], services.clock)
-    lines = tuple(line(facts) for facts in reached(gathered).values())
+    lines = tuple(node_line(facts) for facts in reached(gathered).values())
     launched = await _launched(services, head)
     return DeploymentInfo(replace(head, deployment=deployment), lines, names, launched)
 
@@ -87,7 +87,7 @@ async def _launched(services: Services, head: RankStatus) -> LaunchCommand:
     return LaunchCommand(()) if isinstance(found, Unknown) else found
 
 
-def line(facts: NodeFacts) -> str:
+def node_line(facts: NodeFacts) -> str:
     """`spark-1: NVIDIA GB10, driver 580.95.05, 119.7 GiB, kernel 6.14.0`; what is not known is left out."""
     parts = []
     if not isinstance(facts.gpus, Unknown) and facts.gpus:
