@@ -1,6 +1,7 @@
 """Recipes of the real engines for the test nodes, where their programs are simulated in each engine's dialect."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,7 +75,8 @@ def listening(node: Node) -> set[str]:
 
 def kill(node: Node, words: str) -> None:
     """SIGKILL to the process whose command line has the words: the engine's, not the shell that leads its session."""
-    found = [p for p in node.processes() if words in p.command and not p.command.startswith(("sh -c", "/bin/sh"))]
+    shell = re.compile(r"^(/bin/)?sh |/leader\.sh ")
+    found = [p for p in node.processes() if words in p.command and not shell.search(p.command)]
     assert found, f"no {words!r} on {node.name}"
     node.sh(f"kill -KILL {found[0].pid}")
 
