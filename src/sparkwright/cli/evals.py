@@ -16,14 +16,14 @@ from sparkwright.adapters.run_files.formats import of_content
 from sparkwright.adapters.tool_eval import program, running
 from sparkwright.app.bench import evaluate as use
 from sparkwright.app.bench import tool_eval as tool_use
-from sparkwright.app.bench.benchmark import is_url
+from sparkwright.app.bench.benchmark import is_endpoint_url
 from sparkwright.app.bench.runs import loaded
 from sparkwright.app.bench.target import Bench, BenchRequest, PreparedBench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
-from sparkwright.cli.bench import BenchOptions, endpoint
-from sparkwright.cli.bench_words import found_text
+from sparkwright.cli.bench import BenchOptions, endpoint, options_of
+from sparkwright.cli.bench_screen import found_text
 from sparkwright.cli.columns import aligned, echo
 from sparkwright.cli.engine_files import described
 from sparkwright.cli.eval_text import SCHEMA, EvalLines, document, exit_code, text
@@ -37,7 +37,7 @@ from sparkwright.evals import instructions as made_of
 from sparkwright.evals import same as compare
 from sparkwright.evals.catalog import ProbeEntry
 from sparkwright.wiring import bench as tools
-from sparkwright.wiring import keys, run_store
+from sparkwright.wiring import run_store
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SCENARIO = re.compile(r"TC-\d{1,3}", re.ASCII)
@@ -91,10 +91,7 @@ def target_options(function: F) -> F:
 
 def _asked(where: ClusterOptions, as_json: bool, how: dict[str, Any], workload: Workload) -> BenchOptions:
     request = BenchRequest(replace(workload, deadline=how["seconds"]), tags=how["tags"], note=how["note"])
-    gateway = "" if how["gateway"] else None
-    return BenchOptions(
-        where, how["model"], keys(how["key_file"]), how["key_file"] is not None, request, gateway, as_json
-    )
+    return options_of(how, where, as_json, request)
 
 
 def _named(target: str, how: dict[str, Any]) -> str:
@@ -316,7 +313,7 @@ def _against(base: Run | None, found: Evaluation | None) -> Evaluation | None:
 
 async def _stored(named: str) -> Run | None:
     """The run of this id, beginning or tag; None for a URL, and for what may be a deployment."""
-    if is_url(named):
+    if is_endpoint_url(named):
         return None
     store = run_store()
     try:

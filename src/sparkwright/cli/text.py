@@ -1,7 +1,9 @@
 """Plans, deployments and what their supervisors report, as text."""
 
 import shlex
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from sparkwright.cli.columns import SIMULATED, aligned, fold, mark
 from sparkwright.cli.plan_outlook import (
@@ -18,6 +20,7 @@ from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveNode, Supervised, phase_text
+from sparkwright.domain.model_replicas import ModelReplicas
 from sparkwright.domain.plan import Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import GIB, MIB, counted, duration, gib
@@ -191,6 +194,20 @@ def deployment_text(found: Deployment) -> str:
             other = f"its program on {supervised.node} is another version ({there}) than here ({here})"
             lines.append(fold(f"  {other}: the same `sparkwright up` replaces it, the engine stays", 4))
     return "\n".join(lines)
+
+
+def model_text(found: ModelReplicas) -> str:
+    """The replicas of a model below one line about all of them."""
+    count = f"{len(found.serving)} of {len(found.replicas)} replicas serve"
+    first = f"{mark(found.simulated)}{found.name}: {phase_text(found.state)}, {count}  {found.endpoint}".rstrip()
+    return "\n".join([first, *(textwrap.indent(deployment_text(one), "  ") for one in found.replicas)])
+
+
+def model_json(found: ModelReplicas) -> dict[str, Any]:
+    """name, state, endpoint, serving (a count) and replicas [names]."""
+    names = [one.name for one in found.replicas]
+    place = {"state": found.state, "endpoint": found.endpoint}
+    return {"name": found.name, **place, "serving": len(found.serving), "replicas": names}
 
 
 def _rank_row(rank: RankStatus) -> tuple[str, ...]:

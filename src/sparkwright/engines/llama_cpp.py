@@ -61,12 +61,19 @@ def _prompt_cache(recipe: Recipe, pool: int) -> tuple[float, str]:
     return float(size), f"llama.cpp's prompt cache in host memory: {gib(int(size))}" if size else ""
 
 
+def _reader(recipe: Recipe) -> str:
+    """Mapped files unless an option reads them: --no-mmap of older builds, --load-mode of newer ones."""
+    mode = str(flag(recipe, "load-mode") or "")
+    return "gguf-read" if flag(recipe, "no-mmap") or mode in ("none", "mlock", "dio") else "gguf"
+
+
 def _traits(made: EngineDefinition) -> Traits:
     return Traits(
         **told_traits(made),
         choose=lambda texts: {"grammar": "root ::= " + " | ".join(f'"{text}"' for text in texts)},
         tier=_prompt_cache,
         refusals=_layers_only,
+        reader=_reader,
     )
 
 

@@ -24,7 +24,7 @@ _LEAST_NODE, _LEAST_PROCESS = 256 * MIB, 32 * MIB
 SLOWER = 0.2  # what latency must change by
 _OWN = ("time-up", "not-sent")
 _GROUPS, _IN_GROUP = 120, 4
-_LATENCIES = {"ttft": lambda row: row.first, "tpot": figures.tpot}
+_LATENCIES = {"ttft": lambda row: row.first, "tpot": figures.time_per_token}
 _EVENTS = ("incident", "floor", "gone")
 
 

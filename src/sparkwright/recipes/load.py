@@ -29,13 +29,13 @@ _DEFINITION_PROSE = ("title", "see", "tried", "source", "serial")
 # Keys of a definition that came later: a recipe from before, which has none of them, has the same hash.
 _NEWER_KEYS = ("start_order", "websockets", "caches", "per_rank", "traits")
 _SAYS_NOTHING: tuple[Any, ...] = (WORKERS_FIRST, (), [], {})
-_BEFORE_THE_ENGINE = ("gateway", "coherence", "on_demand", "idle_minutes", "wait_seconds")
+_BEFORE_THE_ENGINE = ("gateway", "coherence", "replicas", "on_demand", "idle_minutes", "wait_seconds")
 PROSE |= {"build"}  # an image that is built from it carries the hash of it in its name
 """Fields that describe a recipe without changing what is served."""
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class RecipeVariant:
     """The recipe as one profile ('' for the base) makes it; recipe is None where there are problems with it.
 
     rest: the recipe without what the complaints are about, None where too much is missing.
@@ -52,7 +52,7 @@ class _File:
     """A good file: the profile that serves where none is asked for, every variant, the line of `profiles`."""
 
     default: str
-    variants: tuple[Variant, ...]
+    variants: tuple[RecipeVariant, ...]
     line: int
 
 
@@ -99,17 +99,19 @@ def _top(document: Document, source: str) -> Mapping[str, Any]:
     raise RecipeError(f"{source}:1: found {shown(document.value)}; a recipe is a mapping, one `key: value` a line")
 
 
-def _variant(base: dict[str, Any], profiles: Mapping[str, Any], name: str, source: str, engines: Texts = ()) -> Variant:
+def _variant(
+    base: dict[str, Any], profiles: Mapping[str, Any], name: str, source: str, engines: Texts = ()
+) -> RecipeVariant:
     tree = clean(overlay(base, profiles[name]) if name else base)
     tree.setdefault("name", _stem(source))
     part, broken = validated(tree, RecipePart, valid_keys(RecipeFile))
     if part is None:
-        return Variant(name, None, broken)
+        return RecipeVariant(name, None, broken)
     recipe = with_engine(to_recipe(part, source), engines)
     recipe = served(replace(recipe, profile=name, profiles=tuple(profiles)))
     found = () if recipe.name else ((("name",), _NO_NAME),)
     found = (*broken, *found, *cross_check(recipe, frozenset(path for path, _ in broken)))
-    return Variant(name, None if found else replace(recipe, hash=digest(recipe)), found, recipe)
+    return RecipeVariant(name, None if found else replace(recipe, hash=digest(recipe)), found, recipe)
 
 
 def with_engine(recipe: Recipe, engines: Texts) -> Recipe:
@@ -166,7 +168,7 @@ def _stem(source: str) -> str:
         return ""
 
 
-def _problems(variants: tuple[Variant, ...], document: Document) -> list[Problem]:
+def _problems(variants: tuple[RecipeVariant, ...], document: Document) -> list[Problem]:
     """Complaints with their lines; what concerns only some of the variants names them."""
     where: dict[Problem, list[str]] = {}
     for variant in variants:

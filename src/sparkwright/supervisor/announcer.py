@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from sparkwright.app.diagnose.incident import Evidence, explain
 from sparkwright.app.serve.watch import CLAIMED
-from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
+from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent, News
 from sparkwright.domain.live import DeploymentState, Live, LiveNode, LiveRestart
 from sparkwright.domain.values import replace
 from sparkwright.supervisor.context import BEGUN, LEFT, RELAUNCHES, RESTARTED, RESTARTS, STARTED_IN, DeploymentContext
@@ -95,7 +95,7 @@ class Announcer:
         context, desired = self._context, self._context.desired
         if new:
             recipe = desired.recipe
-            made = Deployed(
+            made = DeploymentRecord(
                 deployment=context.name,
                 at=context.now(),
                 recipe=recipe.label,

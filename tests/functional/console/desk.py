@@ -25,7 +25,7 @@ from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.live import Live
 from sparkwright.simulator.nodes import make_cluster
 
-_RECIPE = Path(__file__).parents[3] / "src/sparkwright/recipes/shipped/twin.yaml"
+_RECIPE = Path(__file__).parents[3] / "src/sparkwright/recipes/shipped/simulator.yaml"
 # The one of this .venv, as Debian's own is too old.
 _CADDY = shutil.which("caddy", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
@@ -56,7 +56,7 @@ class Desk:
         """env: of the ranks, as SPARKWRIGHT_SIMULATOR_... has it. behind: the deployment whose gateway it shares."""
         self.ports[name] = self.ports[behind] if behind else free_pair()
         text = _RECIPE.read_text().replace("served_name: twin-tiny", f"served_name: {json.dumps(served)}")
-        text = text.replace("name: twin\n", f"name: {name}\n", 1)
+        text = text.replace("name: simulator\n", f"name: {name}\n", 1)
         own = f"  port: {free_port()}\n  master_port: {free_port()}\n  gateway: {{port: {self.ports[name]}}}\n"
         text = text.replace("serving:\n", f"serving:\n{own}")
         control = {

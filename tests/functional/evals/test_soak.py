@@ -56,7 +56,7 @@ def test_a_healthy_server(shell: Bench, simulator: Start) -> None:
     assert any("memory of the nodes is unknown" in one for one in told["soak"]["unknown"])
     assert {one["state"] for one in told["run"]["evaluation"]["outcomes"]} == {"passed"}
     page = (shell.folder / "page.html").read_text()
-    import re; assert "nothing found" in page and "SIMULATED" in page; assert "plot-ttft-time" in page, re.findall("id=.(plot-[^\"]*)", page)
+    assert "nothing found" in page and "plot-ttft-time" in page and "SIMULATED" in page
     assert shell.saved()[0]["kind"] == "soak"
     assert "nothing found" in shell.run("runs", "show", "first")[1]
     (shell.folder / "gates.txt").write_text(

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from sparkwright.app.bench.measure import create_run
 from sparkwright.app.bench.parsers import play_probe
-from sparkwright.app.bench.prompt_corpus import CorpusInputs as Salted
 from sparkwright.app.bench.prompt_corpus import prepare
 from sparkwright.app.bench.target import Bench, PreparedBench
 from sparkwright.app.services import finished
@@ -94,9 +93,7 @@ async def given_of(
         return given
     most = lengths(given)[-1]
     plan = LevelPlan("longest", Single(Length(most, most), Length(8, 8)))
-    made = await prepare(
-        replace(ready.workload, levels=(plan,)), probed, ready.tokenizer, note, Salted(bench.machine.nonce)
-    )
+    made = await prepare(replace(ready, levels=(plan,)), bench.machine.nonce, note)
     return replace(given, filler=lambda tokens, salt: _filler(made, tokens, salt, seed))
 
 

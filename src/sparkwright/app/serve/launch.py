@@ -225,7 +225,7 @@ async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus
     plan, grace = outcome.plan, engine_of(outcome.plan.recipe).stop.grace
     await finished(swap.begin())
     for name in swap.unsupervised if services.program else ():
-        await finished(remove_supervisor(services, held.nodes, name))
+        await finished(remove_supervisor(services, (*held.nodes, services.cluster.supervisor_node), name))
     if old:
         with _step(services, outcome, "remove old ranks"):
             await finished(rank_work.stop_all(services, old, grace, remove=True))

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from fakes.tokenizer import CountingTokenizer
-from sparkwright.app.bench.benchmark import outline_levels
+from sparkwright.app.bench.benchmark import fitting_levels
 from sparkwright.app.bench.target import BenchRequest, BenchTarget, PreparedBench
-from sparkwright.cli.bench_words import found_text, lacks, plan_json, plan_text
+from sparkwright.cli.bench_screen import found_text, missing_features, plan_json, plan_text
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import RunConditions
 from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, RateSearch, Single, Workload
@@ -19,15 +19,15 @@ FULL = Probed(
 )  # fmt: skip
 
 
-def ready(probed: Probed = FULL, exact: bool = True, **conditions: object) -> PreparedBench:
+def prepared_run(probed: Probed = FULL, exact: bool = True, **conditions: object) -> PreparedBench:
     known = replace(RunConditions("http://node", "m", tokenizer="/tokenize of the server"), **conditions)  # type: ignore[arg-type]
     target, counting = BenchTarget("http://node"), CountingTokenizer(exact=exact)
-    return PreparedBench(target, probed, BenchRequest(WORK), *outline_levels(WORK, probed), counting, known)
+    return PreparedBench(target, probed, BenchRequest(WORK), *fitting_levels(WORK, probed), counting, known)
 
 
 def test_what_was_found() -> None:
     """Model, engine with version, context, and where tokens and lengths come from."""
-    text = found_text(ready())
+    text = found_text(prepared_run())
     for part in ("m", "vllm 0.21.0, context 16,384 tokens", "in every chunk, cached tokens too", "/tokenize"):
         assert part in text
     assert "lacking" not in text
@@ -35,13 +35,13 @@ def test_what_was_found() -> None:
 
 def test_a_simulation_reports_it_first() -> None:
     """Every screen has the mark."""
-    assert found_text(ready(simulated=True)).startswith("SIMULATED  http://node")
-    assert plan_json(ready(simulated=True))["simulated"] is True
+    assert found_text(prepared_run(simulated=True)).startswith("SIMULATED  http://node")
+    assert plan_json(prepared_run(simulated=True))["simulated"] is True
 
 
 def test_what_is_lacking_and_what_it_costs() -> None:
     """One line each; on our own deployments missing provenance, too."""
-    told = "\n".join(lacks(ready(Probed("http://node", "m"), exact=False, ours=True)))
+    told = "\n".join(missing_features(prepared_run(Probed("http://node", "m"), exact=False, ours=True)))
     for part in (
         "only latencies",
         "--tokenizer FILE",
@@ -55,10 +55,10 @@ def test_what_is_lacking_and_what_it_costs() -> None:
 
 def test_what_will_be_done() -> None:
     """Levels with their pace, all requests and tokens of all repeats, the bound of time, and what is left out."""
-    text = plan_text(ready())
+    text = plan_text(prepared_run())
     assert "poisson 2.5/s, at most 8" in text
     assert "26 requests in 2 repeats, 25,808 tokens; 1 min 50 s at most" in text
-    text = plan_text(ready().with_workload(replace(WORK, search=RateSearch(0.1, 32))))
+    text = plan_text(prepared_run().with_workload(replace(WORK, search=RateSearch(0.1, 32))))
     assert "26 requests in 2 repeats, 25,808 tokens for each rate that is tried; 1 min 50 s at most" in text
-    text = plan_text(ready(replace(FULL, context=4096)))
+    text = plan_text(prepared_run(replace(FULL, context=4096)))
     assert "left out: open needs 9,064 tokens of context, and the server takes 4,096" in text

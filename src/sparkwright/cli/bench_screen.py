@@ -1,4 +1,7 @@
-"""The progress of a benchmark: a live block on a terminal, lines elsewhere."""
+"""The screens of `bench` before its result: the server and the plan, then the progress.
+
+The progress is a live block on a terminal, and lines elsewhere. The result is in bench_text.py.
+"""
 
 import sys
 import time
@@ -7,14 +10,114 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sparkwright.cli.columns import echo
+from sparkwright.app.bench.target import PreparedBench
+from sparkwright.cli.columns import aligned, echo, fold, mark
+from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Lag, Row
-from sparkwright.domain.units import duration, three_digits
+from sparkwright.domain.units import counted, duration, three_digits
 from sparkwright.domain.values import dataclass
-from sparkwright.domain.workload import Agent, LevelPlan, Single
+from sparkwright.domain.workload import Agent, Arrival, LevelPlan, Single
 from sparkwright.report.texts import seconds
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+def found_text(ready: PreparedBench) -> str:
+    """The server, and how it counts."""
+    probed, known = ready.probed, ready.conditions
+    engine = f"{probed.engine or 'an unknown engine'} {probed.engine_version}".rstrip()
+    context = f"context {probed.context:,} tokens" if probed.context else "context limit unknown"
+    rows = [("model", probed.model), ("engine", f"{engine}, {context}"), ("counting", _counting(probed))]
+    rows.append(("prompts", f"tokens counted by {known.tokenizer}" if ready.tokenizer.exact else known.tokenizer))
+    if known.deployment:
+        rows.append(("recipe", f"{known.recipe} {known.recipe_hash[:12]}"))
+        rows += [("node", line) for line in known.nodes]
+    lacking = [fold(f"  lacking: {text}", 11) for text in missing_features(ready)]
+    return "\n".join([f"{mark(known.simulated)}{known.endpoint}", *aligned(rows).splitlines(), *lacking])
+
+
+def missing_features(ready: PreparedBench) -> list[str]:
+    """Features that the server does not have, and what each costs."""
+    probed, found = ready.probed, []
+    if not probed.usage:
+        found.append("its streams have no `usage`: only latencies can be measured, no figure per token")
+    if not ready.tokenizer.exact:
+        found.append("no /tokenize: lengths of prompts are estimates; --tokenizer FILE takes a tokenizer.json")
+    if not probed.metrics:
+        found.append("no /metrics: nothing of queue, KV cache and prefix hits as the server sees them")
+    if not probed.ignore_eos and ready.workload.ignore_eos:
+        found.append("it refuses `ignore_eos`: answers may be shorter than planned")
+    if ready.conditions.missing:
+        found.append(f"{', '.join(ready.conditions.missing)}: without these the run will not count as valid")
+    return found
+
+
+def _counting(probed: Probed) -> str:
+    if not probed.usage:
+        return "no `usage`"
+    more = ["in every chunk"] if probed.continuous else []
+    more += ["cached tokens too"] if probed.cached else []
+    return f"tokens from `usage`{''.join(f', {one}' for one in more)}"
+
+
+def plan_text(ready: PreparedBench) -> str:
+    """The levels, and what ends them."""
+    workload = ready.workload
+    head = f"{workload.name}@{workload.version}: {workload.title}"
+    rows = [("level", "requests", "prompt", "answer", "at a time"), *(_level(plan) for plan in ready.levels)]
+    tokens = f", {ready.tokens:,} tokens" if ready.tokens else ""
+    each = " for each rate that is tried" if workload.search else ""
+    total = f"{counted(ready.requests, 'request')} in {counted(workload.repeats, 'repeat')}{tokens}{each}"
+    left_out = (fold(f"  left out: {text}", 12) for text in ready.left_out)
+    return "\n".join([head, aligned(rows), f"  {total}; {duration(workload.deadline)} at most", *left_out])
+
+
+def _level(plan: LevelPlan) -> tuple[str, ...]:
+    lengths = [f"{tokens:,}" for tokens in plan.mean_tokens] if plan.mean_tokens else ["as in the file"] * 2
+    return plan.name, str(plan.request_count), *lengths, "".join(_pace(plan))
+
+
+def _pace(plan: LevelPlan) -> Iterator[str]:
+    pace, agents = plan.pace, isinstance(plan.shape, Agent)
+    if pace.arrival is Arrival.CLOSED:
+        yield f"{pace.concurrency}{' agent' if agents else ''}{'s' if agents and pace.concurrency > 1 else ''}"
+        return
+    yield "at recorded times" if pace.arrival is Arrival.RECORDED else f"{pace.arrival} {pace.rate:g}/s"
+    if pace.to_rate:
+        yield f" to {pace.to_rate:g}/s"
+    if pace.concurrency:
+        yield f", at most {pace.concurrency}"
+
+
+def plan_json(ready: PreparedBench) -> dict[str, Any]:
+    """The plan of a dry run as JSON."""
+    probed = ready.probed
+    return {
+        "endpoint": ready.conditions.endpoint,
+        "simulated": ready.conditions.simulated,
+        "model": probed.model,
+        "engine": probed.engine,
+        "engine_version": probed.engine_version,
+        "context": probed.context,
+        "tokenizer": ready.conditions.tokenizer,
+        "lacking": missing_features(ready),
+        "workload": f"{ready.workload.name}@{ready.workload.version}",
+        "levels": [_level_json(plan) for plan in ready.levels],
+        "left_out": ready.left_out,
+        "repeats": ready.workload.repeats,
+        "requests": ready.requests,
+        "tokens": ready.tokens,
+        "seconds_at_most": ready.workload.deadline,
+    }
+
+
+def _level_json(plan: LevelPlan) -> dict[str, Any]:
+    prompt, output = plan.mean_tokens or (None, None)
+    return {"name": plan.name, "requests": plan.request_count, "prompt": prompt, "output": output}
+
 
 _BAR = 24
 # Tokens of prompt that take a GB10 about as long as one token of output: 2,000 and 40 tokens/s.
@@ -27,7 +130,7 @@ class BenchProgress:
 
     def __init__(self, levels: Sequence[LevelPlan], repeats: int, simulated: bool = False) -> None:
         self.repeats = max(repeats, 1)
-        self._work = sum(work(plan) for plan in levels) * self.repeats
+        self._work = sum(work_tokens(plan) for plan in levels) * self.repeats
         self.steps = len(levels) * self.repeats
         self.step = 0
         self._worked = 0.0
@@ -52,7 +155,7 @@ class BenchProgress:
         self.step += 1
         if self.step > self.steps:
             self.steps = self.step
-            self._work += work(plan)
+            self._work += work_tokens(plan)
         self._clear()
 
     def take(self, row: Row) -> None:
@@ -71,11 +174,11 @@ class BenchProgress:
 
     def end(self, now: float) -> None:
         self.level_ended = now
-        self._worked += work(self.plan) if self.plan else 0.0
+        self._worked += work_tokens(self.plan) if self.plan else 0.0
 
     @property
     def planned(self) -> int:
-        return requests(self.plan) if self.plan else 0
+        return self.plan.request_count if self.plan else 0
 
     def rate(self) -> float | None:
         """Output tokens per second of this repeat, of requests that have ended, by the client's own clock."""
@@ -86,7 +189,7 @@ class BenchProgress:
         """The done share of all the work."""
         running = 0.0
         if self.plan and not self.level_ended and self.planned:
-            running = work(self.plan) * min(self.ended / self.planned, 1.0)
+            running = work_tokens(self.plan) * min(self.ended / self.planned, 1.0)
         return min((self._worked + running) / self._work, 1.0) if self._work else 0.0
 
     def left(self, now: float) -> float | None:
@@ -98,12 +201,7 @@ class BenchProgress:
         return 0.0 if self._began is None else now - self._began
 
 
-def requests(plan: LevelPlan) -> int:
-    """The number of requests in one repeat."""
-    return plan.requests * (plan.shape.turns if isinstance(plan.shape, Agent) else 1)
-
-
-def work(plan: LevelPlan) -> float:
+def work_tokens(plan: LevelPlan) -> float:
     """The work of one repeat, in tokens of output."""
     shape = plan.shape
     if isinstance(shape, Single):
@@ -111,11 +209,11 @@ def work(plan: LevelPlan) -> float:
         return float(plan.requests * max(each, 1.0) / max(plan.pace.concurrency, 1) ** 0.5)
     if isinstance(shape, Agent):
         prompt = shape.system + shape.tools + shape.first + shape.turns * shape.each_turn / 2
-        return requests(plan) * (prompt * (1 - (shape.cached or 0.0)) / _PREFILL + shape.output)
+        return plan.request_count * (prompt * (1 - (shape.cached or 0.0)) / _PREFILL + shape.output)
     return float(max(plan.requests, 1))
 
 
-def block(progress: BenchProgress, now: float) -> list[str]:
+def live_block(progress: BenchProgress, now: float) -> list[str]:
     """The live block: how far, which level, what it shows, what failed."""
     if progress.plan is None:
         return ["  getting ready ..."]
@@ -149,9 +247,6 @@ def summary_line(progress: BenchProgress) -> str:
     told += [f"{kind}: {count} failed" for kind, count in progress.errors.most_common()]
     return "  ".join(told)
 
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 _EVERY = 10.0
 
@@ -199,7 +294,7 @@ class LiveBlock:
     def __rich__(self) -> "Text":
         from rich.text import Text
 
-        return Text("\n".join(block(self.progress, time.monotonic())), no_wrap=True, overflow="ellipsis")
+        return Text("\n".join(live_block(self.progress, time.monotonic())), no_wrap=True, overflow="ellipsis")
 
 
 class QuietScreen(BenchScreen):

@@ -6,13 +6,14 @@ from itertools import pairwise
 
 import pytest
 
+from fakes.prepared_bench import prepared_bench
 from fakes.tokenizer import CountingTokenizer
 from sparkwright.app.bench.prompt_corpus import prepare
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Session, Turn
 from sparkwright.domain.workload import Agent, Api, Arrival, Length, LevelPlan, Pace, Single, Text, Workload
 from sparkwright.loadgen.prompts import PromptTexts
-from sparkwright.loadgen.workloads import job_pace, sessions, split_warmup
+from sparkwright.loadgen.sessions import job_pace, sessions, split_warmup
 
 LOOP = Agent(turns=5, system=200, tools=500, first=150, each_turn=300, output=20)
 PROBED = Probed("http://x", "m", continuous=True, ignore_eos=True, thinking=True)
@@ -26,19 +27,19 @@ def plan(shape: Single | Agent, name: str = "level", **more: object) -> LevelPla
     return LevelPlan(name, shape, **{"requests": 3, "warmup": 1, **more})
 
 
-async def made(
+async def prepared_texts(
     level: LevelPlan, tokenizer: CountingTokenizer | None = None, probed: Probed = PROBED, **more: object
 ) -> tuple[Workload, PromptTexts]:
     workload = Workload("test", "Test", (level,), **more)
-    return workload, await prepare(workload, probed, tokenizer or CountingTokenizer())
+    return workload, await prepare(prepared_bench(workload, probed, tokenizer or CountingTokenizer()))
 
 
-def body(turn: Turn) -> dict:
+def body_of(turn: Turn) -> dict:
     return json.loads(turn.head + turn.new + turn.tail)
 
 
-def asked(session: Session) -> str:
-    return body(session.turns[-1])["messages"][-1]["content"]
+def last_question(session: Session) -> str:
+    return body_of(session.turns[-1])["messages"][-1]["content"]
 
 
 @pytest.mark.parametrize("tokens", [15, 40, 60, 100, 299, 300, 301, 2048, 9000])
@@ -46,7 +47,7 @@ def asked(session: Session) -> str:
 async def test_prompts_have_exactly_the_tokens_asked_for(tokens: int, kind: Text) -> None:
     """Template and all, for the shortest that there can be and for long ones."""
     level, tokenizer = plan(single(tokens, text=kind)), CountingTokenizer()
-    workload, texts = await made(level, tokenizer)
+    workload, texts = await prepared_texts(level, tokenizer)
     for session in sessions(level, workload, 0, texts):
         (turn,) = session.turns
         assert tokenizer.whole(turn.head + turn.new + turn.tail) == turn.prompt_tokens == tokens
@@ -55,7 +56,7 @@ async def test_prompts_have_exactly_the_tokens_asked_for(tokens: int, kind: Text
 async def test_a_completion_s_prompt_counts_what_the_server_puts_in_front() -> None:
     """One begin-of-text token of the tokenizer's is a part of the prompt that was asked for."""
     level, tokenizer = plan(single(500)), CountingTokenizer()
-    workload, texts = await made(level, tokenizer, api=Api.COMPLETIONS)
+    workload, texts = await prepared_texts(level, tokenizer, api=Api.COMPLETIONS)
     turn = sessions(level, workload, 0, texts)[-1].turns[0]
     assert tokenizer.whole(turn.head) == 500
     assert (turn.new, turn.tail) == ("", "")
@@ -65,7 +66,7 @@ async def test_a_completion_s_prompt_counts_what_the_server_puts_in_front() -> N
 async def test_a_body_reports_what_the_workload_pins() -> None:
     """Length, temperature, thinking, usage: what is left open differs from server to server."""
     level = plan(single())
-    told = body(sessions(level, *(await made(level))[:1], 0, (await made(level))[1])[0].turns[0])
+    told = body_of(sessions(level, *(await prepared_texts(level))[:1], 0, (await prepared_texts(level))[1])[0].turns[0])
     assert told["model"] == "m"
     assert (told["max_tokens"], told["temperature"], told["stream"]) == (8, 0.0, True)
     assert told["stream_options"] == {"include_usage": True, "continuous_usage_stats": True}
@@ -76,8 +77,8 @@ async def test_a_body_reports_what_the_workload_pins() -> None:
 async def test_a_plain_server_is_asked_plain_questions() -> None:
     """An option that the server did not accept when it was probed is not sent to it."""
     level = plan(single())
-    workload, texts = await made(level, probed=Probed("http://x", "m"))
-    told = body(sessions(level, workload, 0, texts)[0].turns[0])
+    workload, texts = await prepared_texts(level, probed=Probed("http://x", "m"))
+    told = body_of(sessions(level, workload, 0, texts)[0].turns[0])
     assert set(told) == {"model", "messages", "max_tokens", "temperature", "stream", "stream_options"}
     assert told["stream_options"] == {"include_usage": True}
 
@@ -85,14 +86,14 @@ async def test_a_plain_server_is_asked_plain_questions() -> None:
 async def test_thinking_can_be_left_alone() -> None:
     """`unset` sends nothing of it: the server's own default is measured."""
     level = plan(single())
-    workload, texts = await made(level, thinking=None)
-    assert "chat_template_kwargs" not in body(sessions(level, workload, 0, texts)[0].turns[0])
+    workload, texts = await prepared_texts(level, thinking=None)
+    assert "chat_template_kwargs" not in body_of(sessions(level, workload, 0, texts)[0].turns[0])
 
 
 async def test_no_two_prompts_begin_alike() -> None:
     """All prompts differ within 16 tokens, the least that a server caches: by number, repeat, level, seed and run."""
     level = plan(single(), requests=20)
-    workload, texts = await made(level)
+    workload, texts = await prepared_texts(level)
     other = replace(level, name="other")
     variants = [
         sessions(level, workload, 0, texts),
@@ -101,14 +102,14 @@ async def test_no_two_prompts_begin_alike() -> None:
         sessions(level, replace(workload, seed=1), 0, texts),
         sessions(level, workload, 0, replace(texts, salt="next run")),
     ]
-    starts = [" ".join(asked(one).split()[:9]) for found in variants for one in found]
+    starts = [" ".join(last_question(one).split()[:9]) for found in variants for one in found]
     assert len(set(starts)) == len(starts) == 5 * 21
 
 
 async def test_a_run_can_be_repeated_word_by_word() -> None:
     """The same seed and salt: the same bytes."""
     level = plan(single())
-    workload, texts = await made(level)
+    workload, texts = await prepared_texts(level)
     assert sessions(level, workload, 2, texts) == sessions(level, workload, 2, texts)
 
 
@@ -116,18 +117,18 @@ async def test_lengths_and_times_stay_when_the_salt_changes() -> None:
     """Two runs send other words and are comparable: each request is as long, and comes as late."""
     shape = Single(Length(50, 900, 200), Length(1, 50))
     level = plan(shape, requests=30, pace=Pace(Arrival.POISSON, 0, 2.0))
-    workload, texts = await made(level)
+    workload, texts = await prepared_texts(level)
     first, second = (sessions(level, workload, 0, replace(texts, salt=salt)) for salt in ("a", "b"))
     planned = [(one.turns[0].prompt_tokens, one.turns[0].output_tokens, one.at) for one in first]
     assert planned == [(one.turns[0].prompt_tokens, one.turns[0].output_tokens, one.at) for one in second]
     assert len(set(planned)) > 20
-    assert {asked(one) for one in first}.isdisjoint({asked(one) for one in second})
+    assert {last_question(one) for one in first}.isdisjoint({last_question(one) for one in second})
 
 
 async def test_warm_up_is_apart_and_marked() -> None:
     """It goes out before, in the same shape, and no row of it is counted."""
     level = plan(single(), warmup=2)
-    workload, texts = await made(level)
+    workload, texts = await prepared_texts(level)
     before, measured = split_warmup(sessions(level, workload, 0, texts))
     assert (len(before), len(measured)) == (2, 3)
     assert all(turn.warmup for one in before for turn in one.turns)
@@ -139,17 +140,17 @@ async def test_warm_up_is_apart_and_marked() -> None:
 async def test_warm_up_has_short_answers(shape: Single | Agent) -> None:
     """A slow server is not kept busy with what nobody measures; prompts are those of the level."""
     level = plan(shape)
-    workload, texts = await made(level)
+    workload, texts = await prepared_texts(level)
     before, measured = split_warmup(sessions(level, workload, 0, texts))
-    assert body(before[0].turns[0])["max_tokens"] == 16
+    assert body_of(before[0].turns[0])["max_tokens"] == 16
     assert before[0].turns[0].prompt_tokens == measured[0].turns[0].prompt_tokens
-    assert body(measured[0].turns[0])["max_tokens"] == 100
+    assert body_of(measured[0].turns[0])["max_tokens"] == 100
 
 
 async def test_open_loops_have_their_times_and_warm_up_has_none() -> None:
     """Only what is measured is paced."""
     level = plan(single(), pace=Pace(Arrival.CONSTANT, 0, 2.0))
-    workload, texts = await made(level)
+    workload, texts = await prepared_texts(level)
     before, measured = split_warmup(sessions(level, workload, 0, texts))
     assert [one.at for one in before] == [None]
     assert [one.at for one in measured] == [0.0, 0.5, 1.0]
@@ -158,7 +159,7 @@ async def test_open_loops_have_their_times_and_warm_up_has_none() -> None:
 async def test_a_cold_depth_is_one_long_prompt() -> None:
     """Context and question are sent at once, and nothing of it before."""
     level, tokenizer = plan(single(300, depth=2000)), CountingTokenizer()
-    workload, texts = await made(level, tokenizer)
+    workload, texts = await prepared_texts(level, tokenizer)
     before, measured = split_warmup(sessions(level, workload, 0, texts))
     assert len(before) == 1
     turn = measured[0].turns[0]
@@ -170,17 +171,17 @@ async def test_a_warm_depth_was_sent_before_to_the_token() -> None:
     """Each user's context goes out once, not counted; every request repeats it and adds a question of its own."""
     level = plan(single(300, depth=2000, warm=True), requests=5, pace=Pace(concurrency=2), warmup=0)
     tokenizer = CountingTokenizer()
-    workload, texts = await made(level, tokenizer)
+    workload, texts = await prepared_texts(level, tokenizer)
     before, measured = split_warmup(sessions(level, workload, 0, texts))
-    contexts = [asked(one) for one in before]
+    contexts = [last_question(one) for one in before]
     assert len(contexts) == 2
-    assert all(body(one.turns[0])["max_tokens"] == 1 for one in before)
+    assert all(body_of(one.turns[0])["max_tokens"] == 1 for one in before)
     for number, one in enumerate(measured):
         turn = one.turns[0]
         assert tokenizer.whole(turn.head + turn.new + turn.tail) == turn.prompt_tokens == 2300
         assert turn.cached_tokens == 2000
-        assert asked(one).startswith(contexts[number % 2] + "\n")
-    assert len({asked(one) for one in measured}) == 5
+        assert last_question(one).startswith(contexts[number % 2] + "\n")
+    assert len({last_question(one) for one in measured}) == 5
 
 
 def history(session: Session) -> list[dict]:
@@ -199,7 +200,7 @@ async def test_agents_turns_have_the_tokens_planned(cached: float | None, cold: 
     """System prompt, tools, task and every result, in this template, for any share and for the cold counterpart."""
     loop = replace(LOOP, cached=cached, cold=cold, each_turn=300)
     level, tokenizer = plan(loop), CountingTokenizer()
-    workload, texts = await made(level, tokenizer)
+    workload, texts = await prepared_texts(level, tokenizer)
     session = split_warmup(sessions(level, workload, 0, texts))[1][0]
     for turn, told in zip(session.turns, history(session), strict=True):
         assert tokenizer.whole(json.dumps(told)) == turn.prompt_tokens
@@ -208,7 +209,7 @@ async def test_agents_turns_have_the_tokens_planned(cached: float | None, cold: 
 async def test_the_share_that_is_known_is_the_share_asked_for() -> None:
     """(prompt + answer before) / prompt: 80 % to the token's rounding, at every turn but the first."""
     level = plan(replace(LOOP, cached=0.8))
-    workload, texts = await made(level)
+    workload, texts = await prepared_texts(level)
     turns = split_warmup(sessions(level, workload, 0, texts))[1][0].turns
     assert turns[0].cached_tokens == 0
     for before, turn in pairwise(turns):
@@ -219,7 +220,7 @@ async def test_the_share_that_is_known_is_the_share_asked_for() -> None:
 async def test_a_warm_agent_repeats_itself_and_a_cold_one_never() -> None:
     """Warm: each body begins with the whole one before. Cold: tools and system prompt differ at once, same lengths."""
     warm, cold = plan(LOOP, "one"), plan(replace(LOOP, cold=True), "one cold")
-    workload, texts = await made(warm)
+    workload, texts = await prepared_texts(warm)
     known = history(split_warmup(sessions(warm, workload, 0, texts))[1][0])
     for before, now in pairwise(known):
         assert now["messages"][: len(before["messages"])] == before["messages"]
@@ -233,7 +234,7 @@ async def test_a_warm_agent_repeats_itself_and_a_cold_one_never() -> None:
 async def test_tools_are_valid_schemas_of_the_size_asked_for() -> None:
     """The tools are those of OpenAI's interface, all parameters named and typed; the model may not call them."""
     level, tokenizer = plan(LOOP), CountingTokenizer()
-    workload, texts = await made(level, tokenizer)
+    workload, texts = await prepared_texts(level, tokenizer)
     told = history(split_warmup(sessions(level, workload, 0, texts))[1][0])[0]
     bare = {key: value for key, value in told.items() if key not in ("tools", "tool_choice")}
     assert tokenizer.whole(json.dumps(told)) - tokenizer.whole(json.dumps(bare)) == LOOP.tools
@@ -249,7 +250,7 @@ async def test_tools_are_valid_schemas_of_the_size_asked_for() -> None:
 async def test_tools_that_a_server_hides_are_made_up_for(hiding: dict) -> None:
     """The prompt is as long as planned, in few questions, and the run reports where those tokens are."""
     level, tokenizer = plan(LOOP), CountingTokenizer(**hiding)
-    workload, texts = await made(level, tokenizer)
+    workload, texts = await prepared_texts(level, tokenizer)
     assert any("shows no tools" in doubt for doubt in texts.doubts)
     assert tokenizer.questions < 25
     session = split_warmup(sessions(level, workload, 0, texts))[1][0]
@@ -261,7 +262,7 @@ async def test_tools_that_a_server_hides_are_made_up_for(hiding: dict) -> None:
 async def test_agents_come_in_waves_with_their_noise() -> None:
     """Next to every two counted agents run three that are not counted; the client runs five at a time."""
     level = plan(replace(LOOP, noise=3, think=1.5), requests=4, pace=Pace(concurrency=2))
-    workload, texts = await made(level)
+    workload, texts = await prepared_texts(level)
     before, measured = split_warmup(sessions(level, workload, 0, texts))
     assert [len(one.turns) for one in before] == [1]
     assert [one.counted for one in measured] == [False] * 3 + [True] * 2 + [False] * 3 + [True] * 2
@@ -275,7 +276,7 @@ async def test_agents_come_in_waves_with_their_noise() -> None:
 async def test_a_request_more_than_is_counted_is_made_up_for() -> None:
     """A server whose /tokenize and usage differ by a constant is believed in its usage."""
     level, tokenizer = plan(single(300)), CountingTokenizer(more=-1)
-    workload, texts = await made(level, tokenizer)
+    workload, texts = await prepared_texts(level, tokenizer)
     turn = sessions(level, workload, 0, texts)[0].turns[0]
     assert tokenizer.whole(turn.head + turn.new + turn.tail) + tokenizer.more == 300
 
@@ -283,13 +284,13 @@ async def test_a_request_more_than_is_counted_is_made_up_for() -> None:
 async def test_estimates_and_silence_are_reported() -> None:
     """Nothing that is not known is passed off as known."""
     level = plan(single(300))
-    _, texts = await made(level, CountingTokenizer(exact=False))
+    _, texts = await prepared_texts(level, CountingTokenizer(exact=False))
     assert not texts.exact
-    _, texts = await made(level, CountingTokenizer(dumb=True))
+    _, texts = await prepared_texts(level, CountingTokenizer(dumb=True))
     assert any("does not report the tokens" in doubt for doubt in texts.doubts)
-    _, texts = await made(level, Merging())
+    _, texts = await prepared_texts(level, Merging())
     assert any("have not the tokens of their pieces" in doubt for doubt in texts.doubts)
-    _, texts = await made(level)
+    _, texts = await prepared_texts(level)
     assert (texts.exact, texts.doubts) == (True, ())
 
 
