@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any
 
+from sparkwright.domain.engine import WORKERS_FIRST
 from sparkwright.domain.ledger import OVERHEAD, PROCESSES, Counts, LedgerLine, Origin
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB
@@ -76,8 +77,10 @@ class Traits:
     wide where nothing was measured. prefill: pace against a BF16 product. hop: seconds (fast, likely, slow) of an
     exchange; None: as links give. rows: seconds (fast, likely, slow) that a step waits for rows of tables off memory;
     None: as usual. rows_read: so does each token of a prompt.
-    Starting. compiles: kernels and CUDA graphs before it answers. around: seconds (fast, likely, slow) of imports,
-    profile and warm-up. files: GB/s at which it reads files; None: as its loader does.
+    Starting. start_order: as of EngineDefinition.
+    compiles: kernels and CUDA graphs before it answers. around: seconds (fast, likely, slow) of imports,
+    profile and warm-up. reader: its way to read files among the loaders,
+    '' for the one that its load-format names.
     Options. queue: can limit how many requests wait. batches: has a limit on batched tokens; eager_flag: switches CUDA
     graphs off; kv_option: the cache's type.
     tables_off: options that leave tables of single rows (n-grams, PLE, Engram) on disk, where a version has them all.
@@ -125,9 +128,10 @@ class Traits:
     hop: tuple[float, float, float] | None = None
     rows: tuple[float, float, float] | None = None
     rows_read: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    start_order: str = WORKERS_FIRST
     compiles: bool = True
     around: tuple[float, float, float] = (25.0, 120.0, 480.0)
-    files: tuple[float, float, float] | None = None
+    reader: Callable[[Recipe], str] = lambda recipe: ""
     queue: bool = False
     batches: bool = True
     eager_flag: str = ""
