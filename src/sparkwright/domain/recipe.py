@@ -258,6 +258,9 @@ class Serving:
 
     queue: requests that may wait for a place among `sequences`; more are refused at once. 0: no limit.
 
+    remember: bytes of clients' prompts that are kept encrypted on the head for the engine's next start, 0 for none,
+    each for remember_hours after its last use.
+
     coherence: after each start the model's answers to easy questions are judged.
 
     on_demand: stopped after idle_minutes without a request, started by the next, which waits for wait_seconds at most.
@@ -275,6 +278,8 @@ class Serving:
     kv_cache_bytes: int = 0
     api_key_env: str = ""
     host_cache: int = 0
+    remember: int = 0
+    remember_hours: float = 24.0
     coherence: bool = True
     on_demand: bool = False
     idle_minutes: float = 15.0

@@ -26,7 +26,7 @@ from sparkwright.recipes.yaml_lines import Document, Path, Problem, read_yaml
 PROSE = {"title", "notes", "published", "license_note", "phases", "loading", "source", "conditions", "references"}
 PROSE |= {"state", "state_reason", "instead", "profile", "profiles", "hash", "gates"}
 _DEFINITION_PROSE = ("title", "see", "tried", "source")
-_BEFORE_THE_ENGINE = ("gateway", "coherence", "on_demand", "idle_minutes", "wait_seconds")
+_BEFORE_THE_ENGINE = ("gateway", "coherence", "on_demand", "idle_minutes", "wait_seconds", "remember", "remember_hours")
 PROSE |= {"build"}  # an image that is built from it carries the hash of it in its name
 """Fields that describe a recipe without changing what is served."""
 

@@ -60,6 +60,7 @@ def view(bus: EventBus, state: State) -> Live:
         answers=seen.answers,
         unverified=state.unverified,
         up_since=state.ready_at,
+        prefixes=seen.prefixes,
     )
 
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from sparkwright.adapters.watched import Watched
 from sparkwright.domain.codec import Unreadable, from_json
@@ -26,7 +27,7 @@ class Behind:
     """
 
     def __init__(self, home: Path, clock: Clock) -> None:
-        self._clock, now, self.name, self._home = clock, clock.monotonic, home.name, home
+        self._clock, now, self.name, self.home = clock, clock.monotonic, home.name, home
         self._setting: Watched[RouteSetting | None] = Watched(home / "door" / ROUTE, _route, None, now)
         self._live: Watched[Live | None] = Watched(home / "live.json", lambda text: from_json(Live, text), None, now)
         self._secrets: Watched[dict[str, str]] = Watched(home / "secrets.json", _secrets, {}, now)
@@ -69,9 +70,9 @@ class Behind:
     def _unwritable(self) -> str:
         """The reason why the supervisor cannot write its report, '' if it can."""
         try:
-            if os.statvfs(self._home).f_flag & os.ST_RDONLY:
+            if os.statvfs(self.home).f_flag & os.ST_RDONLY:
                 return unwritable_text("read-only")
-            return "" if os.access(self._home, os.W_OK) else unwritable_text("mode")
+            return "" if os.access(self.home, os.W_OK) else unwritable_text("mode")
         except PermissionError:
             return unwritable_text("mode")
         except OSError:
@@ -126,14 +127,25 @@ class Deployed:
         return self.behind.name
 
 
+class PromptKeeper(Protocol):
+    """Keeps the prompt of one request for the engine's next start."""
+
+    def take(self, body: Body) -> None: ...
+    def answered(self, tokens: int) -> None: ...
+
+
 @dataclass
 class Flight:
-    """A request on its way to an engine, which is counted until it ends. begins: None for what no key counts."""
+    """A request on its way to an engine, which is counted until it ends. begins: None for what no key counts.
+
+    keeper: None where no prompts are kept.
+    """
 
     at: Deployed
     path: str
     begins: "Callable[[], Metered] | None"
     metered: Metered | None = None
+    keeper: PromptKeeper | None = None
 
     @property
     def host(self) -> str:
@@ -165,9 +177,11 @@ class Flight:
 
     @property
     def reads(self) -> bool:
-        return self.metered is not None and self.metered.streams
+        return self.metered is not None and (self.metered.streams or self.keeper is not None)
 
     def insertion(self, body: Body) -> bytes:
+        if self.keeper:
+            self.keeper.take(body)
         return self.metered.insertion(body) if self.metered else b""
 
     def answers(self, answer: EngineAnswer) -> None:
@@ -192,6 +206,8 @@ class Flight:
         self.at.behind.end()
         if self.metered:
             self.metered.ended(whole)
+        if self.keeper and self.metered and (tokens := self.metered.prompt_tokens) is not None:
+            self.keeper.answered(tokens)
 
 
 def _route(text: bytes) -> RouteSetting:

@@ -46,6 +46,7 @@ from sparkwright.supervisor.proxy.behind import Behind, Deployed, Flight
 from sparkwright.supervisor.proxy.connection import PIECE, OwnPage, RequestHead
 from sparkwright.supervisor.proxy.meter import OTHER, Counted, Meter
 from sparkwright.supervisor.proxy.passing import Passing
+from sparkwright.supervisor.proxy.remembering import Remembering
 
 _LOOK_AGAIN = 0.1
 _SCAN_EVERY = 0.2
@@ -63,6 +64,7 @@ class Doorman:
         self._store = UsageStore(Path(self.setting.keys).parent)
         self._meter = Meter(clock, self._store)
         self._models = ModelLists(clock.monotonic)
+        self.remembering = Remembering(clock)
         self._behind: dict[str, Behind] = {}
         self._scanned = -inf
         self._waiting = 0
@@ -98,7 +100,7 @@ class Doorman:
 
     def flights(self) -> bytes:
         """Requests that each engine has now, for supervisors, and what does not work here."""
-        said = self._keys_trouble or self._store.trouble
+        said = self._keys_trouble or self._store.trouble or self.remembering.trouble
         trouble = {"trouble": said} if said else {}  # an earlier supervisor knows no such
         plain = {name: asdict(one.behind.use) for name, one in self.deployed.items()}
         for use in plain.values():
@@ -195,7 +197,7 @@ class Doorman:
         refused = await self._admitted(found, head) or found.behind.unattended()
         if refused and counted:
             self._meter.refuse(counted, row_model, head.path, refused.status)
-        return refused or Flight(found, head.path, begins)
+        return refused or Flight(found, head.path, begins, keeper=self.remembering.keeper(found, head.path))
 
     async def _listed(self, opened: dict[str, Deployed]) -> dict[str, ListedModels]:
         """The models that each engine lists, which may be more than its recipe names (adapters)."""
@@ -268,7 +270,10 @@ async def run(home: Path) -> None:
     await asyncio.start_unix_server(inside, sock=_socket(home / "door"), limit=PIECE, backlog=_BACKLOG)
     with suppress(OSError):  # without its port there are no figures; keys are checked all the same
         await asyncio.start_server(figures, "127.0.0.1", doorman.setting.metrics)
+    remembers = asyncio.ensure_future(doorman.remembering.watch(lambda: doorman.deployed))
     await over.wait()
+    remembers.cancel()
+    await doorman.remembering.end()
 
 
 def _socket(folder: Path) -> socket.socket:

@@ -137,6 +137,13 @@ class Metered:
         """True for an API whose streams count their tokens only on request."""
         return self.path in STREAMS
 
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Tokens of the prompt as the engine counted, 0 if it did not; None if it has not answered."""
+        if self._seen.status != 200:
+            return None
+        return self._seen.tokens.prompt if self._seen.tokens else 0
+
     def insertion(self, body: Body) -> bytes:
         """The bytes to insert behind the body's first brace so that the engine counts: b'' for none."""
         if not (self.streams and asks_nothing(body)):
