@@ -99,6 +99,12 @@ def engine(name: str) -> Engine:
     return found
 
 
+def leavings(label: str) -> str:
+    """Traits.leaves of the engine of this label (`vllm 0.33.0`); '' for one that is not known."""
+    found = ENGINES.get(label.partition(" ")[0])
+    return found.traits.leaves if found else ""
+
+
 def known_names() -> tuple[str, ...]:
     return (*ENGINES, *shipped_definitions(), CUSTOM)
 

@@ -73,7 +73,7 @@ async def test_the_texts_are_nowhere_else(tmp_path: Path, caplog: pytest.LogCapt
     it.scene.endpoint.answers = {CHAT: lambda body: reply({"error": f"cannot read {body}"}, 400)}
     await prefixes.send_kept(it.bus, STARTED)
     assert it.context.seen.prefixes
-    said = repr((it.context.seen, it.keep.store, it.keep.journal, it.events, it.scene.sink)) + caplog.text
+    said = repr((it.context.seen, it.keep.store, it.keep.journal, it.events, it.scene.sink.happenings)) + caplog.text
     assert "swordfish" not in said and "2 could not be sent" in it.context.seen.prefixes.text
 
 

@@ -193,6 +193,8 @@ TRAITS = Traits(
     outside=outside,
     tier=tier,
     host_cache=True,
+    # v1/kv_offload/.../shared_offload_region.py of 0.33.0: `Created mmap file /dev/shm/vllm_offload_<id>.mmap`
+    leaves=r"/dev/shm/vllm_offload_[A-Za-z0-9_-]+\.mmap",
     positions=2.0,
     tile=expert_tile,
     second_runner=second_runner,
