@@ -248,6 +248,7 @@ class Gateway:
     routes: tuple[str, ...] = ()
     end_loops: bool = False
     reasoning_tokens: int = 0
+    answer_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

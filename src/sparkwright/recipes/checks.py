@@ -113,6 +113,9 @@ def _gateway(recipe: Recipe) -> Iterator[Complaint]:
     for port, what in ((gateway.port, "`serving.gateway.port`"), (gateway.port + 1, "the port after it, for metrics,")):
         if port in taken:
             yield (*path, "port"), f"`serving.gateway.port`: found {gateway.port}; {what} is `{taken[port]}`"
+    if gateway.answer_tokens and gateway.answer_tokens >= s.context:
+        allowed = f"less than `serving.context`, which is {s.context or 'not given'}"
+        yield (*path, "answer_tokens"), f"`serving.gateway.answer_tokens`: found {gateway.answer_tokens}; {allowed}"
     files = gateway.tls is GatewayTls.FILES
     for name, value in (("certificate", gateway.certificate), ("key", gateway.key)):
         if files != bool(value):
@@ -324,7 +327,7 @@ CHECKS = (
     CrossCheck(("nodes", "parallelism", "parallelism.tp", "parallelism.pp", "parallelism.dp"), _ranks),
     CrossCheck(("engine.name", "parallelism", "speculation"), _parallelism),
     CrossCheck(("serving.port", "serving.master_port", "serving.batched_tokens", "serving.sequences"), _limits),
-    CrossCheck(("serving.port", "serving.master_port", "serving.gateway"), _gateway),
+    CrossCheck(("serving.port", "serving.master_port", "serving.context", "serving.gateway"), _gateway),
     CrossCheck(("env", "flags", "engine.name"), flags_and_env),
     CrossCheck(("mounts",), _mounts),
     CrossCheck(("mods", "engine.runtime"), _mods),

@@ -34,6 +34,7 @@ _BODY = Within(64 * 1024, 4 * GIB, "a chat with pictures needs megabytes, and ea
 _REMEMBER = Within(1024**2, 4 * GIB, "1 MiB holds a context of about 250,000 tokens", zero=True)
 _REMEMBER_HOURS = Within(0.1, 720, "texts of clients are not kept for longer than a month")
 _IDLE = Within(0.1, 10_080, "a start takes minutes, and after a week without a request nobody waits for the next")
+_ANSWER = Within(16, 10_000_000, "a shorter one cuts answers that nobody calls long", zero=True)
 _REASONING = Within(100, 10_000_000, "a shorter one ends answers that only think a little", zero=True)
 _WAIT = Within(1, 3600, "no client waits for longer than an hour, and OpenAI's own for ten minutes")
 _DRAFT = Within(1, 32, "each drafted token is verified in the same step")
@@ -179,6 +180,7 @@ class GatewayPart(Part):
     routes: list[Annotated[Text, ROUTE]] = []
     end_loops: bool = False
     reasoning_tokens: Annotated[int, _REASONING] = 0
+    answer_tokens: Annotated[int, _ANSWER] = 0
 
 
 class ServingPart(Part):

@@ -109,6 +109,21 @@ async def test_a_prompt_is_kept_as_the_engine_counted_it(tmp_path: Path, path: s
     assert not [file for file in written if b"swordfish" in file.read_bytes()]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_chat_without_a_limit_gets_the_recipe_s(tmp_path: Path, stream: bool) -> None:
+    """The one limit for answers that come whole; what the client said itself stays, and so do other APIs."""
+    turns = [{"role": "user", "content": "Count for ever."}]
+    async with remembering_gateway(tmp_path, {"answer_tokens": 500, "context": 8192}) as it:
+        await it.ask(messages=turns, stream=stream)
+        await it.ask(messages=turns, stream=stream, max_tokens=7)
+        await it.ask(messages=turns, stream=stream, max_completion_tokens=8)
+        await it.ask(TEXT, prompt="Count for ever.", stream=stream)
+        limits = [
+            (tree.get("max_tokens"), tree.get("max_completion_tokens")) for tree in map(json.loads, it.engine.got)
+        ]
+    assert limits == [(500, None), (7, None), (None, 8), (None, None)]
+
+
 async def test_nothing_is_kept_unless_the_recipe_says_so(tmp_path: Path) -> None:
     """Off is the default, and what was kept before it was switched off is removed with its key."""
     async with remembering_gateway(tmp_path) as it:

@@ -30,3 +30,10 @@ def test_it_changes_no_rank() -> None:
     plain, keeps = (load_recipe(TEXT.replace("KEY", key), "t.yaml") for key in ("queue: 0", "remember: 64 MiB"))
     assert (plain.serving.remember, keeps.serving.remember) == (0, 64 * MIB)
     assert plain.hash == keeps.hash
+
+
+def test_a_limit_of_answers_needs_a_context() -> None:
+    """Guards a limit that the engine would refuse, or that would never be set."""
+    assert load_recipe(TEXT.replace("KEY", "gateway: {answer_tokens: 4000}"), "t.yaml").serving.gateway.answer_tokens
+    with pytest.raises(RecipeError, match=r"answer_tokens.: found 8192; less than .serving.context., which is 8192"):
+        load_recipe(TEXT.replace("KEY", "gateway: {answer_tokens: 8192}"), "t.yaml")

@@ -192,7 +192,7 @@ class Doorman:
         named = model or next(iter(setting.models), "")
         counted = entry.counted
         row_model = named if named in setting.models else OTHER
-        guard = GuardSetting(setting.end_loops, setting.reasoning_tokens)
+        guard = GuardSetting(setting.end_loops, setting.reasoning_tokens, setting.answer_tokens, setting.context)
         begins = partial(self._meter.begin, counted, row_model, head.path, guard) if counted else None
         refused = await self._admitted(found, head) or found.behind.unattended()
         if refused and counted:
