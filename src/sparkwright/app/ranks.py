@@ -172,6 +172,8 @@ async def start(services: Services, plan: Plan, spec: RankSpec, way: Way) -> Non
         name, exact = docker.container_name(plan.deployment, spec.rank), replace(spec, image=way.image_id or spec.image)
         done = await host.run(docker.run(exact, name, secrets, way.memlock, files))
     else:
+        if spec.mounts:
+            await host.run(docker.make_folders(spec))
         done = await host.run(process.start(spec, where, json.dumps(dict(spec.labels))))
     if not done.ok:
         said = f"(exit {done.exit_code}): {_last(done.stderr or done.stdout)}"

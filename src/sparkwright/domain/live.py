@@ -214,6 +214,16 @@ class LivePrefixes:
 
 
 @dataclass(frozen=True, slots=True)
+class LiveDiskCache:
+    """The engine's KV cache on one node's disk, in bytes. free: on that disk."""
+
+    node: str
+    used: int
+    size: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True)
 class Live:
     """refusing: new requests get 503 at the gateway, for `why`; back_at: epoch seconds, 0 when nobody knows.
 
@@ -259,6 +269,7 @@ class Live:
     unverified: float = 0.0
     up_since: float = 0.0
     prefixes: LivePrefixes | None = None
+    disk_cache: tuple[LiveDiskCache, ...] = ()
 
     def answer_to(self, request: str) -> RequestAnswer | None:
         """None for a request that the supervisor has not seen, or has forgotten."""

@@ -259,6 +259,8 @@ class Serving:
 
     queue: requests that may wait for a place among `sequences`; more are refused at once. 0: no limit.
 
+    disk_cache: a folder on each node for KV that the engine's next start reads, '' for none; disk_cache_size: bytes.
+
     remember: bytes of clients' prompts that are kept encrypted on the head for the engine's next start, 0 for none,
     each for remember_hours after its last use.
 
@@ -279,6 +281,8 @@ class Serving:
     kv_cache_bytes: int = 0
     api_key_env: str = ""
     host_cache: int = 0
+    disk_cache: str = ""
+    disk_cache_size: int = 0
     remember: int = 0
     remember_hours: float = 24.0
     coherence: bool = True

@@ -17,6 +17,7 @@ from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import ModelKind, Parallelism, Recipe, Runtime, Speculation
 from sparkwright.domain.units import GIB
 from sparkwright.engines.dialect import dialect
+from sparkwright.engines.disk_cache import OF_HOST, disk_cache_seen
 from sparkwright.engines.engine import RenderContext, Stop, files_at, served_name
 from sparkwright.engines.environment import LOOPBACK, OFFLINE, check_distributed, fabric
 from sparkwright.engines.findings import ENG
@@ -60,9 +61,17 @@ def _no_replicas(split: Parallelism) -> tuple[str, ...]:
     return (f"dp {split.dp}: {why}",) if split.dp > 1 else ()
 
 
+def _no_disk_cache(recipe: Recipe) -> str:
+    """The file backend of HiCache is in all lists of options from 0.5.12 on; it writes what leaves host memory."""
+    if not since(recipe, 0, 5, 12):
+        return "its file backend was not read before 0.5.12"
+    return "" if recipe.serving.host_cache else OF_HOST
+
+
 TRAITS = Traits(
     tier=tier,
     host_cache=True,
+    disk_cache=_no_disk_cache,
     positions=4.0,  # FP32 (layers/rotary_embedding.py)
     windows=windows,
     choose=lambda texts: {"regex": f"({'|'.join(texts)})"},
@@ -228,6 +237,7 @@ def environment(recipe: Recipe, placement: Placement, context: RenderContext, ra
         **(fabric(placement.fabric[node]) if many else {}),
         **OFFLINE,
         **caches(recipe, node, context, CACHES),
+        **({"SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR": disk_cache_seen(recipe)} if recipe.serving.disk_cache else {}),
         **{k: str(v) for k, v in recipe.env.items()},
         **address,
     }
@@ -282,6 +292,7 @@ def _limits(recipe: Recipe) -> Options:
         "mem-fraction-static": s.memory_fraction or None,
         "enable-hierarchical-cache": True if s.host_cache else None,
         "hicache-size": max(1, s.host_cache // 10**9) if s.host_cache else None,  # GB of a rank
+        "hicache-storage-backend": "file" if s.disk_cache else None,
     }
 
 

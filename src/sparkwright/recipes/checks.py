@@ -106,6 +106,13 @@ def _limits(recipe: Recipe) -> Iterator[Complaint]:
         yield ("serving", "batched_tokens"), f"`serving.batched_tokens`: found {s.batched_tokens}; allowed: {why}"
 
 
+def _disk_cache(recipe: Recipe) -> Iterator[Complaint]:
+    folder, size = recipe.serving.disk_cache, recipe.serving.disk_cache_size
+    if bool(folder) != bool(size):
+        name, other = ("disk_cache_size", "disk_cache") if folder else ("disk_cache", "disk_cache_size")
+        yield ("serving", other), f"`serving.{other}` needs `serving.{name}`, too: a folder and how large it may be"
+
+
 def _gateway(recipe: Recipe) -> Iterator[Complaint]:
     s, gateway = recipe.serving, recipe.serving.gateway
     path = ("serving", "gateway")
@@ -327,6 +334,7 @@ CHECKS = (
     CrossCheck(("nodes", "parallelism", "parallelism.tp", "parallelism.pp", "parallelism.dp"), _ranks),
     CrossCheck(("engine.name", "parallelism", "speculation"), _parallelism),
     CrossCheck(("serving.port", "serving.master_port", "serving.batched_tokens", "serving.sequences"), _limits),
+    CrossCheck(("serving.disk_cache", "serving.disk_cache_size"), _disk_cache),
     CrossCheck(("serving.port", "serving.master_port", "serving.context", "serving.gateway"), _gateway),
     CrossCheck(("env", "flags", "engine.name"), flags_and_env),
     CrossCheck(("mounts",), _mounts),

@@ -196,8 +196,10 @@ def digest(recipe: Recipe) -> str:
     for name in ("shape", "on_disk", "stated"):  # what is planned with
         facts["model"].pop(name)
     facts["speculation"].pop("draft")
-    if not facts["serving"]["host_cache"]:  # as before there was one
-        facts["serving"].pop("host_cache")
+    for name in ("host_cache", "disk_cache"):  # as before there was one
+        if not facts["serving"][name]:
+            facts["serving"].pop(name)
+    facts["serving"].pop("disk_cache_size")
     for name in _BEFORE_THE_ENGINE:  # no rank knows of it
         facts["serving"].pop(name)
     for mod in facts["mods"]:  # who has read it, and where it came from

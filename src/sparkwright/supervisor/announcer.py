@@ -61,6 +61,7 @@ def view(bus: EventBus, state: State) -> Live:
         unverified=state.unverified,
         up_since=state.ready_at,
         prefixes=seen.prefixes,
+        disk_cache=seen.disk_cache,
     )
 
 

@@ -3,7 +3,7 @@
 from functools import partial
 
 from sparkwright.domain.live import SERVING, Ask, DeploymentState, Request
-from sparkwright.supervisor import coherence, demand, endpoint, event_bus, nodes, prefixes, quality, reboots
+from sparkwright.supervisor import coherence, demand, disk_cache, endpoint, event_bus, nodes, prefixes, quality, reboots
 from sparkwright.supervisor.announcer import Announcer, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.core import machine
@@ -220,6 +220,8 @@ class Loop:
         self._ranks.begin("figures", partial(endpoint.figures, self.bus))
         self.bus.speaks = None if coherence.is_judged(self.context) else True
         self._ranks.begin("coherence", partial(coherence.watch_answers, self.bus))
+        self._ranks.begin("disk cache", partial(disk_cache.watch_disks, self.bus))
+        self._ranks.begin("slots", partial(disk_cache.keep_slots, self.bus))
         self._ranks.begin("prefixes", partial(prefixes.send_kept, self.bus, self._state.ready_at))
         self._ranks.begin("canary", partial(endpoint.canary, self.bus))
         self._ranks.begin("answers", partial(quality.watch, self.bus))
