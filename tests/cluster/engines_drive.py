@@ -11,13 +11,14 @@ from cluster.stage_drive import FOLDER, put_folder
 from functional.tiny_gguf import write_tiny_gguf
 from testbed import Node
 
-ENGINES = ("vllm-ray", "sglang", "trtllm", "llama-cpp")
-VERSIONS = {"vllm-ray": "0.21.0", "sglang": "0.5.12", "trtllm": "1.3.0rc", "llama-cpp": "2026.10.11549"}
+ENGINES = ("vllm-ray", "sglang", "trtllm", "llama-cpp", "tensorfold")
+VERSIONS = {"vllm-ray": "0.21.0", "sglang": "0.5.12", "trtllm": "1.3.0rc", "llama-cpp": "2026.10.11549",
+            "tensorfold": "0.6.6"}  # fmt: skip
 # What the process that is the rank has in its command line, for the head and for a worker.
 HEADS = {"vllm-ray": "ray_launch.py head", "sglang": "node-rank 0", "trtllm": "mpirun --hostfile",
-         "llama-cpp": "simulators llama-server"}  # fmt: skip
+         "llama-cpp": "simulators llama-server", "tensorfold": "--rank 0"}  # fmt: skip
 WORKERS = {"vllm-ray": "ray_launch.py worker", "sglang": "node-rank 1", "trtllm": "mpi_launch.py agent",
-           "llama-cpp": "simulators rpc-server"}  # fmt: skip
+           "llama-cpp": "simulators rpc-server", "tensorfold": "--rank 1"}  # fmt: skip
 # Names of an engine's own address; each rank must have its node's.
 HOST_IP = {"vllm-ray": "VLLM_HOST_IP", "sglang": "SGLANG_HOST_IP"}
 GGUF = "/home/spark/models/tiny.gguf"

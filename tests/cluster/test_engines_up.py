@@ -6,6 +6,7 @@ which takes their flags, joins as they do and states that it is simulated.
 
 import re
 import time
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -35,10 +36,10 @@ ENGINE = pytest.mark.parametrize(
 RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
 # Both runtimes for both sides, and each pair once: a start of Ray takes ten seconds.
 VICTIMS = [
-    *((engine, runtime, 1) for engine, runtime in zip(ENGINES, ("docker", "process") * 2, strict=True)),
+    *((engine, runtime, 1) for engine, runtime in zip(ENGINES, cycle(("docker", "process")), strict=False)),
     *(
         pytest.param(engine, runtime, 0, marks=pytest.mark.full)
-        for engine, runtime in zip(ENGINES, ("process", "docker") * 2, strict=True)
+        for engine, runtime in zip(ENGINES, cycle(("process", "docker")), strict=False)
     ),
 ]
 

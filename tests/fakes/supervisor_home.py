@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sparkwright.domain.history import Minute
-from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
+from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent, News
 from sparkwright.domain.live import Live, Request
 from sparkwright.supervisor.core.state import State
 
@@ -69,7 +69,7 @@ class FakeStore:
     def sample(self, minute: Minute) -> None:
         self.minutes.append(minute)
 
-    async def began(self, deployed: Deployed) -> None:
+    async def began(self, deployed: DeploymentRecord) -> None:
         self.over.clear()
 
     async def ended(self, deployment: str, at: float, why: str) -> None:

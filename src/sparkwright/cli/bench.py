@@ -13,7 +13,7 @@ import click
 
 from sparkwright.adapters.files import open_workload, texts_of
 from sparkwright.adapters.plan_history import FilePlanHistory
-from sparkwright.app.bench.benchmark import adjusted, is_url, run_benchmark, url_target
+from sparkwright.app.bench.benchmark import adjusted, is_endpoint_url, run_benchmark, url_target
 from sparkwright.app.bench.measure import resumed
 from sparkwright.app.bench.prediction import compare_with_plan
 from sparkwright.app.bench.prompt_corpus import replayed_paths
@@ -22,8 +22,7 @@ from sparkwright.app.bench.target import Bench, BenchRequest, BenchTarget, KeyWa
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
-from sparkwright.cli.bench_live import bench_screen
-from sparkwright.cli.bench_words import found_text, plan_json, plan_text
+from sparkwright.cli.bench_screen import bench_screen, found_text, plan_json, plan_text
 from sparkwright.cli.columns import echo
 from sparkwright.cli.gate_file import gates_of
 from sparkwright.cli.kinds import Whole, checked_url, renamed_option, time_option
@@ -33,7 +32,7 @@ from sparkwright.domain.run import Run
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.workload import Workload
 from sparkwright.loadgen import profiles
-from sparkwright.loadgen.replay import with_counts
+from sparkwright.loadgen.recorded import with_counts
 from sparkwright.wiring import bench as tools
 from sparkwright.wiring import keys, places, plan_history
 
@@ -186,7 +185,7 @@ async def _wanted(made: Bench, targets: _Names, said: BenchOptions, how: dict[st
     if not how["resume"]:
         if not targets:
             raise UsageError("missing argument URL or DEPLOYMENT", "sparkwright bench http://127.0.0.1:8000")
-        if said.gateway is not None and any(map(is_url, targets)):
+        if said.gateway is not None and any(map(is_endpoint_url, targets)):
             raise UsageError("--gateway needs a deployment's name: a URL is measured as it is")
         opened = open_workload(how["profile"] or _QUICK, places())
         workload = adjusted(opened, how["repeats"], how["seed"], how["seconds"])
@@ -237,10 +236,10 @@ async def endpoint(made: Bench, named: str, said: BenchOptions) -> AsyncIterator
     cluster's certificates."""
     if named.startswith(("http://", "https://")):
         checked_url(named)
-    if "://" in named and not is_url(named):
+    if "://" in named and not is_endpoint_url(named):
         message = f"{named}: only http and https are measured, as in http://HOST:PORT"
         raise UsageError(message, "sparkwright bench http://127.0.0.1:8000")
-    ours, gateway = ("", named) if is_url(named) else (named, said.gateway)
+    ours, gateway = ("", named) if is_endpoint_url(named) else (named, said.gateway)
     if not ours and named.startswith("https:"):
         ours = await _clustered().behind(named, said.where, True)
     if not ours:

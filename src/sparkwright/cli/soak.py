@@ -16,7 +16,7 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench import BenchOptions, endpoint, filled
-from sparkwright.cli.bench_words import found_text
+from sparkwright.cli.bench_screen import found_text
 from sparkwright.cli.columns import echo
 from sparkwright.cli.gate_file import read_gates
 from sparkwright.cli.kinds import renamed_option, time_option

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.replica import ReplicaPlace
 from sparkwright.domain.units import DRAIN_SECONDS, duration
 from sparkwright.domain.values import dataclass, field
 
@@ -88,7 +89,7 @@ class LiveNode:
     unaccounted: pages that no counter explains. per_hour: robust slope of MemAvailable (negative: shrinking).
     time_left: seconds until the floor at that slope, None when it does not shrink. pressure: PSI memory full avg10, %.
     blind: why its kernel log cannot be read, '' where it can. floor: bytes of MemAvailable below which new work is
-    refused, 0 while it is not known.
+    refused, 0 while it is not known. claimed: what the engine's ranks there printed that they need, 0 if they did not.
     """
 
     node: str
@@ -109,6 +110,7 @@ class LiveNode:
     gpu_clock: float | None = None
     blind: str = ""
     floor: int = 0
+    claimed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +292,8 @@ class Supervised:
     running: whether its process is there. unit: the systemd unit that restarts it, '' for a detached process.
     again: it is being started again. by: who called `up`. endpoint: the gateway's, '' without one. users_unit: the unit
     is one of the user's own systemd. unwritable: why its folder cannot be written, '' if it can. program: digest
-    of ours that it runs, '' where that is not known. folder: the state folder there.
+    of ours that it runs, '' where that is not known. folder: the state folder there. replica_of: the model of which it
+    is a replica, '' for a deployment that stands alone.
     """
 
     deployment: str
@@ -306,6 +309,7 @@ class Supervised:
     unwritable: str = ""
     program: str = ""
     folder: str = ""
+    replica_of: str = ""
 
     @property
     def age(self) -> float | None:
@@ -365,7 +369,7 @@ class Desired:
     secrets are not here: they are in a 0600 file next to it. force: the reason given to override findings.
     memory_floor, stop_floor: bytes of MemAvailable below which new work is refused and the engine stopped (0: none).
     python: as at `up`, for ranks that name no other. time_scale: of the supervisor's waits, 1 but for drills.
-    speeds: expected figures (`prefill_tokens_s`).
+    speeds: expected figures (`prefill_tokens_s`). replica: None for a deployment that stands alone.
     """
 
     deployment: str
@@ -381,6 +385,7 @@ class Desired:
     python: str = "python3"
     speeds: Mapping[str, float] = field(default_factory=dict)
     version: int = VERSION
+    replica: ReplicaPlace | None = None
 
 
 class Ask(StrEnum):

@@ -266,6 +266,8 @@ class Serving:
 
     coherence: after each start the model's answers to easy questions are judged.
 
+    replicas: groups of nodes that each serve the whole model behind the one gateway.
+
     on_demand: stopped after idle_minutes without a request, started by the next, which waits for wait_seconds at most.
     """
 
@@ -286,6 +288,7 @@ class Serving:
     remember: int = 0
     remember_hours: float = 24.0
     coherence: bool = True
+    replicas: int = 1
     on_demand: bool = False
     idle_minutes: float = 15.0
     wait_seconds: float = 600.0

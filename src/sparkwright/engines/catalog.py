@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Phase
-from sparkwright.domain.engine import CUSTOM, EngineDefinition
+from sparkwright.domain.engine import CUSTOM, HEAD_FIRST, LAST_TO_FIRST, EngineDefinition
 from sparkwright.domain.errors import RecipeError, SparkwrightError
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.finding import Finding
@@ -75,13 +75,28 @@ def figures_of(recipe: Recipe) -> Mapping[str, str]:
 def routes_of(recipe: Recipe) -> Routes:
     """Calls that the gateway passes on; the usual ones where the engine's own are not known."""
     described = definition_of(recipe)
-    return Routes(described.routes or USUAL_ROUTES, ()) if described else routes(recipe.engine.name)
+    if described is None:
+        return routes(recipe.engine.name)
+    calls = described.routes or USUAL_ROUTES
+    return Routes((*calls, *(f"GET {path}" for path in described.websockets)), described.websockets)
 
 
 def phases_of(recipe: Recipe) -> Mapping[Phase, PhaseTime]:
     """Usual seconds of each start-up phase, and the silence after which it counts as stuck."""
     described = definition_of(recipe)
     return phase_times_of(described) if described else phase_times(recipe.engine.name)
+
+
+def start_groups(recipe: Recipe, specs: Sequence[RankSpec]) -> tuple[tuple[RankSpec, ...], ...]:
+    """The ranks in the order of their engine; those of one group are started at once.
+
+    The head is last where the engine does not mind: one whose workers wait already meets no stale rendezvous.
+    """
+    order, (head, *workers) = traits(recipe).start_order, specs
+    if order == LAST_TO_FIRST:
+        return tuple((spec,) for spec in reversed(specs))
+    groups = ((head,), tuple(workers)) if order == HEAD_FIRST else (tuple(workers), (head,))
+    return tuple(group for group in groups if group)
 
 
 def simulator(recipe: Recipe) -> bool:

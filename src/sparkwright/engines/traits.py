@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any
 
+from sparkwright.domain.engine import WORKERS_FIRST
 from sparkwright.domain.ledger import OVERHEAD, PROCESSES, Counts, LedgerLine, Origin
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB
@@ -76,7 +77,8 @@ class Traits:
     wide where nothing was measured. prefill: pace against a BF16 product. hop: seconds (fast, likely, slow) of an
     exchange; None: as links give. rows: seconds (fast, likely, slow) that a step waits for rows of tables off memory;
     None: as usual. rows_read: so does each token of a prompt.
-    Starting. compiles: kernels and CUDA graphs before it answers. around: seconds (fast, likely, slow) of imports,
+    Starting. start_order: as of EngineDefinition.
+    compiles: kernels and CUDA graphs before it answers. around: seconds (fast, likely, slow) of imports,
     profile and warm-up. files: GB/s at which it reads files; None: as its loader does.
     Options. queue: can limit how many requests wait. batches: has a limit on batched tokens; eager_flag: switches CUDA
     graphs off; kv_option: the cache's type.
@@ -127,6 +129,7 @@ class Traits:
     hop: tuple[float, float, float] | None = None
     rows: tuple[float, float, float] | None = None
     rows_read: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    start_order: str = WORKERS_FIRST
     compiles: bool = True
     around: tuple[float, float, float] = (25.0, 120.0, 480.0)
     files: tuple[float, float, float] | None = None

@@ -130,6 +130,20 @@ def _gateway(recipe: Recipe) -> Iterator[Complaint]:
             yield (*path, name), f"`serving.gateway.{name}`: a path is {why}"
 
 
+def _replicas(recipe: Recipe) -> Iterator[Complaint]:
+    count, length = recipe.serving.replicas, len(recipe.name) + len(f"-r{recipe.serving.replicas}")
+    path = ("serving", "replicas")
+    if count > 1 and recipe.serving.on_demand:
+        why = "replicas share the load of a model that always serves; leave out one of the two"
+        yield path, f"`serving.replicas`: found {count} with `serving.on_demand: true`; {why}"
+    if count > 1 and length > _LONGEST_NAME:
+        why = f"its replicas are called {recipe.name}-r1 and so on, and a name has at most {_LONGEST_NAME} characters"
+        yield ("name",), f"`name`: found {len(recipe.name)} characters; {why}"
+
+
+_LONGEST_NAME = 63
+
+
 def _mounts(recipe: Recipe) -> Iterator[Complaint]:
     count = Counter(mount.split(":")[1] for mount in recipe.mounts)
     for index, mount in enumerate(recipe.mounts):
@@ -336,6 +350,7 @@ CHECKS = (
     CrossCheck(("serving.port", "serving.master_port", "serving.batched_tokens", "serving.sequences"), _limits),
     CrossCheck(("serving.disk_cache", "serving.disk_cache_size"), _disk_cache),
     CrossCheck(("serving.port", "serving.master_port", "serving.context", "serving.gateway"), _gateway),
+    CrossCheck(("name", "serving.replicas", "serving.on_demand"), _replicas),
     CrossCheck(("env", "flags", "engine.name"), flags_and_env),
     CrossCheck(("mounts",), _mounts),
     CrossCheck(("mods", "engine.runtime"), _mods),

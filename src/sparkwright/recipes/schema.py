@@ -7,6 +7,7 @@ from pydantic import Field, create_model
 
 from sparkwright.domain.deployment import Phase
 from sparkwright.domain.model import ModelShape
+from sparkwright.domain.replica import MOST_REPLICAS
 from sparkwright.recipes.engine_schema import NAME as ENGINE_NAME
 from sparkwright.recipes.engine_schema import ROUTE, DescribedPart
 from sparkwright.recipes.values import Matching, Part, Seconds, Size, Text, Within
@@ -39,6 +40,7 @@ _ANSWER = Within(16, 10_000_000, "a shorter one cuts answers that nobody calls l
 _REASONING = Within(100, 10_000_000, "a shorter one ends answers that only think a little", zero=True)
 _WAIT = Within(1, 3600, "no client waits for longer than an hour, and OpenAI's own for ten minutes")
 _DRAFT = Within(1, 32, "each drafted token is verified in the same step")
+_REPLICAS = Within(1, MOST_REPLICAS, "each replica has nodes of its own, and larger fleets have engines made for them")
 _NODES = Within(1, 64, "more nodes than anybody has wired up")
 _JOBS = Within(1, 256, "each compiler of CUDA code takes gigabytes; 16 is proven on a GB10 (GanyX19)", zero=True)
 _COUNT = Within(1, 10_000_000, "it is a count or a width of a model's parts", zero=True)
@@ -202,6 +204,7 @@ class ServingPart(Part):
     remember: Annotated[Size, _REMEMBER] = 0
     remember_hours: Annotated[float, _REMEMBER_HOURS] = 24.0
     coherence: bool = True
+    replicas: Annotated[int, _REPLICAS] = 1
     on_demand: bool = False
     idle_minutes: Annotated[float, _IDLE] = 15.0
     wait_seconds: Annotated[float, _WAIT] = 600.0

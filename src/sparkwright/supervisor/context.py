@@ -199,9 +199,21 @@ class DeploymentContext:
         return self.nodes[0]
 
     @property
+    def supervisor_node(self) -> str:
+        """This machine: the head, but for a replica elsewhere."""
+        return self.services.cluster.supervisor_node
+
+    @property
     def launch_request(self) -> LaunchRequest:
-        recipe = self.desired.recipe
-        return LaunchRequest(recipe, self.name, self.desired.force, self.key, supervised=True, beside=self.neighbours)
+        return LaunchRequest(
+            self.desired.recipe,
+            self.name,
+            self.desired.force,
+            self.key,
+            supervised=True,
+            beside=self.neighbours,
+            replica=self.desired.replica,
+        )
 
     @property
     def neighbours(self) -> tuple[str, ...]:
@@ -238,7 +250,7 @@ class DeploymentContext:
 
     @property
     def url(self) -> str:
-        """The engine's URL as the head, this machine, reaches it."""
+        """The engine's URL as this machine reaches it."""
         bind = LOOPBACK if self.seen.bind in ("", "0.0.0.0") else self.seen.bind
         host = f"[{bind}]" if ":" in bind else bind
         return f"http://{host}:{self.desired.recipe.serving.port}"

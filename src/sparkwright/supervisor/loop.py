@@ -104,7 +104,9 @@ class Loop:
         alive = self.context.journal.recall().get(ALIVE, 0.0)
         if alive:
             self.bus.unwatched = Unwatched(alive, self.context.now())
-        return Resumed(self.context.now(), running, ended, unseen, found.boots, alive)
+        # The gateway of a replica elsewhere did not go with that node
+        gone_with_head = alive if self.context.supervisor_node == self.context.head else 0.0
+        return Resumed(self.context.now(), running, ended, unseen, found.boots, gone_with_head)
 
     async def _tick(self) -> None:
         """Time passes for the machine, for detectors, and for who looks."""

@@ -56,6 +56,7 @@ def started_bus(port: int, home: Path, recipe: Any) -> EventBus:
     context = SimpleNamespace(
         name="tiny",
         head="here",
+        supervisor_node="here",
         url=f"http://127.0.0.1:{port}",
         key=Secret(ENGINE_KEY),
         desired=SimpleNamespace(recipe=recipe),

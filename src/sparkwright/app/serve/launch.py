@@ -37,7 +37,7 @@ from sparkwright.domain.plan import Plan, RankSpec, stopping
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.domain.values import dataclass, replace
-from sparkwright.engines.catalog import engine_of
+from sparkwright.engines.catalog import engine_of, start_groups
 from sparkwright.engines.disk_cache import disk_cache_folder
 from sparkwright.evals.coherence import Coherence, babble
 from sparkwright.remote.disk_cache import prune_disk_cache
@@ -133,6 +133,7 @@ async def _supervise(services: Services, request: LaunchRequest, outcome: Outcom
 def _figures(outcome: Outcome) -> dict[str, float]:
     """Figures of this start, for comparison with a relaunch."""
     found = {f"available:{n}": size for n, size in left_free(outcome.plan, outcome.cluster_state.facts).items()}
+    found |= outcome.claims
     for ledger in outcome.plan.ledgers:
         found |= figures_of(ledger.node, load_floors(ledger))
     took = sum(seconds for name, seconds in outcome.steps if name not in _BEFORE)
@@ -222,11 +223,11 @@ def _replan(services: Services, request: LaunchRequest, outcome: Outcome, found:
 
 
 async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus], held: Leases, swap: Swap) -> None:
-    """Old ranks gone everywhere, then workers, then head. Whatever interrupts it, nothing of it stays."""
+    """Old ranks gone everywhere, then the new ones in their engine's order. If it is cut off, nothing of it stays."""
     plan, grace = outcome.plan, engine_of(outcome.plan.recipe).stop.grace
     await finished(swap.begin())
     for name in swap.unsupervised if services.program else ():
-        await finished(remove_supervisor(services, held.nodes, name))
+        await finished(remove_supervisor(services, (*held.nodes, services.cluster.supervisor_node), name))
     if old:
         with _step(services, outcome, "remove old ranks"):
             await finished(rank_work.stop_all(services, old, grace, remove=True))
@@ -244,8 +245,8 @@ async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus
     with _step(services, outcome, "start ranks"):
         try:
             # A start that was cut off half-way could not be cleaned: the daemon may go on with it.
-            await together(finished(_start(services, outcome, spec)) for spec in plan.specs[1:])
-            await finished(_start(services, outcome, plan.specs[0]))
+            for group in start_groups(plan.recipe, plan.specs):
+                await together(finished(_start(services, outcome, spec)) for spec in group)
         except BaseException as error:
             if not held.lost:
                 await finished(clean(services, plan))
@@ -304,6 +305,7 @@ async def _until_ready(services: Services, outcome: Outcome, ours: bool = True, 
     judged = outcome.plan.recipe.serving.coherence  # else what is garbled is a warning, and no more
     outcome.done, outcome.facts = "garbled" if judged and outcome.garbled else "ready", watch.facts
     outcome.steps += watch.steps()
+    outcome.claims = watch.claims
     save_figures(services, outcome.plan, outcome.cluster_state, watch, timed=ours)
 
 

@@ -12,6 +12,7 @@ from functools import partial
 
 from sparkwright.adapters.prompt_files import TROUBLES, PromptFiles
 from sparkwright.domain.units import MIB
+from sparkwright.gateway.keys import RouteSetting
 from sparkwright.gateway.prompts import MOST_BODY, PATHS, PromptShelf, prompt_of
 from sparkwright.gateway.usage import Body
 from sparkwright.ports import Clock
@@ -62,9 +63,9 @@ class Remembering:
     def trouble(self) -> str:
         return next(filter(None, self._troubles.values()), "")
 
-    def keeper(self, one: Deployed, path: str) -> "RequestKeeper | None":
-        """The keeper of a request to it; None where its prompts are not kept."""
-        return RequestKeeper(self, one, path) if one.setting.remember and path in PATHS else None
+    def keeper(self, setting: RouteSetting, path: str) -> "RequestKeeper | None":
+        """The keeper of a request to such a deployment; None where its prompts are not kept."""
+        return RequestKeeper(self, path) if setting.remember and path in PATHS else None
 
     def has_room(self, size: int) -> bool:
         """True for a body that is not too long, unless too much waits for the thread already."""
@@ -155,7 +156,6 @@ class RequestKeeper:
     """The prompt of one request, until its answer has come."""
 
     remembering: Remembering
-    to: Deployed
     path: str
     body: bytes = b""
 
@@ -163,9 +163,10 @@ class RequestKeeper:
         size = len(body)
         self.body = body[:size] if self.remembering.has_room(size) else b""
 
-    def answered(self, tokens: int) -> None:
+    def answered(self, by: Deployed, tokens: int) -> None:
+        """Keep the prompt for the next start of the replica that answered it."""
         if self.body:
-            self.remembering.add(self.to, self.path, self.body, tokens)
+            self.remembering.add(by, self.path, self.body, tokens)
 
 
 def _saved(kept: _Kept, now: float) -> None:
