@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from sparkwright.domain.history import Minute
 from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent, News
@@ -11,8 +12,9 @@ from sparkwright.supervisor.core.state import State
 
 @dataclass
 class FakeJournal:
-    """A journal as supervisor.home.Home. full: why nothing can be written."""
+    """A journal as supervisor.home.Home. full: why nothing can be written. path: a folder that is not there."""
 
+    path: Path = Path("/nonexistent/supervision/twin")
     states: list[State] = field(default_factory=list)
     shown: list[Live] = field(default_factory=list)
     figures: dict[str, float] = field(default_factory=dict)

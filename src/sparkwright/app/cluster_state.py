@@ -125,7 +125,8 @@ def nodes_for(services: Services, recipe: Recipe) -> tuple[Node, ...]:
 async def gather_state(services: Services, nodes: Sequence[Node], recipe: Recipe | None) -> ClusterState:
     """Raises Unreachable (the first, naming all) when a node does not answer: a plan needs every node."""
     path = recipe.model.path if recipe else ""
-    elsewhere = (path,) if path.startswith(("/", "~")) else ()
+    elsewhere: tuple[str, ...] = (path,) if path.startswith(("/", "~")) else ()
+    elsewhere += (recipe.serving.disk_cache,) if recipe and recipe.serving.disk_cache else ()
     async with asyncio.TaskGroup() as group:
         facts = group.create_task(gather(services.hosts, nodes, services.clock, ranks_fact, elsewhere))
         stocked = group.create_task(stock(services, nodes, recipe))

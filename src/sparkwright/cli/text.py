@@ -236,6 +236,14 @@ def _live(found: Supervised, live: Live) -> Iterator[str]:
         yield aligned(memory)
     if live.canary:
         yield f"  {_canary(found, live.canary)}"
+    yield from _past(found, live)
+
+
+def _past(found: Supervised, live: Live) -> Iterator[str]:
+    for one in live.disk_cache:
+        yield f"  KV cache on disk: {one.node}  {gib(one.used)} of {gib(one.size)}, {gib(one.free)} free"
+    if live.prefixes:
+        yield fold(f"  kept prompts: {live.prefixes.text}", 4)
     if live.incidents or live.relaunches:
         yield f"  {_incidents(live)}"
     if live.restarts:

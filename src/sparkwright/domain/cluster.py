@@ -34,6 +34,7 @@ class Node:
     """ssh: destination as given to OpenSSH (`host`, `user@host`, an alias), or `local` for this machine.
 
     env: extra environment for every command on this node (used by the simulated nodes of the demo).
+    wake: MAC address of the card that a magic packet wakes it by, '' where nobody may.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Node:
     fabric: Fabric = field(default_factory=Fabric)
     paths: NodePaths = field(default_factory=NodePaths)
     env: tuple[tuple[str, str], ...] = ()
+    wake: str = ""
 
     @property
     def is_local(self) -> bool:

@@ -190,6 +190,42 @@ class RequestAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class LivePrefixes:
+    """Kept prompts sent to the engine again after its last start. at: when it ended, 0 while it goes on. sent, refused:
+    of `kept` so far. tokens: of those sent, as the engine counted. seconds: so far. why: the reason for an early end.
+    """
+
+    kept: int
+    sent: int = 0
+    refused: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    at: float = 0.0
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        """`12 prefixes, 48,000 tokens re-sent in 20 s`."""
+        what = f"{self.sent} {'prefix' if self.sent == 1 else 'prefixes'}"
+        said = f"{what}, {self.tokens:,} tokens re-sent in {duration(self.seconds)}"
+        said += f"; {self.refused} could not be sent" if self.refused else ""
+        left = self.kept - self.sent - self.refused
+        if left and not self.at:
+            return f"{said}; {left} to go"
+        return f"{said}; {left} left out: {self.why}" if left else said
+
+
+@dataclass(frozen=True, slots=True)
+class LiveDiskCache:
+    """The engine's KV cache on one node's disk, in bytes. free: on that disk."""
+
+    node: str
+    used: int
+    size: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True)
 class Live:
     """refusing: new requests get 503 at the gateway, for `why`; back_at: epoch seconds, 0 when nobody knows.
 
@@ -200,7 +236,8 @@ class Live:
     quiet: what requests that get nothing for some seconds show, while a step of a prompt may explain it; '' else.
     declined: when a start on demand was refused last, 0 for never since it served.
     answers: to the last requests. unverified: since when its ranks could not be verified gone, 0 if they are. up_since:
-    when its ranks began to serve, whatever stalls came since; 0 if it does not serve.
+    when its ranks began to serve, whatever stalls came since; 0 if it does not serve. prefixes: kept prompts that were
+    sent again, None where none are kept or it has not begun.
     """
 
     at: float
@@ -233,6 +270,8 @@ class Live:
     answers: tuple[RequestAnswer, ...] = ()
     unverified: float = 0.0
     up_since: float = 0.0
+    prefixes: LivePrefixes | None = None
+    disk_cache: tuple[LiveDiskCache, ...] = ()
 
     def answer_to(self, request: str) -> RequestAnswer | None:
         """None for a request that the supervisor has not seen, or has forgotten."""

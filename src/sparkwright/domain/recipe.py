@@ -248,6 +248,7 @@ class Gateway:
     routes: tuple[str, ...] = ()
     end_loops: bool = False
     reasoning_tokens: int = 0
+    answer_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +258,11 @@ class Serving:
     host_cache: bytes of each node's host memory in which the engine keeps prefixes that its KV cache has no room for.
 
     queue: requests that may wait for a place among `sequences`; more are refused at once. 0: no limit.
+
+    disk_cache: a folder on each node for KV that the engine's next start reads, '' for none; disk_cache_size: bytes.
+
+    remember: bytes of clients' prompts that are kept encrypted on the head for the engine's next start, 0 for none,
+    each for remember_hours after its last use.
 
     coherence: after each start the model's answers to easy questions are judged.
 
@@ -277,6 +283,10 @@ class Serving:
     kv_cache_bytes: int = 0
     api_key_env: str = ""
     host_cache: int = 0
+    disk_cache: str = ""
+    disk_cache_size: int = 0
+    remember: int = 0
+    remember_hours: float = 24.0
     coherence: bool = True
     replicas: int = 1
     on_demand: bool = False

@@ -15,6 +15,7 @@ from sparkwright.domain.recipe import EngineChoice, PhaseTime, Recipe, Runtime
 from sparkwright.domain.units import gib
 from sparkwright.engines.data_engine import USUAL_ROUTES, DataEngine, phase_times_of, traits_of
 from sparkwright.engines.definitions import shipped_definitions
+from sparkwright.engines.disk_cache import check_disk_cache
 from sparkwright.engines.engine import Engine, RenderContext
 from sparkwright.engines.environment import check_rdma
 from sparkwright.engines.findings import ENG
@@ -114,12 +115,18 @@ def engine(name: str) -> Engine:
     return found
 
 
+def leavings(label: str) -> str:
+    """Traits.leaves of the engine of this label (`vllm 0.33.0`); '' for one that is not known."""
+    found = ENGINES.get(label.partition(" ")[0])
+    return found.traits.leaves if found else ""
+
+
 def known_names() -> tuple[str, ...]:
     return (*ENGINES, *shipped_definitions(), CUSTOM)
 
 
 def review(recipe: Recipe, specs: Sequence[RankSpec], library: FlagLibrary = SHIPPED) -> tuple[Finding, ...]:
-    """Findings ENG001 to ENG041 without repetition, in the order found. Raises RecipeError for an unknown engine."""
+    """Findings ENG001 to ENG042 without repetition, in the order found. Raises RecipeError for an unknown engine."""
     choice = recipe.engine
     found = [*engine_of(recipe).check(recipe), *check_weight_cache(recipe)]
     if recipe.serving.queue and not traits(recipe).queue:
@@ -134,6 +141,7 @@ def review(recipe: Recipe, specs: Sequence[RankSpec], library: FlagLibrary = SHI
     found += check_rdma(specs)
     found += _check_tag(choice)
     found += _check_host_cache(recipe)
+    found += check_disk_cache(recipe, engine_of(recipe).traits)
     if choice.name not in ENGINES:
         return tuple(dict.fromkeys(found))
     own = build_variables(choice, recipe.env)

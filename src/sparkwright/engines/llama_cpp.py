@@ -19,6 +19,7 @@ from sparkwright.domain.recipe import ModelKind, Parallelism, Recipe, Runtime
 from sparkwright.domain.units import MIB, gib
 from sparkwright.engines.definitions import FromFile, read_definition
 from sparkwright.engines.dialect import dialect
+from sparkwright.engines.disk_cache import disk_cache_mounts, disk_cache_seen
 from sparkwright.engines.engine import PAGE, SHM_BYTES, STOP, RenderContext, files_at, served_name
 from sparkwright.engines.environment import OFFLINE, check_distributed
 from sparkwright.engines.findings import ENG
@@ -72,6 +73,7 @@ def _traits(made: EngineDefinition) -> Traits:
         **told_traits(made),
         choose=lambda texts: {"grammar": "root ::= " + " | ".join(f'"{text}"' for text in texts)},
         tier=_prompt_cache,
+        disk_cache=lambda recipe: "" if recipe.nodes == 1 else "over RPC its slots were not tried",
         refusals=_layers_only,
         reader=_reader,
     )
@@ -113,7 +115,7 @@ def _head(recipe: Recipe, placement: Placement, context: RenderContext) -> RankS
         image=recipe.engine.image,
         files=(script(LAUNCHER),) if not docker and recipe.engine.venv and not recipe.engine.entrypoint else (),
         entrypoint=docker_entrypoint(recipe, DOCKER_PROGRAM) if docker else None,
-        mounts=_mounts(recipe, node, context) if docker else (),
+        mounts=_mounts(recipe, node, context) if docker else disk_cache_mounts(recipe),
         secrets={"LLAMA_API_KEY": context.api_key} if context.api_key else {},
         listens=((context.bind, context.port),),
         gpu=not (on_cpu(recipe) or context.simulated),
@@ -151,6 +153,7 @@ def _options(recipe: Recipe, placement: Placement, context: RenderContext) -> Op
         "parallel": s.sequences or None,
         "batch-size": s.batched_tokens or None,
         "cache-ram": s.host_cache // MIB if s.host_cache else None,
+        "slot-save-path": f"{disk_cache_seen(recipe)}/" if s.disk_cache else None,
         **dict.fromkeys(KV_OPTIONS, s.kv_dtype or None),
         **({} if on_cpu(recipe) or flags.keys() & {"load-mode", "mmap", "no-mmap"} else _unmapped(recipe)),
         **_remote_options(recipe, placement),
@@ -186,7 +189,8 @@ def _mounted(node: str, path: str, context: RenderContext) -> tuple[str, str]:
 
 def _mounts(recipe: Recipe, node: str, context: RenderContext) -> tuple[Mount, ...]:
     host, inside = _mounted(node, context.models.get(node, "") or recipe.model.path, context)
-    return (Mount(host, inside, read_only=True), *(parse_mount(text) for text in recipe.mounts))
+    own = (Mount(host, inside, read_only=True), *disk_cache_mounts(recipe))
+    return (*own, *(parse_mount(text) for text in recipe.mounts))
 
 
 def _remote_options(recipe: Recipe, placement: Placement) -> Options:

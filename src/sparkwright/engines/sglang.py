@@ -18,6 +18,7 @@ from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import ModelKind, Parallelism, Recipe, Runtime, Speculation
 from sparkwright.engines.definitions import FromFile, read_definition
 from sparkwright.engines.dialect import dialect
+from sparkwright.engines.disk_cache import OF_HOST, disk_cache_seen
 from sparkwright.engines.engine import PAGE, STOP, RenderContext, files_at, served_name
 from sparkwright.engines.environment import LOOPBACK, OFFLINE, check_distributed, fabric
 from sparkwright.engines.findings import ENG
@@ -47,10 +48,18 @@ def _no_replicas(split: Parallelism) -> tuple[str, ...]:
     return (f"dp {split.dp}: {why}",) if split.dp > 1 else ()
 
 
+def _no_disk_cache(recipe: Recipe) -> str:
+    """The file backend of HiCache is in all lists of options from 0.5.12 on; it writes what leaves host memory."""
+    if not since(recipe, 0, 5, 12):
+        return "its file backend was not read before 0.5.12"
+    return "" if recipe.serving.host_cache else OF_HOST
+
+
 def _traits(made: EngineDefinition) -> Traits:
     return Traits(
         **told_traits(made),
         tier=tier,
+        disk_cache=_no_disk_cache,
         windows=windows,
         choose=lambda texts: {"regex": f"({'|'.join(texts)})"},
         # psutil's available where CPU and GPU share memory (0.5.10 to 0.5.23); before it torch.cuda.mem_get_info
@@ -183,6 +192,7 @@ def environment(recipe: Recipe, placement: Placement, context: RenderContext, ra
         **(fabric(placement.fabric[node]) if many else {}),
         **OFFLINE,
         **caches(recipe, node, context, read_definition("sglang").caches),
+        **({"SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR": disk_cache_seen(recipe)} if recipe.serving.disk_cache else {}),
         **{k: str(v) for k, v in recipe.env.items()},
         **address,
     }
@@ -237,6 +247,7 @@ def _limits(recipe: Recipe) -> Options:
         "mem-fraction-static": s.memory_fraction or None,
         "enable-hierarchical-cache": True if s.host_cache else None,
         "hicache-size": max(1, s.host_cache // 10**9) if s.host_cache else None,  # GB of a rank
+        "hicache-storage-backend": "file" if s.disk_cache else None,
     }
 
 

@@ -92,7 +92,9 @@ class Traits:
     Server. owned_by: as its list of models names the owner; property: of /props, where it has such a page.
     kills_itself: its first process ends with SIGKILL when one of its own has ended. choose: members of a request that
     allow these answers only; None: unknown. tool_option: without it no tool call is parsed; '' where none is needed.
-    opaque: what it takes besides its weights is not known.
+    opaque: what it takes besides its weights is not known. leaves: pattern (`grep -E`) of the files in shared memory
+    that it names in its log, and leaves when it is killed; '' for none. disk_cache: why serving.disk_cache does not
+    work with a recipe, '' if it does. slots: it writes contexts to that folder and reads them only when it is asked to.
     """
 
     claim: Claim = Claim.POOL
@@ -151,6 +153,9 @@ class Traits:
     choose: Callable[[Sequence[str]], dict[str, Any]] | None = None
     tool_option: str = ""
     opaque: bool = False
+    leaves: str = ""
+    disk_cache: Callable[[Recipe], str] = lambda recipe: "sparkwright knows no such tier of it"
+    slots: bool = False
 
     def pace(self, written: str) -> tuple[float, float, float]:
         """The pace of weights in this format; 1.0 for those that rates.toml was fitted to."""

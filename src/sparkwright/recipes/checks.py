@@ -106,6 +106,13 @@ def _limits(recipe: Recipe) -> Iterator[Complaint]:
         yield ("serving", "batched_tokens"), f"`serving.batched_tokens`: found {s.batched_tokens}; allowed: {why}"
 
 
+def _disk_cache(recipe: Recipe) -> Iterator[Complaint]:
+    folder, size = recipe.serving.disk_cache, recipe.serving.disk_cache_size
+    if bool(folder) != bool(size):
+        name, other = ("disk_cache_size", "disk_cache") if folder else ("disk_cache", "disk_cache_size")
+        yield ("serving", other), f"`serving.{other}` needs `serving.{name}`, too: a folder and how large it may be"
+
+
 def _gateway(recipe: Recipe) -> Iterator[Complaint]:
     s, gateway = recipe.serving, recipe.serving.gateway
     path = ("serving", "gateway")
@@ -113,6 +120,9 @@ def _gateway(recipe: Recipe) -> Iterator[Complaint]:
     for port, what in ((gateway.port, "`serving.gateway.port`"), (gateway.port + 1, "the port after it, for metrics,")):
         if port in taken:
             yield (*path, "port"), f"`serving.gateway.port`: found {gateway.port}; {what} is `{taken[port]}`"
+    if gateway.answer_tokens and gateway.answer_tokens >= s.context:
+        allowed = f"less than `serving.context`, which is {s.context or 'not given'}"
+        yield (*path, "answer_tokens"), f"`serving.gateway.answer_tokens`: found {gateway.answer_tokens}; {allowed}"
     files = gateway.tls is GatewayTls.FILES
     for name, value in (("certificate", gateway.certificate), ("key", gateway.key)):
         if files != bool(value):
@@ -338,7 +348,8 @@ CHECKS = (
     CrossCheck(("nodes", "parallelism", "parallelism.tp", "parallelism.pp", "parallelism.dp"), _ranks),
     CrossCheck(("engine.name", "parallelism", "speculation"), _parallelism),
     CrossCheck(("serving.port", "serving.master_port", "serving.batched_tokens", "serving.sequences"), _limits),
-    CrossCheck(("serving.port", "serving.master_port", "serving.gateway"), _gateway),
+    CrossCheck(("serving.disk_cache", "serving.disk_cache_size"), _disk_cache),
+    CrossCheck(("serving.port", "serving.master_port", "serving.context", "serving.gateway"), _gateway),
     CrossCheck(("name", "serving.replicas", "serving.on_demand"), _replicas),
     CrossCheck(("env", "flags", "engine.name"), flags_and_env),
     CrossCheck(("mounts",), _mounts),

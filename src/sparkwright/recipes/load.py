@@ -29,7 +29,10 @@ _DEFINITION_PROSE = ("title", "see", "tried", "source", "serial")
 # Keys of a definition that came later: a recipe from before, which has none of them, has the same hash.
 _NEWER_KEYS = ("start_order", "websockets", "caches", "per_rank", "traits")
 _SAYS_NOTHING: tuple[Any, ...] = (WORKERS_FIRST, (), [], {})
-_BEFORE_THE_ENGINE = ("gateway", "coherence", "replicas", "on_demand", "idle_minutes", "wait_seconds")
+_BEFORE_THE_ENGINE = (
+    *("gateway", "coherence", "replicas", "on_demand", "idle_minutes", "wait_seconds"),
+    *("remember", "remember_hours"),
+)
 PROSE |= {"build"}  # an image that is built from it carries the hash of it in its name
 """Fields that describe a recipe without changing what is served."""
 
@@ -204,8 +207,10 @@ def digest(recipe: Recipe) -> str:
     for name in ("shape", "on_disk", "stated"):  # what is planned with
         facts["model"].pop(name)
     facts["speculation"].pop("draft")
-    if not facts["serving"]["host_cache"]:  # as before there was one
-        facts["serving"].pop("host_cache")
+    for name in ("host_cache", "disk_cache"):  # as before there was one
+        if not facts["serving"][name]:
+            facts["serving"].pop(name)
+    facts["serving"].pop("disk_cache_size")
     for name in _BEFORE_THE_ENGINE:  # no rank knows of it
         facts["serving"].pop(name)
     for mod in facts["mods"]:  # who has read it, and where it came from

@@ -62,6 +62,8 @@ def view(bus: EventBus, state: State) -> Live:
         answers=seen.answers,
         unverified=state.unverified,
         up_since=state.ready_at,
+        prefixes=seen.prefixes,
+        disk_cache=seen.disk_cache,
     )
 
 

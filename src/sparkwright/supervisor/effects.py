@@ -28,6 +28,7 @@ from sparkwright.supervisor.core.moves import disk_troubles
 from sparkwright.supervisor.core.recovery import NOTHING, Needs, of_diagnosis
 from sparkwright.supervisor.core.state import Capture, Launch, Reboot, State, StopRanks, SwapRanks, WatchRanks
 from sparkwright.supervisor.demand import in_use
+from sparkwright.supervisor.disk_cache import save_before_stop
 from sparkwright.supervisor.drain import drained
 from sparkwright.supervisor.endpoint import outage_began
 from sparkwright.supervisor.event_bus import EventBus
@@ -305,6 +306,7 @@ class EffectRunner:
         if isinstance(work, StopRanks):
             if state.planned or state.halted:
                 await drained(context)
+                await save_before_stop(self._bus)
             still = await in_use(self._bus) if state.idle else None
             return still or await stop(self._bus, state.fault)
         if isinstance(work, Launch):

@@ -243,6 +243,10 @@ def _route(plan: Plan, none: bool) -> RouteSetting:
         patience=serving.wait_seconds if serving.on_demand else 0.0,
         end_loops=serving.gateway.end_loops,
         reasoning_tokens=serving.gateway.reasoning_tokens,
+        answer_tokens=serving.gateway.answer_tokens,
+        context=serving.context,
+        remember=serving.remember,
+        remember_hours=serving.remember_hours,
         replica_of=plan.replica.of if plan.replica else "",
     )
 

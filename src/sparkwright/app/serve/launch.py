@@ -29,7 +29,7 @@ from sparkwright.app.serve.swap import Swap, swapping
 from sparkwright.app.services import ClusterState, LaunchRequest, Services, finished, together
 from sparkwright.checks.supervision import GARBAGE
 from sparkwright.domain.deployment import Answer
-from sparkwright.domain.errors import CommandFailed, NotReady, Refused
+from sparkwright.domain.errors import CommandFailed, NodeError, NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.finding import prevented
 from sparkwright.domain.homes import resolved_paths
@@ -38,7 +38,9 @@ from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import engine_of, start_groups
+from sparkwright.engines.disk_cache import disk_cache_folder
 from sparkwright.evals.coherence import Coherence, babble
+from sparkwright.remote.disk_cache import prune_disk_cache
 from sparkwright.remote.lease import Of
 
 # What runs already answers a greeting in this time, or its start is watched.
@@ -234,6 +236,7 @@ async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus
     kept = {spec.keeper.spec.labels["keeper-hash"] for spec in plan.specs if spec.keeper}
     if kept or old:
         await finished(end_keepers(services, held.nodes, swap.names, but=kept))
+    await _within_size(services, plan)
     with _step(services, outcome, "free memory", quiet=True):
         await free_memory(services, plan, outcome.cluster_state)
     if kept:
@@ -250,6 +253,16 @@ async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus
             if isinstance(error, CommandFailed):
                 await report_changes(services, plan, outcome.cluster_state)
             raise
+
+
+async def _within_size(services: Services, plan: Plan) -> None:
+    """Keeps the engine's cache on the nodes' disks within its size. A disk that is away stops no start."""
+    if not plan.recipe.serving.disk_cache:
+        return
+    command = prune_disk_cache(disk_cache_folder(plan.recipe), plan.recipe.serving.disk_cache_size)
+    for node in dict.fromkeys(plan.placement.nodes):
+        with suppress(NodeError):
+            await services.run(node, command)
 
 
 async def _keep(services: Services, outcome: Outcome) -> None:

@@ -14,6 +14,7 @@ from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import GIB
 from sparkwright.engines.definitions import FromFile, read_definition
 from sparkwright.engines.dialect import dialect
+from sparkwright.engines.disk_cache import disk_cache_seen
 from sparkwright.engines.engine import PAGE, STOP, RenderContext, served_name
 from sparkwright.engines.environment import LOOPBACK, OFFLINE, check_distributed, fabric
 from sparkwright.engines.mounts import caches, docker_entrypoint, model_word, rank_spec
@@ -153,6 +154,7 @@ def _many_nodes(recipe: Recipe, placement: Placement, rank: int) -> Options:
 def limits(recipe: Recipe) -> Options:
     """Zero and empty mean: leave it to the engine."""
     s = recipe.serving
+    memory = s.host_cache if not s.disk_cache else 0
     return {
         "max-model-len": s.context or None,
         "max-num-seqs": s.sequences or None,
@@ -162,9 +164,25 @@ def limits(recipe: Recipe) -> Options:
         "gpu-memory-utilization": s.memory_fraction or None,
         "kv-cache-memory-bytes": s.kv_cache_bytes or None,
         # GiB of all ranks together, each of which is a node
-        "kv-offloading-size": round(s.host_cache * recipe.nodes / GIB, 3) if s.host_cache else None,
+        "kv-offloading-size": round(memory * recipe.nodes / GIB, 3) if memory else None,
+        "kv-transfer-config": _tiers(recipe) if s.disk_cache else None,
         "speculative-config": speculative_config(recipe),
     }
+
+
+def _tiers(recipe: Recipe) -> str:
+    """Host memory, and files below it; blocks that a disk does not give back are computed again (0.33.0)."""
+    files = {"type": "fs", "root_dir": disk_cache_seen(recipe)}
+    memory = recipe.serving.host_cache * recipe.nodes
+    extra = {"spec_name": "TieringOffloadingSpec", "cpu_bytes_to_use": memory, "secondary_tiers": [files]}
+    return compact_json(
+        {
+            "kv_connector": "OffloadingConnector",
+            "kv_role": "kv_both",
+            "kv_load_failure_policy": "recompute",
+            "kv_connector_extra_config": extra,
+        }
+    )
 
 
 def _in_flight(recipe: Recipe) -> int:

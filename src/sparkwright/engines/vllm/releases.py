@@ -13,7 +13,8 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.engines.definitions import read_definition
-from sparkwright.engines.options import amount, flag, lmcache, mapping
+from sparkwright.engines.disk_cache import OF_HOST
+from sparkwright.engines.options import amount, flag, lmcache, mapping, option_name
 from sparkwright.engines.traits import Traits
 from sparkwright.engines.traits_data import told_traits
 from sparkwright.engines.version import since as newer
@@ -173,6 +174,15 @@ def tier(recipe: Recipe, pool: int) -> tuple[float, str]:
     return 0.0, ""
 
 
+def no_disk_cache(recipe: Recipe) -> str:
+    """The tier of files was read and run in 0.33.0; it writes what leaves the tier in host memory."""
+    if not newer(recipe, 0, 33):
+        return "its tier of files is known of 0.33.0 and newer"
+    if "kv-transfer-config" in map(option_name, recipe.flags):
+        return "flags.kv-transfer-config names a connector of its own"
+    return "" if recipe.serving.host_cache else OF_HOST
+
+
 def expert_tile(recipe: Recipe) -> tuple[int, int]:
     """The tile of the expert kernels, by the option or by one of its variables, such as
     VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS."""
@@ -194,6 +204,7 @@ def vllm_traits(name: str = "vllm") -> Traits:
         neighbours=neighbours,
         outside=outside,
         tier=tier,
+        disk_cache=no_disk_cache,
         tile=expert_tile,
         second_runner=second_runner,
         reader=_reader,

@@ -27,7 +27,7 @@ class Behind:
     """
 
     def __init__(self, home: Path, clock: Clock) -> None:
-        self._clock, now, self.name, self._home = clock, clock.monotonic, home.name, home
+        self._clock, now, self.name, self.home = clock, clock.monotonic, home.name, home
         self._setting = Watched[RouteSetting | None](home / "door" / ROUTE, _route, None, now).at_most_every(_SAME)
         self._live = Watched[Live | None](home / "live.json", _report, None, now).at_most_every(_SAME)
         self._secrets: Watched[dict[str, str]] = Watched(home / "secrets.json", _secrets, {}, now)
@@ -110,9 +110,9 @@ class Behind:
     def _unwritable(self) -> str:
         """The reason why the supervisor cannot write its report, '' if it can."""
         try:
-            if os.statvfs(self._home).f_flag & os.ST_RDONLY:
+            if os.statvfs(self.home).f_flag & os.ST_RDONLY:
                 return unwritable_text("read-only")
-            return "" if os.access(self._home, os.W_OK) else unwritable_text("mode")
+            return "" if os.access(self.home, os.W_OK) else unwritable_text("mode")
         except PermissionError:
             return unwritable_text("mode")
         except OSError:

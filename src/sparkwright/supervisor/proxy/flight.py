@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from sparkwright.gateway.decide import GatewayAnswer
 from sparkwright.gateway.replicas import PromptBlocks
@@ -16,18 +17,26 @@ MOST_SENT = 2
 _DECLINES = frozenset({429, 502, 503, 504})
 
 
+class PromptKeeper(Protocol):
+    """Keeps the prompt of one request for the next start of the engine that answers it."""
+
+    def take(self, body: Body) -> None: ...
+    def answered(self, by: Deployed, tokens: int) -> None: ...
+
+
 @dataclass
 class Flight:
     """A request on its way, which is counted until it ends. begins: None for what no key counts.
 
     replicas: those that may answer it; at: the one that has it, after `begin`. reached: of those tried, how many had
-    it; unread: bytes of its prompt that are new to its replica, until that answers.
+    it; unread: bytes of its prompt that are new to its replica, until that answers. keeper: None where none is kept.
     """
 
     replicas: ReplicaSet
     path: str
     begins: "Callable[[], Metered] | None"
     prompt: PromptBlocks = field(default_factory=PromptBlocks)
+    keeper: PromptKeeper | None = None
     metered: Metered | None = None
     _at: Deployed | None = None
     _tried: frozenset[str] = frozenset()
@@ -104,9 +113,11 @@ class Flight:
 
     @property
     def reads(self) -> bool:
-        return self.metered is not None and self.metered.streams
+        return self.metered is not None and (self.metered.streams or self.keeper is not None)
 
     def insertion(self, body: Body) -> bytes:
+        if self.keeper:
+            self.keeper.take(body)
         return self.metered.insertion(body) if self.metered else b""
 
     def answers(self, answer: EngineAnswer) -> None:
@@ -133,3 +144,5 @@ class Flight:
         self.at.behind.end()
         if self.metered:
             self.metered.ended(whole)
+        if self.keeper and self.metered and (tokens := self.metered.prompt_tokens) is not None:
+            self.keeper.answered(self.at, tokens)

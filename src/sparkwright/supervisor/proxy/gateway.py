@@ -48,6 +48,7 @@ from sparkwright.supervisor.proxy.connection import PIECE, OwnPage, RequestHead
 from sparkwright.supervisor.proxy.flight import Flight
 from sparkwright.supervisor.proxy.meter import OTHER, Counted, Meter, Metered
 from sparkwright.supervisor.proxy.passing import Passing
+from sparkwright.supervisor.proxy.remembering import Remembering
 from sparkwright.supervisor.proxy.replicas import Replicas, ReplicaSet
 
 _LOOK_AGAIN = 0.1
@@ -67,6 +68,7 @@ class Doorman:
         self._store = UsageStore(Path(self.setting.keys).parent)
         self._meter = Meter(clock, self._store)
         self._models = ModelLists(clock.monotonic)
+        self.remembering = Remembering(clock)
         self._behind: dict[str, Behind] = {}
         self._replicas = Replicas()
         self._scanned = -inf
@@ -103,7 +105,7 @@ class Doorman:
 
     def flights(self) -> bytes:
         """Requests that each engine has now, for supervisors, and what does not work here."""
-        said = self._keys_trouble or self._store.trouble
+        said = self._keys_trouble or self._store.trouble or self.remembering.trouble
         deployed = self.deployed
         differing = self._replicas.troubles(deployed.values())
         plain = {name: asdict(one.behind.use) for name, one in deployed.items()}
@@ -201,7 +203,7 @@ class Doorman:
         refused = await self._refused(found, head, model, entry)
         if isinstance(refused, GatewayAnswer):
             return refused
-        return Flight(found, head.path, refused, prompt)
+        return Flight(found, head.path, refused, prompt, self.remembering.keeper(found.setting, head.path))
 
     async def _refused(
         self, found: ReplicaSet, head: RequestHead, model: str, entry: "CountedRequest"
@@ -214,7 +216,7 @@ class Doorman:
         named = model or next(iter(setting.models), "")
         counted = entry.counted
         row_model = named if named in setting.models else OTHER
-        guard = GuardSetting(setting.end_loops, setting.reasoning_tokens)
+        guard = GuardSetting(setting.end_loops, setting.reasoning_tokens, setting.answer_tokens, setting.context)
         begins = partial(self._meter.begin, counted, row_model, head.path, guard) if counted else None
         refused = await self._admitted(found, head) or (None if found.there else found.asked.behind.unattended())
         if refused and counted:
@@ -304,7 +306,10 @@ async def run(home: Path) -> None:
     await asyncio.start_unix_server(inside, sock=_socket(home / "door"), limit=PIECE, backlog=_BACKLOG)
     with suppress(OSError):  # without its port there are no figures; keys are checked all the same
         await asyncio.start_server(figures, "127.0.0.1", doorman.setting.metrics)
+    remembers = asyncio.ensure_future(doorman.remembering.watch(lambda: doorman.deployed))
     await over.wait()
+    remembers.cancel()
+    await doorman.remembering.end()
 
 
 def _socket(folder: Path) -> socket.socket:
