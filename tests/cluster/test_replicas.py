@@ -62,7 +62,7 @@ def test_two_replicas_serve_one_model(both_nodes: Site, nodes: list[Node]) -> No
     spreads(both_nodes)
     survives_a_killed_replica(drive, head, worker)
     restarts_in_turn(drive, nodes)
-    drive.good("bench", NAME, "--workload", "prove")
+    assert f"against {NAME} (gateway https://" in drive.run("bench", NAME, "--workload", "prove").out
     with asking(head, drive.folder / "home") as client:
         gone = drive.good("up", recipe, "--replicas", "1", "--json").json["removed"]
     assert gone == [TWO[1]] and client.statuses() == {200}, client.around({200})
@@ -149,13 +149,19 @@ def tokens_a_second(client: httpx.Client, seconds: float = 20.0) -> float:
         return sum(pool.map(ask, range(8))) / (time.monotonic() - began)
 
 
-def test_more_replicas_than_nodes_and_a_node_that_is_away(both_nodes: Site, nodes: list[Node]) -> None:
-    """Refused with the reason before anything is changed."""
-    recipe = both_nodes.drive.recipe("process", serving={"expose": "all"}, **ONE)
-    done = both_nodes.drive.run("up", recipe, "--replicas", "3")
+@pytest.mark.full
+def test_a_replica_that_the_head_cannot_reach_is_taken_away_again(both_nodes: Site, nodes: list[Node]) -> None:
+    """The network is split: this machine's connections to the second node live on, and the head gets none."""
+    drive = both_nodes.drive
+    recipe = drive.recipe("process", serving={"expose": "all"}, **ONE)
+    done = drive.run("up", recipe, "--replicas", "3")
     assert done.code == 1 and "3 replicas of 1 node(s) need 3 nodes, and 2 can be used" in done.err, str(done)
     nodes[1].sh("systemctl stop ssh.socket ssh.service", check=False)
-    done = both_nodes.drive.run("up", recipe, "--replicas", "2")
+    done = drive.run("up", recipe, "--replicas", "2")
+    assert done.code == 5 and f"would not reach {nodes[1].name}" in done.err, str(done)
+    assert f"{TWO[1]}: taken away again" in done.err and f"ready before it: {TWO[0]}" in done.err, str(done)
+    assert [one["replicas"] for one in models(drive)] == [[TWO[0]]]
+    assert running(nodes)[nodes[1].name] == []
     nodes[1].sh("systemctl start ssh.service")
-    assert done.code == 1 and f"not usable: {nodes[1].name}" in done.err, str(done)
+    drive.good("down", NAME)
     assert_clean(nodes)

@@ -14,7 +14,7 @@ from patience import wait_until
 from sparkwright.domain.command import Command
 from sparkwright.domain.last_seconds import RingRecord
 from sparkwright.facts import ring, sample
-from sparkwright.facts.ring import last_minutes, parse_ring
+from sparkwright.facts.ring import copied, keep_copy, last_minutes, parse_ring
 
 SMI = "#!/bin/sh\nwhile :; do echo '54 %, 31 %, 118.20 W, 2405 MHz, 63'; sleep 0.2; done\n"
 
@@ -87,6 +87,16 @@ def test_a_folder_that_cannot_be_written_costs_nothing(ring_node: Sh, tmp_path: 
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
+
+
+def test_a_copy_of_the_head_s_ring_comes_back_and_makes_no_folder(ring_node: Sh, tmp_path: Path) -> None:
+    """Guards `down`: what the supervisor sends after it has cleared the peer leaves nothing there."""
+    state, folder = str(tmp_path), tmp_path / "ring" / "chat"
+    assert ring_node.run(keep_copy(state, "chat", "spark-1", b"at 1.0\n")).ok and not folder.exists()
+    folder.mkdir(parents=True)
+    assert ring_node.run(keep_copy(state, "chat", "spark-1", b"at 2.0\n")).ok
+    assert [one.at for one in parse_ring(ring_node.run(copied(state, "chat", "spark-1")))] == [2.0]
+    assert [one.name for one in folder.iterdir()] == ["of-spark-1"]
 
 
 def processor_time(pid: int) -> float:

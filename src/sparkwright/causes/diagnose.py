@@ -40,7 +40,7 @@ _FAULTS = "driver-and-gpu-fault"
 _TRANSLATED = 1 << 18  # bytes of a log in which system errors of other languages are looked for
 _READ = 600  # bytes of a line that may show a phase
 _BY_THE_END = {"LIVE001", "LIVE002", "LIVE004", "LIVE014", "LIVE015"}  # of a log that just ends: it may go on
-_OF_THE_START = 0.8  # what is left of the confidence in a cause that rests on a line of a good start, too
+_OF_THE_START = 0.6  # what is left of the confidence in a cause that rests on a line of a good start, too
 _GUESS = 0.45  # confidence in a cause where no line reports a failure
 # By the first letters of their codes: causes of which a node's kernel log may have more.
 _OF_MACHINES = {"LIVE", "LDRV", "LUMA", "LLNK", "LNIC", "LRDM", "LCLU", "LGRA", "LPRF"}

@@ -22,7 +22,7 @@ from sparkwright.app.bench.target import Bench, BenchRequest, PreparedBench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
-from sparkwright.cli.bench import BenchOptions, endpoint
+from sparkwright.cli.bench import BenchOptions, endpoint, options_of
 from sparkwright.cli.bench_screen import found_text
 from sparkwright.cli.columns import aligned, echo
 from sparkwright.cli.engine_files import described
@@ -37,7 +37,7 @@ from sparkwright.evals import instructions as made_of
 from sparkwright.evals import same as compare
 from sparkwright.evals.catalog import ProbeEntry
 from sparkwright.wiring import bench as tools
-from sparkwright.wiring import keys, run_store
+from sparkwright.wiring import run_store
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SCENARIO = re.compile(r"TC-\d{1,3}", re.ASCII)
@@ -91,10 +91,7 @@ def target_options(function: F) -> F:
 
 def _asked(where: ClusterOptions, as_json: bool, how: dict[str, Any], workload: Workload) -> BenchOptions:
     request = BenchRequest(replace(workload, deadline=how["seconds"]), tags=how["tags"], note=how["note"])
-    gateway = "" if how["gateway"] else None
-    return BenchOptions(
-        where, how["model"], keys(how["key_file"]), how["key_file"] is not None, request, gateway, as_json
-    )
+    return options_of(how, where, as_json, request)
 
 
 def _named(target: str, how: dict[str, Any]) -> str:

@@ -62,6 +62,12 @@ def _prompt_cache(recipe: Recipe, pool: int) -> tuple[float, str]:
     return float(size), f"llama.cpp's prompt cache in host memory: {gib(int(size))}" if size else ""
 
 
+def _reader(recipe: Recipe) -> str:
+    """Mapped files unless an option reads them: --no-mmap of older builds, --load-mode of newer ones."""
+    mode = str(flag(recipe, "load-mode") or "")
+    return "gguf-read" if flag(recipe, "no-mmap") or mode in ("none", "mlock", "dio") else "gguf"
+
+
 def _traits(made: EngineDefinition) -> Traits:
     return Traits(
         **told_traits(made),
@@ -69,6 +75,7 @@ def _traits(made: EngineDefinition) -> Traits:
         tier=_prompt_cache,
         disk_cache=lambda recipe: "" if recipe.nodes == 1 else "over RPC its slots were not tried",
         refusals=_layers_only,
+        reader=_reader,
     )
 
 

@@ -49,14 +49,21 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """A loader of weights. GiB as (likely, least, most): buffers while it reads, keeps afterwards. rate: GB/s a rank as
-    (fast, likely, slow)."""
+    """A loader of weights. GiB as (likely, least, most): buffers while it reads, keeps afterwards. disk, cached: GB/s a
+    rank as (fast, likely, slow), from its disk and from the page cache. own: no load-format."""
 
     what: str
     buffers: tuple[float, float, float]
-    rate: tuple[float, float, float]
+    disk: tuple[float, float, float]
+    cached: tuple[float, float, float]
     see: tuple[str, ...]
     keeps: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    own: bool = False
+
+    @property
+    def rate(self) -> tuple[float, float, float]:
+        """The same where nobody knows what the page cache holds."""
+        return self.cached[0], self.disk[1], self.disk[2]
 
 
 @cache
@@ -65,8 +72,8 @@ def loader(name: str) -> Loader:
     keys."""
     rows = table("loaders")
     row: Mapping[str, Any] = rows.get(name, rows[DEFAULT])
-    more = {key: tuple(row[key]) for key in row if key != "what"}
-    return Loader(what=row["what"], **more)
+    more = {key: tuple(row[key]) for key in row if key not in ("what", "own")}
+    return Loader(what=row["what"], own=row.get("own", False), **more)
 
 
 @cache

@@ -79,7 +79,8 @@ class Traits:
     None: as usual. rows_read: so does each token of a prompt.
     Starting. start_order: as of EngineDefinition.
     compiles: kernels and CUDA graphs before it answers. around: seconds (fast, likely, slow) of imports,
-    profile and warm-up. files: GB/s at which it reads files; None: as its loader does.
+    profile and warm-up. reader: its way to read files among the loaders,
+    '' for the one that its load-format names.
     Options. queue: can limit how many requests wait. batches: has a limit on batched tokens; eager_flag: switches CUDA
     graphs off; kv_option: the cache's type.
     tables_off: options that leave tables of single rows (n-grams, PLE, Engram) on disk, where a version has them all.
@@ -132,7 +133,7 @@ class Traits:
     start_order: str = WORKERS_FIRST
     compiles: bool = True
     around: tuple[float, float, float] = (25.0, 120.0, 480.0)
-    files: tuple[float, float, float] | None = None
+    reader: Callable[[Recipe], str] = lambda recipe: ""
     queue: bool = False
     batches: bool = True
     eager_flag: str = ""

@@ -124,7 +124,7 @@ _READERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     **{name: (name, _is(bool)) for name in _YES},
     **{name: (name, _is(str)) for name in _TEXT},
     **{name: (name, _number) for name in ("fraction", "positions", "prefill")},
-    **{name: (name, _numbers(3)) for name in ("hop", "rows", "rows_read", "around", "files")},
+    **{name: (name, _numbers(3)) for name in ("hop", "rows", "rows_read", "around")},
     **{name: (name, lambda value: frozenset(_texts(value))) for name in ("faults", "helpers")},
     "claim": ("claim", Claim),
     "cache": ("cache", Cache),

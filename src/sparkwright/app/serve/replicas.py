@@ -23,7 +23,9 @@ from sparkwright.app.serve.replica_groups import (
 from sparkwright.app.serve.restart import halt, restart
 from sparkwright.app.serve.stop import Removed, down
 from sparkwright.app.services import LaunchRequest, Services, together
+from sparkwright.checks.supervision import NO_SSH
 from sparkwright.domain.errors import NotReady, SparkwrightError, UsageError
+from sparkwright.domain.finding import Finding
 from sparkwright.domain.progress import StepStarted
 from sparkwright.domain.replica import split_replica_name
 from sparkwright.domain.units import DRAIN_SECONDS
@@ -91,13 +93,23 @@ async def _started(
     start: ReplicaStart, options: Options, starts: Sequence[ReplicaStart], made: Collection[int], services: Services
 ) -> Outcome:
     try:
-        return await bring_up(start.services, start.request, options)
+        outcome = await bring_up(start.services, start.request, options)
+        if start.fresh and (cut := _cut_off(outcome)):
+            await down(services, start.request.deployment)
+            said = f"{start.request.deployment}: taken away again, for no client would reach it: {cut.title}"
+            raise NotReady(f"{said} ({cut.evidence})", str(cut.remedy))
+        return outcome
     except SparkwrightError as error:
         done = [one.request.deployment for one in starts if one.number in made]
         rest = [one.request.deployment for one in starts if one.number not in made and one.number != start.number]
         said = f"; ready before it: {', '.join(done)}" if done else ""
         error.message += said + (f"; not touched: {', '.join(rest)}" if rest else "")
         raise
+
+
+def _cut_off(outcome: Outcome) -> Finding | None:
+    """The finding that the gateway's node does not reach the replica by ssh, None if it does."""
+    return next((one for one in outcome.armed.findings if one.code == NO_SSH.code), None) if outcome.armed else None
 
 
 async def _take_away(services: Services, member: Member) -> None:

@@ -190,6 +190,11 @@ def expert_tile(recipe: Recipe) -> tuple[int, int]:
     return _CUTLASS if "cutlass" in " ".join((str(flag(recipe, "moe-backend")), *on)).lower() else _MARLIN
 
 
+def _reader(recipe: Recipe) -> str:
+    usual = str(flag(recipe, "load-format") or "") in ("", "auto", "safetensors", "hf")
+    return "eager" if usual and flag(recipe, "safetensors-load-strategy") == "eager" else ""
+
+
 @cache
 def vllm_traits(name: str = "vllm") -> Traits:
     """Traits of vLLM, or of an engine that starts it: its own file wins."""
@@ -202,6 +207,7 @@ def vllm_traits(name: str = "vllm") -> Traits:
         disk_cache=no_disk_cache,
         tile=expert_tile,
         second_runner=second_runner,
+        reader=_reader,
         choose=lambda texts: {"structured_outputs": {"choice": list(texts)}},
         **told_traits(read_definition("vllm")) | own,
     )
