@@ -287,14 +287,15 @@ def test_a_program_that_ends_with_success_has_not_failed() -> None:
 
 def test_a_build_that_gives_up_has_failed() -> None:
     """Guards status 1 where the log has no line that says why."""
-    log = 'Dockerfile:54\nERROR: failed to solve: process "/bin/sh -c make" did not complete successfully: exit code: 1\n'
-    assert of(log).failure
+    failed = 'ERROR: failed to solve: process "/bin/sh -c make" did not complete successfully: exit code: 1'
+    assert of(f"Dockerfile:54\n{failed}\n").failure
 
 
 def test_a_warning_is_never_more_than_likely_where_another_line_fails() -> None:
-    """Guards confidence: the program went on after the warning, and a failing line comes first where both are likely."""
-    warning = "app The requested image's platform (linux/amd64) does not match the detected host platform (linux/arm64/v8)"
-    fails = "Error response from daemon: driver failed programming external connectivity: Bind for 0.0.0.0:80 failed: port is already allocated"
+    """Guards confidence: the program went on after the warning, and what fails comes first where both are likely."""
+    platforms = "(linux/amd64) does not match the detected host platform (linux/arm64/v8)"
+    warning = f"app The requested image's platform {platforms}"
+    fails = "Error response from daemon: driver failed: Bind for 0.0.0.0:80 failed: port is already allocated"
     alone, both = of(f"WARNING {warning}\n"), of(f"WARNING {warning}\n{fails}\n")
     assert alone.causes[0].key == "image-wrong-architecture"
     assert both.causes[0].key == "port-already-in-use"
