@@ -246,10 +246,11 @@ def main() -> None:
     if given.what == "made-up":
         made_up(range(*given.seeds))
         return
-    environ = prepared(given.folder, given.venv)
+    given.folder.mkdir(parents=True, exist_ok=True)
+    environ = {**os.environ, "HOME": str(given.folder)} | ({} if given.recipe else prepared(given.folder, given.venv))
     if given.recipe is None:
         given.recipe, given.only, given.set = given.folder / "small.yaml", list(NAMES), list(VALUES)
-    environ["SPARKWRIGHT_CLUSTER"] = str(given.cluster or environ["SPARKWRIGHT_CLUSTER"])
+    environ["SPARKWRIGHT_CLUSTER"] = str(given.cluster or environ.get("SPARKWRIGHT_CLUSTER", ""))
     if given.what in ("record", "measure"):
         os.environ.update(environ)
         asyncio.run(record(given))

@@ -16,7 +16,7 @@ FLAGS = {
     "sglang": {
         "attention-backend": "triton",
         "sampling-backend": "pytorch",
-        "disable-piecewise-cuda-graph": True,
+        "cuda-graph-backend-prefill": "disabled",
         "constrained-json-disable-any-whitespace": True,
     },
 }
@@ -29,7 +29,8 @@ def recipe(args: argparse.Namespace) -> dict:
     """The recipe and its profiles; those that cannot start each fail at another point."""
     flags = {} if args.simulator else dict(FLAGS[args.engine])
     if args.cpu or args.whole:
-        flags.pop("attention-backend", None)
+        for name in ("attention-backend", "cuda-graph-backend-prefill"):
+            flags.pop(name, None)
     if not list(args.model.glob("*.safetensors")):
         flags["load-format"] = "dummy"
     name = "twin" if args.simulator and args.engine == "vllm" else args.engine

@@ -31,7 +31,7 @@ ENVIRONMENT = {
     "vllm": {"VLLM_USE_FLASHINFER_SAMPLER": "0", "VLLM_USE_DEEP_GEMM": "0"},
 }
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "PYTHONUNBUFFERED": "1"}
-CONTEXT, BLOCK, SEQUENCES = 32768, 16, 16
+CONTEXT, BLOCK, SEQUENCES, CHUNK = 32768, 16, 16, 8192
 LIMIT = 900.0
 # A model of random weights would fill a tool call's arguments with white space up to the last token.
 COMPACT = '{"backend":"xgrammar","disable_any_whitespace":true}'
@@ -64,14 +64,17 @@ def command(args: argparse.Namespace, engine: str, folder: Path) -> list[str]:
             port,
         ]
     if engine == "sglang":
-        words = "-m sglang.launch_server --attention-backend triton --sampling-backend pytorch --enable-metrics "
-        words += "--enable-cache-report --disable-piecewise-cuda-graph --constrained-json-disable-any-whitespace "
-        words += f"--tool-call-parser qwen25 --cuda-graph-max-bs {SEQUENCES} --mem-fraction-static 0.6 "
+        words = "" if args.whole else "--attention-backend triton --cuda-graph-backend-prefill disabled "
+        words = f"-m sglang.launch_server {words}--sampling-backend pytorch --enable-metrics --enable-cache-report "
+        words += "--constrained-json-disable-any-whitespace --tool-call-parser qwen25 "
+        words += f"--cuda-graph-max-bs-decode {SEQUENCES} --mem-fraction-static 0.8 --chunked-prefill-size {CHUNK} "
         words += f"--max-total-tokens {args.tokens} --context-length {CONTEXT} --model-path"
         python = args.sglang
     else:
-        words = "-m vllm.entrypoints.openai.api_server --attention-backend TRITON_ATTN --enable-prompt-tokens-details "
+        words = "" if args.whole else "--attention-backend TRITON_ATTN "
+        words = f"-m vllm.entrypoints.openai.api_server {words}--enable-prompt-tokens-details "
         words += f"--enable-auto-tool-choice --tool-call-parser hermes --max-num-seqs {SEQUENCES} "
+        words += f"--max-num-batched-tokens {CHUNK} "
         words += f"--gpu-memory-utilization 0.4 --num-gpu-blocks-override {args.tokens // BLOCK} "
         words += f"--max-model-len {CONTEXT} --structured-outputs-config {COMPACT} --model"
         python = args.vllm
@@ -201,6 +204,7 @@ def arguments() -> argparse.Namespace:
         parser.add_argument(f"--{engine}-env", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--then", action="append", default=[], metavar="COMMAND", help="run while both still serve")
     parser.add_argument("--simulator", action="store_true")
+    parser.add_argument("--whole", action="store_true", help="the engines have all of their kernels")
     args = parser.parse_args()
     args.out = args.out.resolve()
     args.out.mkdir(parents=True, exist_ok=True)

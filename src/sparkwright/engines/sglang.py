@@ -34,6 +34,8 @@ ATTN_DP_SINCE = (0, 5, 23)  # before: --dp-size with --enable-dp-attention, whic
 CACHES = {
     "SGLANG_CACHE_DIR": "sglang",
     "SGLANG_DG_CACHE_DIR": "deep_gemm",
+    "SGLANG_JIT_CACHE_DIR": "jit",  # since 0.5.20: else below ~/.cache, which a container loses
+    "TVM_FFI_CACHE_DIR": "tvm_ffi",  # the same kernels before it
     "TRITON_CACHE_DIR": "triton",
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
     "FLASHINFER_WORKSPACE_BASE": "flashinfer",
