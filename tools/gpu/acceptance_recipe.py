@@ -20,8 +20,12 @@ FLAGS = {
         "constrained-json-disable-any-whitespace": True,
     },
 }
-# Ranks that share a GPU see each other's memory: vLLM's profile would count it, so the pool has a size.
-SHARED = {"vllm": ({"kv_cache_bytes": "1GiB"}, {}), "sglang": ({}, {"max-total-tokens": 65536})}
+# Ranks that share a GPU see each other's memory: vLLM's profile would count it, so the pool has a size. SGLang ends if
+# the others take more than the fraction while it loads.
+SHARED = {
+    "vllm": ({"kv_cache_bytes": "1GiB"}, {}),
+    "sglang": ({"memory_fraction": 0.2}, {"max-total-tokens": 65536}),
+}
 CPU = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
 
 

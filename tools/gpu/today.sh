@@ -12,16 +12,19 @@ set -u
 stage=$1; here=$(cd "$(dirname "$0")" && pwd); root=$(cd "$here/../.." && pwd)
 : "${SGLANG:?}" "${VLLM:?}" "${MODELS:?}" "${OUT:?}" "${PYTHON:=python3}" "${LIMIT:=420}" "${WORKS:=/var/tmp/session}"
 export PYTHONUNBUFFERED=1 NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1
+: "${SGLANG_FLAGS:=}"  # what smoke.py found out: "--attention-backend triton" or so
+flags=$(echo "$SGLANG_FLAGS" | sed -E 's/--([a-z-]+) ([^ ]+)/--flag \1=\2/g')
 own="$root/src${PYTHONPATH:+:$PYTHONPATH}"
 mkdir -p "$OUT/ranks" "$WORKS"
 . "$here/common.sh"
 
 lane() {  # lane NUMBER ENGINE SCRIPT ARGUMENTS...: one run of acceptance.py or supervised.py next to others
-    local n=$1 engine=$2 script=$3 version=0.5.23 venv=$SGLANG; shift 3
-    [ "$engine" = vllm ] && version=0.33.0 venv=$VLLM
+    local n=$1 engine=$2 script=$3 version=0.5.23 venv=$SGLANG more=$flags; shift 3
+    [ "$engine" = vllm ] && version=0.33.0 venv=$VLLM more=
+    # shellcheck disable=SC2086
     PYTHONPATH=$own timeout -k 5 "$LIMIT" "$PYTHON" "$here/$script" --whole --engine "$engine" --engine-version $version --venv "$venv" \
         --model "$MODELS/tiny" --lane "$n" --work "$WORKS/lane$n" --out "$OUT/lane$n" \
-        --env NCCL_NVLS_ENABLE=0 --env TORCH_SYMM_MEM_DISABLE_MULTICAST=1 "$@" >"$OUT/lane$n.txt" 2>&1
+        --env NCCL_NVLS_ENABLE=0 --env TORCH_SYMM_MEM_DISABLE_MULTICAST=1 $more "$@" >"$OUT/lane$n.txt" 2>&1
     echo "lane $n ended: $? after $((SECONDS - began)) s"
 }
 tuner() {  # tuner LANE ARGUMENTS...: bench_tune.py on four cores, with a network and leases of its own
@@ -47,7 +50,7 @@ together)
     keep_rank_logs & keeper=$!
     # shellcheck disable=SC2046
     {
-    lane 0 sglang acceptance.py --one --pinned $(cases facts plan up healthy frozen killed down again interrupt) &
+    lane 0 sglang acceptance.py --one --pinned --env OWN_JIT=1 $(cases facts plan up healthy frozen killed down again interrupt) &
     lane 1 sglang acceptance.py --one --pinned --flag cuda-graph-backend-prefill=disabled \
         $(cases keyed reasoning wrong_value wrong_flag too_long dies) &
     SPARKWRIGHT_SUPERVISOR_SCALE=0.3 lane 2 sglang supervised.py --one --pinned --flag cuda-graph-backend-prefill=disabled \
@@ -69,7 +72,7 @@ agents)
     memory=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits | head -1)
     layers=36; [ "$memory" -lt 100000 ] && layers=24
     PYTHONPATH=$own timeout -k 5 "$LIMIT" "$PYTHON" "$here/agents.py" --whole --model "$MODELS/tiny" --config "$MODELS/8b/config.json" \
-        --layers $layers --out "$OUT/agents" --sglang "$SGLANG/bin/python" --vllm "$VLLM/bin/python" >"$OUT/agents.txt" 2>&1
+        --layers $layers --out "$OUT/agents" --sglang-flags "$SGLANG_FLAGS" --sglang "$SGLANG/bin/python" --vllm "$VLLM/bin/python" >"$OUT/agents.txt" 2>&1
     echo "agents ended: $?"
     ;;
 grid)
