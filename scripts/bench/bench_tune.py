@@ -200,7 +200,7 @@ def search(given: argparse.Namespace, environ: dict[str, str]) -> None:
     tree = merged(given.file, *given.more)
     truth, whole = tune_worlds.recorded(tree).truth, sum(one["seconds"] for one in tree["trials"])
     most = max(truth.values())
-    budget = ["--budget", str(max(1.0, whole / 240))]
+    budget = ["--budget", f"{max(60, whole / 4):.0f}s"]
     for seed in range(first := int(given.seed), first + given.searches):
         began, given.seed = time.monotonic(), str(seed)
         call = [sys.executable, "-m", "sparkwright", "tune", str(given.recipe), "--json", *options(given), *budget]
