@@ -8,7 +8,7 @@ TEST := $(RUN) scripts/testing/test_all.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-runtime demo check test test-full test-rest lint types layers unit unit-full functional registry npm cluster format house docs bench bench-client engine-data \
-        site planner-report diagnose-report diagnose-fresh record-failures fuzz drills vm-guard vm-init vm-watchdog testbed testbed-down clean
+        site planner-report planner-fresh diagnose-report diagnose-fresh record-failures fuzz drills vm-guard vm-init vm-watchdog testbed testbed-down clean
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -80,6 +80,9 @@ engine-data: setup ## read engines' flags from their wheels again (downloads 3 G
 
 planner-report: setup ## the planner held to published measurements (DATA=rows.jsonl, OUT=answers.jsonl)
 	@$(RUN) scripts/planner/planner_report.py $(if $(DATA),--data "$(DATA)") $(if $(OUT),--out "$(OUT)") $(ARGS)
+
+planner-fresh: setup ## the planner on published rows that were new on their day (FILE=rows.yaml, ARGS="--half b")
+	@$(RUN) scripts/planner/planner_fresh.py $(or $(FILE),scripts/planner/fresh/third.yaml) $(ARGS)
 
 diagnose-report: setup ## diagnose held to logs with known causes (DATA=cases.jsonl, OUT=answers.jsonl)
 	@$(RUN) scripts/diagnose/diagnose_report.py $(if $(DATA),--data "$(DATA)") $(if $(OUT),--out "$(OUT)") $(ARGS)

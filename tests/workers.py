@@ -41,11 +41,13 @@ class Worker:
 
 @dataclass(slots=True, eq=False)  # pytest wants plugins that have a hash
 class Progress:
-    """Number of tests that ended, and the file that each worker runs."""
+    """Number of tests that ended or failed, and the file that each worker runs. What failed stands at once in the file
+    beside `path` whose name ends in .failed."""
 
     path: str
     total: int = 0
     done: int = 0
+    failed: int = 0
     files: dict[int, str] = field(default_factory=dict)
     shared: bool = False
 
@@ -62,13 +64,21 @@ class Progress:
         self.done += 1
         self.write()
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed += 1
+            with contextlib.suppress(OSError), Path(self.path).with_suffix(".failed").open("a") as file:
+                file.write(f"== {report.nodeid} ({report.when})\n{report.longreprtext}\n\n")
+
     def begin(self, place: int, nodeid: str) -> None:
         self.files[place] = nodeid.partition("::")[0]
         self.write()
 
     def write(self) -> None:
         with contextlib.suppress(OSError):
-            Path(self.path).write_text(json.dumps([self.done, self.total, sorted(set(self.files.values()))]))
+            Path(self.path).write_text(
+                json.dumps([self.done, self.total, sorted(set(self.files.values())), self.failed])
+            )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -54,7 +54,7 @@ Step = tuple[str, Callable[[Report], None]]
 
 def steps(repeats: int, testbed: bool) -> Iterator[Step]:
     yield "start of the command", lambda report: report.figures.append(measures.help_takes(2 * repeats))
-    for verb in ("status", "check", "plan twin"):
+    for verb in ("status", "check", "plan simulator"):
         yield f"start of {verb}", lambda report, verb=verb: report.figures.append(measures.starts_take(verb, repeats))  # type: ignore[misc]
     yield "logs", lambda report: report.figures.extend(logs_take(repeats))
     yield "plans", lambda report: report.figures.extend(plans_take(repeats))

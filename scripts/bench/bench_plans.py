@@ -114,5 +114,14 @@ CLUSTER = Cluster(
     tuple(Node(f"node-{n}", f"node-{n}", Fabric(f"192.168.100.{n}", "eth0", ())) for n in range(1, NODES + 1)),
     "node-1",
 )
+
+
+class _NeverStarted:
+    """Calibrations of a machine on which nothing has run."""
+
+    def like(self, _: object) -> tuple[()]:
+        return ()
+
+
 NOBODY = cast(Any, None)  # a plan of what is known asks nobody
-SERVICES = Services(CLUSTER, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, "bench", "0")
+SERVICES = Services(CLUSTER, NOBODY, NOBODY, NOBODY, NOBODY, cast(Any, _NeverStarted()), NOBODY, "bench", "0")

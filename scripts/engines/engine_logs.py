@@ -5,8 +5,8 @@
     python engine_data.py logs --wheels FOLDER        take wheels from there before downloading
 
 No engine is imported: every text in the wheel's Python sources is a template, with a slot for what it fills in. A rule
-can match if one of the templates matches its pattern with numbers, words or nothing in the slots. A rule of data/
-log-ENGINE.toml whose text another program prints names that program in `by`, and is not looked for.
+can match if one of the templates matches its pattern with numbers, words or nothing in the slots. A rule of
+data/engines/ENGINE.toml whose text another program prints names that program in `by`, and is not looked for.
 """
 
 import ast
@@ -42,7 +42,7 @@ IMPORTANT = re.compile(
 )
 _PERCENT = re.compile(r"%(?:\(\w+\))?[-#0 +']*(?:\d+|\*)?(?:\.(?:\d+|\*))?[sdrfxXgGeEic]")
 _ROUTE = re.compile(r"/v1/[a-zA-Z_/{}:]{2,60}")
-_LEFT_OUT = re.compile(r"lora_adapter|/loads\b|/realtime|/load\b")  # on purpose, or a websocket: data/routes.toml
+_LEFT_OUT = re.compile(r"lora_adapter|/loads\b|/realtime|/load\b")  # on purpose, or a websocket
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,11 @@ class Case:
 def load(path: Path, models: Sequence[Known] | None = None) -> tuple[Case, ...]:
     """All rows of a JSON-lines file. Raises ValueError on a line that is no JSON object with an id and a result."""
     known = models_for(path) if models is None else models
-    rows = [_row(line) for line in path.read_text().splitlines() if line.strip()]
+    return of_rows([_row(line) for line in path.read_text().splitlines() if line.strip()], known)
+
+
+def of_rows(rows: Sequence[Row], known: Sequence[Known]) -> tuple[Case, ...]:
+    """One case a row; what one leaves out, such as its day, other rows of its source may tell."""
     about = [find(known, _text(row, "model")) for row in rows]
     named = {_text(row, "model"): found.id for row, found in zip(rows, about, strict=True) if found}
     days = dates(rows, lambda row: named.get(_text(row, "model"), ""))

@@ -248,11 +248,12 @@ def tell_progress(finished: threading.Event) -> None:
 
 def progress_of(path: Path) -> str:
     try:
-        done, total, files = json.loads(path.read_text())
+        done, total, files, failed = json.loads(path.read_text())
     except (OSError, ValueError):
         return ""
     names = ", ".join(Path(file).stem.removeprefix("test_") for file in files)
-    return f" {done} of {total} ({names})" if names else f" {done} of {total}"
+    lost = f", {failed} failed: see {path.with_suffix('.failed').relative_to(ROOT)}" if failed else ""
+    return f" {done} of {total}{lost}" + (f" ({names})" if names else "")
 
 
 def run_part(part: Part, arguments: Sequence[str], trouble: str | None, apart: bool = False) -> Outcome:
@@ -323,6 +324,7 @@ def run_command(part: Part, command: Sequence[str], output: IO[str] | None = Non
         wrapped = ["nice", "-n", "5", *wrapped]
     progress = RESULTS / f"{part.name}.progress"
     progress.unlink(missing_ok=True)
+    progress.with_suffix(".failed").unlink(missing_ok=True)
     environment = {**os.environ, "TEST_PROGRESS": str(progress)}
     with BIRTHS:
         process = subprocess.Popen(

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from functional.command import COLD, run_warm
+from patience import CALL, PATIENCE
 from testbed import Node, Process, Testbed
 
 SPARKWRIGHT = (str(Path(sys.executable).parent / "sparkwright"),)
@@ -103,7 +104,7 @@ class Call:
     def err(self) -> str:
         return self._texts["err"].decode(errors="replace")
 
-    def saw(self, text: str, timeout: float = 90) -> "Call":
+    def saw(self, text: str, timeout: float = PATIENCE) -> "Call":
         """Waits until stderr holds the text."""
         end = time.monotonic() + timeout
         while text not in self.err:
@@ -130,7 +131,7 @@ class Call:
         self.process.kill()
         return self.finish()
 
-    def finish(self, timeout: float = 180) -> Done:
+    def finish(self, timeout: float = CALL) -> Done:
         try:
             code = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -215,7 +216,7 @@ class Drive:
         self.calls.append(call)
         return call
 
-    def run(self, verb: str, *words: str, env: Mapping[str, str] | None = None, timeout: float = 180) -> Done:
+    def run(self, verb: str, *words: str, env: Mapping[str, str] | None = None, timeout: float = CALL) -> Done:
         """A fork of the warm command: see `functional.warm`."""
         if COLD:
             return self.start(verb, *words, env=env).finish(timeout)

@@ -1,6 +1,7 @@
 """Recipes of the real engines for the test nodes, where their programs are simulated in each engine's dialect."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,16 +12,18 @@ from cluster.stage_drive import FOLDER, put_folder
 from functional.tiny_gguf import write_tiny_gguf
 from testbed import Node
 
-ENGINES = ("vllm-ray", "sglang", "trtllm", "llama-cpp")
-VERSIONS = {"vllm-ray": "0.21.0", "sglang": "0.5.12", "trtllm": "1.3.0rc", "llama-cpp": "2026.10.11549"}
+ENGINES = ("vllm-ray", "sglang", "trtllm", "llama-cpp", "tensorfold")
+VERSIONS = {"vllm-ray": "0.21.0", "sglang": "0.5.12", "trtllm": "1.3.0rc", "llama-cpp": "2026.10.11549",
+            "tensorfold": "0.6.6"}  # fmt: skip
 # What the process that is the rank has in its command line, for the head and for a worker.
 HEADS = {"vllm-ray": "ray_launch.py head", "sglang": "node-rank 0", "trtllm": "mpirun --hostfile",
-         "llama-cpp": "simulators llama-server"}  # fmt: skip
+         "llama-cpp": "simulators llama-server", "tensorfold": "simulators tensorfold"}  # fmt: skip
 WORKERS = {"vllm-ray": "ray_launch.py worker", "sglang": "node-rank 1", "trtllm": "mpi_launch.py agent",
-           "llama-cpp": "simulators rpc-server"}  # fmt: skip
+           "llama-cpp": "simulators rpc-server", "tensorfold": "simulators tensorfold"}  # fmt: skip
 # Names of an engine's own address; each rank must have its node's.
 HOST_IP = {"vllm-ray": "VLLM_HOST_IP", "sglang": "SGLANG_HOST_IP"}
 GGUF = "/home/spark/models/tiny.gguf"
+PARTS = ("reasoning", "reasoning_content", "content")
 BODY = {"model": "tiny", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, "stream": True}
 
 
@@ -63,7 +66,7 @@ def streamed(node: Node, key: str = "", port: int = 8000) -> str:
     chunks = [json.loads(line) for line in lines]
     assert len(chunks) > 2, chunks
     deltas = [chunk["choices"][0]["delta"] for chunk in chunks if chunk["choices"]]
-    return "".join(str(delta.get(part) or "") for delta in deltas for part in ("reasoning", "content"))
+    return "".join(str(delta.get(part) or "") for delta in deltas for part in PARTS)
 
 
 def listening(node: Node) -> set[str]:
@@ -73,7 +76,8 @@ def listening(node: Node) -> set[str]:
 
 def kill(node: Node, words: str) -> None:
     """SIGKILL to the process whose command line has the words: the engine's, not the shell that leads its session."""
-    found = [p for p in node.processes() if words in p.command and not p.command.startswith(("sh -c", "/bin/sh"))]
+    shell = re.compile(r"^(/bin/)?sh |/leader\.sh ")
+    found = [p for p in node.processes() if words in p.command and not shell.search(p.command)]
     assert found, f"no {words!r} on {node.name}"
     node.sh(f"kill -KILL {found[0].pid}")
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from patience import PATIENCE
 from testbed import Node
 from testbed.settings import FABRIC_DEVICE, MGMT_DEVICE
 
@@ -222,6 +223,6 @@ def lift(node: Node) -> None:
     node.exec(["tc", "qdisc", "del", "dev", FABRIC_DEVICE, "root"], check=False)
 
 
-def wait_for(node: Node, script: str, seconds: float = 50) -> None:
+def wait_for(node: Node, script: str, seconds: float = PATIENCE) -> None:
     """Waits until the script succeeds on the node."""
     node.sh(f"i=0; until {script}; do i=$((i+1)); [ $i -lt {int(seconds * 50)} ] || exit 1; sleep 0.02; done")

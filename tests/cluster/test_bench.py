@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cluster.drive import NAME, SPARKWRIGHT, Call, Done, Drive
-from cluster.test_supervised import until
+from patience import wait_until
 from testbed import Node
 
 GATEWAY = 8443
@@ -135,7 +135,7 @@ def test_a_run_outlives_a_restart_of_what_it_measures(drive: Drive, nodes: list[
     url = f"https://{nodes[0].mgmt}:{GATEWAY}/v1"
     drive.good("up", drive.recipe("docker", STEADY, serving={"expose": "all"}))
     going = drive.start("bench", url, "--profile", "./long.yaml", "--gate", "gates.txt").saw("1 of 1")
-    until(lambda: len(requests(drive)) >= 4, "the first answers")
+    wait_until(lambda: len(requests(drive)) >= 4, "the first answers")
     nodes[1].sh(f"docker kill sparkwright-{NAME}-rank1")
     done = going.finish(90)
     assert (done.code, "FAIL  errors == 0" in done.out, "Traceback" in done.err) == (1, True, False), str(done)

@@ -3,7 +3,8 @@
 import pytest
 
 from cluster.drive import RUNTIMES, Drive, assert_clean
-from cluster.test_supervised import STATE, UNIT, USER, live, until
+from cluster.test_supervised import STATE, UNIT, USER, live
+from patience import wait_until
 from testbed import Node
 
 LONGEST = 1000
@@ -35,7 +36,7 @@ def test_what_runs_for_a_deployment_has_short_command_lines(drive: Drive, nodes:
     drive.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
     head, seen = nodes[0], [dict[str, int](), dict[str, int]()]
     drive.good("up", drive.recipe(runtime))
-    until(lambda: live(head).get("phase") == "ready", "to serve")
+    wait_until(lambda: live(head).get("phase") == "ready", "to serve")
     for _ in range(20):
         for node, known in zip(nodes, seen, strict=True):
             known |= command_lines(node)

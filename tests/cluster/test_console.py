@@ -82,7 +82,9 @@ def test_every_state_of_the_live_cluster(drive: Drive, nodes: list[Node], page: 
         taken(page, "cluster-failed")
     finally:
         worker.sh("chmod 755 /opt/sparkwright/bin")
-    assert not page.complaints, page.complaints
+    # Other test nodes on this machine come and go, and Chromium sees their devices
+    complaints = [one for one in page.complaints if "ERR_NETWORK_CHANGED" not in one]
+    assert not complaints, complaints
     drive.good("down", NAME)
     assert_clean(nodes)
 

@@ -9,8 +9,8 @@ import pytest
 import sparkwright
 from cluster.clients import Asking
 from cluster.drive import Drive, assert_clean, containers
-from cluster.test_supervised import until
 from functional.tiny_gguf import write_tiny_gguf
+from patience import wait_until
 from testbed import Node
 
 pytestmark = pytest.mark.full
@@ -56,9 +56,9 @@ def test_an_unknown_server_in_a_container_is_supervised_and_measured(
     client = Asking(nodes[0].mgmt, 8443, key, model="tiny")
     client.wait(200)
     nodes[0].sh(f"docker kill {before['Id']}")
-    until(lambda: drive.shown()["supervised"]["live"]["relaunches"] == 1, "a relaunch")
+    wait_until(lambda: drive.shown()["supervised"]["live"]["relaunches"] == 1, "a relaunch")
     client.wait(200)
-    until(lambda: drive.shown()["state"] in ("ready", "degraded"), "it serves again")
+    wait_until(lambda: drive.shown()["state"] in ("ready", "degraded"), "it serves again")
     (after,) = containers(nodes[0])
     assert after["Id"] != before["Id"]
     assert "listening on" in drive.good("logs", "own", "--tail", "0").out

@@ -6,7 +6,8 @@ import pytest
 
 from cluster.drive import NAME, Drive, containers
 from cluster.stage_drive import FOLDER, put_folder
-from cluster.test_supervised import TENTH, clock, live, serves, until
+from cluster.test_supervised import TENTH, clock, live, serves
+from patience import wait_until
 from testbed import Node, Testbed
 
 pytestmark = pytest.mark.full
@@ -56,8 +57,8 @@ def test_a_relaunch_keeps_the_image_though_somebody_pulled_a_new_latest(
     assert second != first and head.image_id(TAG) == second
     at = clock(head)
     worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
-    until(lambda: live(head).get("phase") not in ("ready", "degraded"), "the fault to be seen")
-    until(serves(head, at), "to serve again")
+    wait_until(lambda: live(head).get("phase") not in ("ready", "degraded"), "the fault to be seen")
+    wait_until(serves(head, at), "to serve again")
     assert {image_run(node) for node in nodes} == {first}
     supervised.good("down", NAME)
     supervised.good("up", recipe)
@@ -102,8 +103,8 @@ def test_containers_that_keep_weights_outlive_the_ranks(supervised: Drive, nodes
     assert mounts.startswith("host ") and '"preload"' in mounts
     at = clock(head)
     worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
-    until(lambda: live(head).get("phase") not in ("ready", "degraded"), "the fault to be seen")
-    until(serves(head, at), "to serve again")
+    wait_until(lambda: live(head).get("phase") not in ("ready", "degraded"), "the fault to be seen")
+    wait_until(serves(head, at), "to serve again")
     assert [keepers(node) for node in nodes] == before
     supervised.good("down", NAME)
     assert [keepers(node) for node in nodes] == ["", ""]

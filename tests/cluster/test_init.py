@@ -10,6 +10,7 @@ import yaml
 
 from cluster import cable
 from cluster.drive import SPARKWRIGHT, Drive, lease, slowed
+from patience import wait_until
 from testbed import Node, Testbed
 
 # The testbed's GPU and kernel settings are fixtures.
@@ -20,11 +21,8 @@ PASSWORD = "Correct-Horse-42"
 WANTED = [["192.168.101.11/24", "192.168.100.11/24"], ["192.168.101.12/24", "192.168.100.12/24"]]
 
 
-def until(node: Node, script: str, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while node.exec(["sh", "-c", script], check=False).returncode != 0:
-        assert time.monotonic() < end, f"{node.name}: {script}"
-        time.sleep(0.1)
+def until(node: Node, script: str) -> None:
+    wait_until(lambda: node.exec(["sh", "-c", script], check=False).returncode == 0, f"{node.name}: {script}", poll=0.1)
 
 
 @pytest.mark.parametrize("netplan", [True, pytest.param(False, marks=pytest.mark.full)])

@@ -175,7 +175,7 @@ def test_a_load_that_fits_ends(drive: Drive, nodes: list[Node]) -> None:
     with short(nodes, 700, hold=300) as node:
         up = drive.start("up", recipe(drive, floor=f"{FLOOR}m"), "--force", "a test")
         try:
-            wait_for(node, "[ -e /tmp/loaded ]", 50)
+            wait_for(node, "[ -e /tmp/loaded ]")
             assert up.poll() is None and ranks(node) and answers(node)
         finally:
             up.terminate()

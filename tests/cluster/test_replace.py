@@ -9,7 +9,7 @@ import pytest
 
 from cluster.clients import Asking, asking
 from cluster.drive import BRISK, NAME, QUICK, RUNTIMES, Drive, assert_clean, engines, running
-from cluster.test_supervised import until
+from patience import wait_until
 from testbed import Node
 
 RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
@@ -39,7 +39,7 @@ def no_start_timed(head: Node) -> None:
     """Requests are refused at once then: the gateway holds them where a start takes less than 10 s."""
     folder = f"{STATE}/supervision/{NAME}"
     script = f'cd {folder} && sed -i \'s/"started in": [0-9.e-]*/"started before": 0/\' figures.json && cat live.json'
-    until(lambda: json.loads(head.sh(script, user="spark"))["usual"] == 0, "the supervisor knows no usual start")
+    wait_until(lambda: json.loads(head.sh(script, user="spark"))["usual"] == 0, "the supervisor knows no usual start")
 
 
 def all_along(client: Asking, *reasons: str, resets: int = 0) -> None:
@@ -100,7 +100,7 @@ def test_without_a_rollback_the_gateway_keeps_the_reason(drive: Drive, nodes: li
         done = drive.run("up", drive.recipe("process", OOM, serving=OPEN), "--no-rollback")
         assert done.code == 5 and "rolled back" not in done.err, str(done)
         assert [len(engines(node)) for node in nodes] == [0, 0]
-        until(lambda: client.once()[0] == 503 and "its replacement failed" in client.once()[2], "the reason")
+        wait_until(lambda: client.once()[0] == 503 and "its replacement failed" in client.once()[2], "the reason")
         assert drive.run("status", "--json").json["deployments"][0]["state"] == "failed"
         drive.good("up", drive.recipe("process", serving=OPEN))
         client.wait(200)

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.drive import NAME, RUNTIMES, Drive, assert_clean, containers
 from cluster.stranger import Stranger, stranger
-from cluster.test_supervised import until
+from patience import wait_until
 from testbed import Node, Testbed, caddy
 
 RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
@@ -101,7 +101,7 @@ def test_without_the_program_the_gateway_is_a_container(drive: Drive, nodes: lis
         gateway = [asked(outsider, nodes[0], key, folder / "ca.crt") for key in (default_key(folder), "wrong")]
         assert gateway == ["200", "401"]
         nodes[0].sh("docker kill sparkwright-caddy-_gateway-8443")
-        until(lambda: asked(outsider, nodes[0], "wrong") == "401", "the gateway to be back")
+        wait_until(lambda: asked(outsider, nodes[0], "wrong") == "401", "the gateway to be back")
         drive.good("down", NAME)
         assert_clean(nodes)
 

@@ -3,7 +3,6 @@
 import json
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from cluster.drive import NAME, RUNTIMES, Drive, assert_clean, engines, lease, running
+from patience import wait_until
 from testbed import Node, harm
 from testbed.settings import FABRIC_DEVICE, MGMT_DEVICE
 
@@ -35,15 +35,6 @@ def live(head: Node) -> dict[str, Any]:
     text = head.sh(f"cat {HOME}/live.json 2>/dev/null", check=False)
     found: dict[str, Any] = json.loads(text) if text else {}
     return found
-
-
-def until(true: Callable[[], object], what: str, timeout: float = 90) -> float:
-    """Seconds that it took."""
-    began = time.monotonic()
-    while not true():
-        assert time.monotonic() - began < timeout, f"{what}: not within {timeout} s"
-        time.sleep(0.2)
-    return time.monotonic() - began
 
 
 def serves(head: Node, since: float) -> Callable[[], bool]:
@@ -70,8 +61,8 @@ def test_without_the_laptop_it_serves_again_after_a_killed_worker(
     head.sh("pkill -f '[s]shd: spark@notty' || :")
     at = clock(head)
     worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
-    until(lambda: live(head).get("phase") not in SERVING, "the fault to be seen")
-    until(serves(head, at), "to serve again")
+    wait_until(lambda: live(head).get("phase") not in SERVING, "the fault to be seen")
+    wait_until(serves(head, at), "to serve again")
     after = running(nodes)
     assert all(set(before[name]).isdisjoint(after[name]) for name in before) and all(after.values())
     drive.good("down", NAME)
@@ -96,19 +87,19 @@ def test_a_full_disk_costs_history_and_not_service(drive: Drive, nodes: list[Nod
     drive.good("up", drive.recipe(runtime, serving={"api_key_env": "FULL_KEY"}))
     harm.fill_state(full)
     said = f"disk full on spark-{which + 1}: 0.0 MiB free in ~/.local/state/sparkwright"
-    until(lambda: any(said in text for _, text in live(head).get("troubles", ())), "the full disk to be said")
+    wait_until(lambda: any(said in text for _, text in live(head).get("troubles", ())), "the full disk to be said")
     status = drive.run("status")
     assert status.code == 1 and said in status.out and live(head)["phase"] == "degraded"
     before, at = running(nodes), clock(head)
     worker.sh("pkill -KILL -f '[n]ode-rank 1'")
     whys = set[str]()
-    until(lambda: whys.add(live(head).get("why", "")) or serves(head, at + 1)(), "to serve again")
+    wait_until(lambda: whys.add(live(head).get("why", "")) or serves(head, at + 1)(), "to serve again")
     assert all(set(before[name]).isdisjoint(running(nodes)[name]) for name in before)
     assert any(said in why for why in whys), whys
     what = json.loads(drive.good("incidents show 1", "--json").out)["incident"]["what"] if which else "".join(whys)
     assert runtime == "docker" or ("left no exit code" in what and "137" not in what), what
     harm.empty_state(full)
-    until(lambda: live(head).get("phase") == "ready", "the trouble to be over")
+    wait_until(lambda: live(head).get("phase") == "ready", "the trouble to be over")
     drive.good("down", NAME)
     assert_clean(nodes)
     assert not [node.name for node in nodes if node.sh("ls -d /run/lock/sparkwright-1000/* 2>/dev/null", check=False)]
@@ -131,8 +122,8 @@ def test_after_a_reboot_it_comes_back_by_itself(drive: Drive, nodes: list[Node],
         nodes[number].stop()
     for number in which:
         nodes[number].start()
-    until(lambda: [len(engines(node)) for node in nodes] == [1, 1], "both ranks")
-    until(serves(nodes[0], at + 1), "to serve again")
+    wait_until(lambda: [len(engines(node)) for node in nodes] == [1, 1], "both ranks")
+    wait_until(serves(nodes[0], at + 1), "to serve again")
     assert drive.run("status", "--json").json["deployments"][0]["state"] in SERVING
 
 
@@ -152,10 +143,10 @@ def test_what_is_wrong_with_its_own_files_and_its_gateway_is_in_status(drive: Dr
         found = drive.run("status", "--json").json["deployments"][0]
         return found["state"] == "degraded" and all(any(w in said for said in found["problems"]) for w in words)
 
-    until(shown, "all three in status")
+    wait_until(shown, "all three in status")
     assert all(word in drive.run("status").out for word in words) and [len(engines(n)) for n in nodes] == [1, 1]
     head.sh(f"rm {HOME}/state.json.bad {STATE}/store.sqlite*; {USER} start {caddy}", user="spark")
-    until(lambda: live(head).get("phase") == "ready", "all of it to be over")
+    wait_until(lambda: live(head).get("phase") == "ready", "all of it to be over")
 
 
 # What a test leaves on the nodes for the time after their reboot.
@@ -212,13 +203,13 @@ def test_where_it_may_it_reboots_all_nodes_and_serves_again(drive: Drive, nodes:
         worker.write(KERNEL_LOG, "")
         drive.good("up", drive.recipe("docker"), "--allow-reboot")
         before, at = [node.pid1_started() for node in nodes], clock(head)
-        until(lambda: live(head).get("canary"), "its own first look")
+        wait_until(lambda: live(head).get("canary"), "its own first look")
         worker.exec(["tee", "-a", KERNEL_LOG], input=XID)
-        until(lambda: any(kind == "xid" for kind, _ in live(head)["troubles"]), "the Xid to be seen")
+        wait_until(lambda: any(kind == "xid" for kind, _ in live(head)["troubles"]), "the Xid to be seen")
         worker.sh(f"docker kill sparkwright-{NAME}-rank1")
-        until(lambda: head.state() == "exited", "the head's reboot")
-        until(lambda: [node.state() for node in nodes] == ["running"] * 2, "both to be on again")
-        until(serves(head, at + 20), "to serve again", 120)
+        wait_until(lambda: head.state() == "exited", "the head's reboot")
+        wait_until(lambda: [node.state() for node in nodes] == ["running"] * 2, "both to be on again")
+        wait_until(serves(head, at + 20), "to serve again")
         assert all(node.pid1_started() != then for node, then in zip(nodes, before, strict=True))
         (incident,) = drive.good("incidents list", NAME, "--json").json["incidents"]
         assert (incident["open"], incident["outcome"]) == (False, "serving again")
@@ -232,7 +223,7 @@ def test_a_killed_supervisor_is_back_and_goes_on(drive: Drive, nodes: list[Node]
     drive.good("up", drive.recipe("process"))
     before, pid = running(nodes), live(head)["pid"]
     head.sh(f"kill -KILL {pid}")
-    until(lambda: live(head).get("pid") not in (None, pid) and serves(head, 0)(), "the next one")
+    wait_until(lambda: live(head).get("pid") not in (None, pid) and serves(head, 0)(), "the next one")
     assert running(nodes) == before
     assert [lease(node) for node in nodes] == ["", ""]
 
@@ -244,10 +235,10 @@ def test_ranks_that_the_supervisor_launched_outlive_its_unit(drive: Drive, nodes
     drive.good("up", drive.recipe("process"))
     at = clock(head)
     head.sh("pkill -KILL -f '[n]ode-rank 0'")
-    until(lambda: live(head).get("relaunches") == 1 and serves(head, at + 1)(), "the relaunch")
+    wait_until(lambda: live(head).get("relaunches") == 1 and serves(head, at + 1)(), "the relaunch")
     before, pid = running(nodes), live(head)["pid"]
     head.sh(f"{USER} kill --signal KILL sparkwright-supervisor-{NAME}.service", user="spark")
-    until(lambda: live(head).get("pid") not in (None, pid) and serves(head, 0)(), "the next supervisor")
+    wait_until(lambda: live(head).get("pid") not in (None, pid) and serves(head, 0)(), "the next supervisor")
     assert running(nodes) == before
 
 
@@ -262,7 +253,7 @@ def test_up_again_leaves_it_alone_and_another_up_replaces_it(drive: Drive, nodes
     assert (running(nodes), live(head)["pid"]) == (before, pid)
     drive.good("up", drive.recipe("process", serving={"context": 16384}))
     assert live(head)["pid"] != pid and live(head)["incidents"] == 0
-    until(serves(head, 0), "to see that it serves")
+    wait_until(serves(head, 0), "to see that it serves")
     drive.good("up", drive.recipe("process", serving={"context": 16384}), "--no-supervise")
     assert head.sh(f"ls {HOME} 2>/dev/null", check=False) == ""
 
@@ -273,11 +264,11 @@ def test_a_lost_management_network_is_not_a_lost_worker(drive: Drive, nodes: lis
     head, worker = nodes
     drive.good("up", drive.recipe("docker"))
     before, seen = running(nodes), lambda: [node["reached"] for node in live(head)["nodes"]]
-    until(lambda: seen() == [True, True], "both to be seen")
+    wait_until(lambda: seen() == [True, True], "both to be seen")
     worker.set_link(MGMT_DEVICE, up=False)
     try:
-        until(lambda: False in seen(), "the loss to be seen")
-        until(lambda: seen() == [True, True], "the worker to be seen over the fabric")
+        wait_until(lambda: False in seen(), "the loss to be seen")
+        wait_until(lambda: seen() == [True, True], "the worker to be seen over the fabric")
         assert running(nodes) == before
     finally:
         worker.set_link(MGMT_DEVICE, up=True)
@@ -292,7 +283,7 @@ def test_without_a_users_systemd_it_is_a_system_unit(drive: Drive, nodes: list[N
     try:
         assert drive.good("up", drive.recipe("process"), "--json").json["supervision"]["manager"] == "system"
         assert head.sh(f"systemctl show -P User {UNIT}") == "spark"
-        until(serves(head, 0), "to see that it serves")
+        wait_until(serves(head, 0), "to see that it serves")
         drive.good("down", NAME)
     finally:
         head.sh("rm /etc/systemd/system/user@.service /etc/sudoers.d/anything; systemctl daemon-reload")
@@ -313,8 +304,8 @@ def test_where_nodes_do_not_know_each_other_a_narrow_key_is_made(drive: Drive, n
     assert head.sh(f"stat -c %a {home} {home}/ssh/id_ed25519 {home}/secrets.json") == "700\n600\n600"
     worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
     phase = lambda: json.loads(head.sh(f"cat {home}/live.json")).get("phase")  # noqa: E731
-    until(lambda: phase() not in SERVING, "the fault to be seen")
-    until(lambda: phase() in SERVING, "to serve again")
+    wait_until(lambda: phase() not in SERVING, "the fault to be seen")
+    wait_until(lambda: phase() in SERVING, "to serve again")
     head.sh(f"until rm -rf {home}; do sleep 0.05; done")  # the supervisor writes there
     drive.good("down", NAME)
     assert_clean(nodes)

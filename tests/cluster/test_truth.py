@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from cluster.drive import NAME, Done, Drive
-from cluster.test_supervised import HOME, STATE, USER, live, until
+from cluster.test_supervised import HOME, STATE, USER, live
 from cluster.test_supervised import SERVING as ALIVE
+from patience import wait_until
 from testbed import Node, harm
 
 PORT = 8443
@@ -70,7 +71,7 @@ class Clients:
         for thread in threads:
             thread.start()
         try:
-            until(lambda: len(self.answers) >= 4, "answers")
+            wait_until(lambda: len(self.answers) >= 4, "answers")
             yield
         finally:
             self._over.set()
@@ -83,7 +84,7 @@ def clients(drive: Drive, runtime: str = "process") -> Clients:
     """The clients of a deployment started just now."""
     drive.good("up", drive.recipe(runtime, TOKENS, serving=SERVING))
     head = drive.testbed.nodes[0]
-    until(lambda: live(head).get("canary"), "its own first look")
+    wait_until(lambda: live(head).get("canary"), "its own first look")
     return Clients(f"https://{head.mgmt}:{PORT}", drive.env["DRILL_KEY"])
 
 
@@ -125,7 +126,7 @@ def test_a_cut_fabric_is_never_called_ready_and_stays_in_the_history(
         harm.set_fabric(nodes[1], up=True)
         back = time.time()
         assert still.code == 1 and "no token for" in still.out, still.out
-        until(lambda: asking.answered(back), "an answer")
+        wait_until(lambda: asking.answered(back), "an answer")
         was_away = time.time() - cut
         first(drive, lambda done: done.code == 0)
     (incident,) = drive.good("incidents list", NAME, "--json").json["incidents"]
@@ -141,7 +142,7 @@ def test_a_request_to_a_frozen_server_is_counted_by_the_gateway(drive: Drive, no
     """Frozen while nobody asks: the engine's last figures report no request for ever, and the gateway has one."""
     asking, head = clients(drive), nodes[0]
     pids = " ".join(str(p.pid) for p in head.processes() if "-m sparkwright.simulator serve" in p.command)
-    until(lambda: idle(live(head)), "figures of an engine without work")  # they are its last words
+    wait_until(lambda: idle(live(head)), "figures of an engine without work")  # they are its last words
     head.sh(f"kill -STOP {pids}")
     threading.Thread(target=asking.ask, daemon=True).start()
     told = "1 request in flight at the gateway, none reported by the engine, no token for"
@@ -164,9 +165,9 @@ def test_a_frozen_rank_counts_from_the_first_request_that_got_nothing(
         at = time.time()
         took, said = first(drive, lambda done: done.code == 1 and "no token for" in done.out)
         print(f"rank {rank} frozen: not ready after {took:.1f} s\n{said.out}")
-        until(lambda: live(nodes[0])["relaunches"] == 1 and live(nodes[0])["phase"] in ALIVE, "the relaunch", 120)
+        wait_until(lambda: live(nodes[0])["relaunches"] == 1 and live(nodes[0])["phase"] in ALIVE, "the relaunch")
         again = time.time()
-        until(lambda: asking.answered(again), "an answer", 120)
+        wait_until(lambda: asking.answered(again), "an answer")
         was_away = again - at
     (incident,) = drive.good("incidents list", NAME, "--json").json["incidents"]
     print(f"away {was_away:.0f} s for clients; {drive.good('incidents show', '1').out}")
@@ -190,7 +191,7 @@ def test_a_docker_that_is_stopped_is_named_and_waited_for(drive: Drive, nodes: l
         finally:
             worker.sh("systemctl start docker.socket docker.service", check=False)
         back = time.time()
-        until(lambda: asking.answered(back), "an answer", 120)
+        wait_until(lambda: asking.answered(back), "an answer")
         print(f"serving {time.time() - back:.1f} s after Docker was back")
     told = [body["error"]["message"] for _, status, body in asking.answers if status == 503]
     assert not [one for one in told if "removed" in one], told
@@ -203,14 +204,16 @@ def test_restarts_of_gateway_key_check_and_supervisor_are_recorded(drive: Drive,
     """Killed one after the other under clients: each is counted in status, and stays in the log and the history."""
     asking, head = clients(drive), nodes[0]
     with asking.at_work():
-        until(lambda: "process:door" in head.sh(f"cat {HOME}/figures.json"), "its first look at the programs")
+        wait_until(lambda: "process:door" in head.sh(f"cat {HOME}/figures.json"), "its first look at the programs")
         for name in ("caddy", "door", "supervisor"):
             unit = f"sparkwright-{name}-{NAME if name == 'supervisor' else '_gateway-8443'}.service"
             head.sh(f"{USER} kill --signal KILL {unit}", user="spark")
             if name == "supervisor":
                 said = look(drive).out
                 assert "nothing restarts it" not in said, said
-            until(lambda unit=unit: head.sh(f"{USER} is-active {unit}", user="spark", check=False) == "active", unit)
+            wait_until(
+                lambda unit=unit: head.sh(f"{USER} is-active {unit}", user="spark", check=False) == "active", unit
+            )
         who = ("gateway (Caddy) 1", "key check 1", "supervisor 1")
         _, done = first(drive, lambda done: all(one in done.out for one in who))
         print(done.out)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from cluster.test_supervised import USER, until
+from cluster.test_supervised import USER
+from patience import wait_until
 from sparkwright.adapters.bundle import Bundle
 from sparkwright.domain.service import Manager, Service
 from sparkwright.emit.systemd import unit_name, unit_text
@@ -24,7 +25,7 @@ def test_a_supervisor_that_is_stopped_is_another_process_soon(nodes: list[Node])
     service = Service("supervisor", argv, private=False, watchdog=True)
     unit = unit_name(service, "drill")
     head.sh("loginctl enable-linger spark; mkdir -p ~/.config/systemd/user", user="spark")
-    until(lambda: head.sh(f"{USER} is-system-running", user="spark", check=False), "the user's systemd")
+    wait_until(lambda: head.sh(f"{USER} is-system-running", user="spark", check=False), "the user's systemd")
     text = unit_text(service, "drill", HOME, Manager.USER, "spark")
     head.write(f"/home/spark/.config/systemd/user/{unit}", text, user="spark")
     try:
@@ -32,9 +33,9 @@ def test_a_supervisor_that_is_stopped_is_another_process_soon(nodes: list[Node])
         shown = f"{USER} show --property MainPID --value {unit}"
         before = head.sh(shown, user="spark")
         assert head.sh(f"{USER} is-active {unit}", user="spark") == "active", "it has reported that it is ready"
-        until(lambda: f'"pid": {before}' in head.sh(f"cat {HOME}/live.json", check=False), "its first report")
+        wait_until(lambda: f'"pid": {before}' in head.sh(f"cat {HOME}/live.json", check=False), "its first report")
         head.sh(f"kill -STOP {before}")
-        until(lambda: head.sh(shown, user="spark", check=False) not in ("", "0", before), "another process", 180)
+        wait_until(lambda: head.sh(shown, user="spark", check=False) not in ("", "0", before), "another process")
         assert (
             "watchdog"
             in head.sh(
@@ -43,7 +44,7 @@ def test_a_supervisor_that_is_stopped_is_another_process_soon(nodes: list[Node])
                 check=False,
             ).lower()
         )
-        until(
+        wait_until(
             lambda: f'"pid": {head.sh(shown, user="spark")}' in head.sh(f"cat {HOME}/live.json", check=False),
             "a report",
         )

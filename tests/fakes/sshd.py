@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from fakes.ports import free_port
+from patience import PATIENCE
 
 SSHD = Path("/usr/sbin/sshd")
 MISSING = "" if SSHD.exists() else "no /usr/sbin/sshd: install openssh-server to run these tests"
@@ -90,7 +91,7 @@ def make_key(path: Path) -> Path:
     return path
 
 
-def wait_for_port(port: int, seconds: float = 60.0) -> None:
+def wait_for_port(port: int, seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with closing(socket.socket()) as probe:

@@ -2,17 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from sparkwright.domain.history import Minute
-from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
+from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent, News
 from sparkwright.domain.live import Live, Request
 from sparkwright.supervisor.core.state import State
 
 
 @dataclass
 class FakeJournal:
-    """A journal as supervisor.home.Home. full: why nothing can be written."""
+    """A journal as supervisor.home.Home. full: why nothing can be written. path: a folder that is not there."""
 
+    path: Path = Path("/nonexistent/supervision/twin")
     states: list[State] = field(default_factory=list)
     shown: list[Live] = field(default_factory=list)
     figures: dict[str, float] = field(default_factory=dict)
@@ -67,7 +69,7 @@ class FakeStore:
     def sample(self, minute: Minute) -> None:
         self.minutes.append(minute)
 
-    async def began(self, deployed: Deployed) -> None:
+    async def began(self, deployed: DeploymentRecord) -> None:
         self.over.clear()
 
     async def ended(self, deployment: str, at: float, why: str) -> None:

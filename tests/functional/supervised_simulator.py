@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fakes.ports import free_port
+from patience import PATIENCE
 from sparkwright.adapters.artifacts import FolderArtifacts, FolderCalibrations
 from sparkwright.adapters.files import Places, open_recipe
 from sparkwright.adapters.hosts import ClusterHosts
@@ -212,7 +213,7 @@ class Simulator:
     def journal(self) -> State:
         return from_json(State, (self.home / "state.json").read_bytes())
 
-    async def until(self, condition: Condition, seconds: float = 90.0) -> float:
+    async def until(self, condition: Condition, seconds: float = PATIENCE) -> float:
         """Seconds until live.json reports it."""
         began = time.monotonic()
         while time.monotonic() - began < seconds:

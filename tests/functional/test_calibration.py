@@ -11,7 +11,8 @@ from functional.command import Shell
 
 pytestmark = pytest.mark.full
 
-TWIN = Path(__file__).parents[2] / "src/sparkwright/recipes/shipped/twin.yaml"
+_SHIPPED = Path(__file__).parents[2] / "src/sparkwright/recipes/shipped/simulator.yaml"
+RECIPE = _SHIPPED.read_text().replace("name: simulator\n", "name: twin\n", 1)
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def shell(tmp_path: Path) -> Shell:
     nodes = "".join(entry.format(name, tmp_path, number) for number, name in enumerate("ab", 1))
     (tmp_path / "cluster.yaml").write_text(f"head: a\nnodes:\n{nodes}")
     ports = [free_port(), free_port()]
-    text = TWIN.read_text().replace("serving:\n", "serving:\n  port: {}\n  master_port: {}\n".format(*ports))
+    text = RECIPE.replace("serving:\n", "serving:\n  port: {}\n  master_port: {}\n".format(*ports))
     (tmp_path / "twin.yaml").write_text(text)
     return Shell(tmp_path)
 

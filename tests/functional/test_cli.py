@@ -130,4 +130,4 @@ def test_json_is_all_that_is_on_stdout(shell: Shell) -> None:
     """The output stays the same for lists that a terminal would get as a table."""
     code, out, err = shell.run("recipes", "list", "--json")
     assert (code, err) == (0, "")
-    assert {row["name"] for row in json.loads(out)["recipes"]} >= {"twin", "deepseek-v4-flash"}
+    assert {row["name"] for row in json.loads(out)["recipes"]} >= {"simulator", "deepseek-v4-flash"}

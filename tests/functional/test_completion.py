@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
-_PATIENCE = 60.0
 
 
 SHELLS = {
@@ -48,7 +49,7 @@ class Terminal:
         self.pid = pid
 
     def until(self, pattern: str) -> str:
-        said, end = "", time.monotonic() + _PATIENCE
+        said, end = "", time.monotonic() + PATIENCE
         while not re.search(pattern, said):
             ready, _, _ = select.select([self.terminal], [], [], max(end - time.monotonic(), 0.0))
             assert ready, f"no {pattern!r} in {said!r}"

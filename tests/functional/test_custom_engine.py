@@ -14,7 +14,7 @@ from fakes import odd_server
 from fakes.ports import free_port
 from functional.command import Shell
 from functional.test_install_supervisor import shell as shell
-from functional.test_install_supervisor import until
+from patience import wait_until
 
 FORCE = ("--force", "no GPU here", "--json")
 ENGINE = """name: odd
@@ -72,7 +72,7 @@ def test_a_custom_engine_serves_from_up_to_down(odd: Odd) -> None:
     code, out, _ = odd.shell.run("logs", "odd")
     assert code == 0 and "odd: listening on port" in out
     os.kill(odd_pid(odd), 9)
-    until(lambda: state(odd) == "ready" and relaunched(odd), "the supervisor to start it again")
+    wait_until(lambda: state(odd) == "ready" and relaunched(odd), "the supervisor to start it again")
     odd.good("down", "odd")
     assert odd.good("status")["deployments"] == []
 
@@ -117,6 +117,18 @@ def test_an_odd_server_that_ends_says_why(odd: Odd, fault: str, said: str) -> No
     assert code == 5 and said in err + out, err + out
     with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.1", odd.port), 5):
         pass
+
+
+def test_a_server_that_listens_everywhere_is_found_by_check(odd: Odd) -> None:
+    """Guards the gateway and its keys: a server that ignores the address it was given serves whoever reaches it."""
+    odd.good("up", odd.recipe("open"), "--no-supervise", "--force", "no GPU here")
+    _, out, _ = odd.shell.run("check", "--json")
+    (found,) = (one for one in json.loads(out)["findings"] if one["code"] == "SEC011" and one["subject"] == "a")
+    assert str(odd.port) in found["evidence"], found
+    odd.good("down", "odd")
+    odd.good("up", odd.recipe(), "--no-supervise", "--force", "no GPU here")
+    _, out, _ = odd.shell.run("check", "--json")
+    assert "SEC011" not in {one["code"] for one in json.loads(out)["findings"]}
 
 
 def test_two_ranks_of_a_custom_engine_start_and_end(odd: Odd) -> None:

@@ -80,13 +80,13 @@ def test_kept_it_can_be_looked_at_and_ended(shell: Shell) -> None:
     address, key = re.findall(r"console +(http\S+) +key (\S+)", out)[0]
     try:
         code, out_, _ = shell.run("status", **env)
-        assert (code, "SIMULATED  twin: ready" in out_, "incidents: 1" in out_) == (0, True, True), out_
+        assert (code, "SIMULATED  simulator: ready" in out_, "incidents: 1" in out_) == (0, True, True), out_
         code, out_, _ = shell.run("incidents", "show", "1", **env)
         assert (code, "LIVE009" in out_) == (0, True)
         process = shell.start("top", "--every", "0.5", **env)
         assert process.stdout
         frame = process.stdout.readline() + process.stdout.readline()
-        assert "SIMULATED  twin: ready" in frame
+        assert "SIMULATED  simulator: ready" in frame
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
         code, out_, _ = shell.run("connect", "curl", **env)
@@ -98,9 +98,9 @@ def test_kept_it_can_be_looked_at_and_ended(shell: Shell) -> None:
         done = subprocess.run(["bash", "-c", curl], input=f"{key}\n", capture_output=True, text=True, timeout=60)
         assert json.loads(done.stdout)["choices"], "the curl of the page works when it is pasted"
     finally:
-        ending = re.findall(r"sparkwright down twin && rm -r (\S+) (\S+)", out)[0]
-        code, out_, _ = shell.run("down", "twin", **env)
-    assert (code, out_) == (0, "twin: 2 rank(s) removed\n")
+        ending = re.findall(r"sparkwright down simulator && rm -r (\S+) (\S+)", out)[0]
+        code, out_, _ = shell.run("down", "simulator", **env)
+    assert (code, out_) == (0, "simulator: 2 rank(s) removed\n")
     assert kept.parent == Path(ending[0]) and list(Path(ending[1]).glob("*.key"))
     assert shell.run("status", **env)[:2] == (0, "nothing runs\n")
     assert [line for line in shell.left if "sparkwright.simulator" in line or "supervision" in line] == []
@@ -154,8 +154,8 @@ def test_a_version_whose_lines_nobody_understands_is_ready_when_it_answers(shell
     code, out, err = shell.run("demo", "--keep", "--json")
     assert code == 0, err
     where = ("--cluster", json.loads(out)["cluster_file"])
-    shell.run("down", "twin", *where)
-    tree = yaml.safe_load((files("sparkwright.recipes") / "shipped/twin.yaml").read_text(encoding="utf-8"))
+    shell.run("down", "simulator", *where)
+    tree = yaml.safe_load((files("sparkwright.recipes") / "shipped/simulator.yaml").read_text(encoding="utf-8"))
     tree["env"] = {**tree.get("env", {}), "SPARKWRIGHT_SIMULATOR_FAULT": "odd_lines"}
     recipe = tmp_path / "odd.yaml"
     recipe.write_text(yaml.safe_dump(tree | {"name": "odd"}))

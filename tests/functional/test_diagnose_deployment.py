@@ -13,7 +13,8 @@ import pytest
 from fakes.ports import free_port
 from functional.command import Shell
 
-TWIN = Path(__file__).parents[2] / "src/sparkwright/recipes/shipped/twin.yaml"
+_SHIPPED = Path(__file__).parents[2] / "src/sparkwright/recipes/shipped/simulator.yaml"
+RECIPE = _SHIPPED.read_text().replace("name: simulator\n", "name: twin\n", 1)
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def shell(tmp_path: Path) -> Shell:
 
 
 def recipe(shell: Shell, **env: str) -> str:
-    text = TWIN.read_text().replace("serving:\n", f"serving:\n  port: {free_port()}\n  master_port: {free_port()}\n")
+    text = RECIPE.replace("serving:\n", f"serving:\n  port: {free_port()}\n  master_port: {free_port()}\n")
     more = "".join(f"  {name}: '{value}'\n" for name, value in env.items())
     text = text.replace("env:\n", f"env:\n{more}") if "\nenv:\n" in text else f"{text}\nenv:\n{more}" if more else text
     (shell.folder / "twin.yaml").write_text(text)

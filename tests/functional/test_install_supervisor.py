@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from fakes.processes import command_lines
 from functional.command import Shell
 from functional.test_diagnose_deployment import recipe
+from patience import wait_until
 
 pytestmark = pytest.mark.full
 
@@ -63,19 +64,12 @@ def killed(shell: Shell) -> None:
     """The supervisor, by SIGKILL; the next one is there afterwards."""
     before = live(shell)["pid"]
     os.kill(before, signal.SIGKILL)
-    until(lambda: live(shell)["pid"] != before, "the next supervisor")
+    wait_until(lambda: live(shell)["pid"] != before, "the next supervisor")
 
 
 def ended(shell: Shell) -> None:
     """Waits a moment for the readers of logs, until they see that their supervisor was killed."""
-    until(lambda: not [line for line in command_lines() if str(shell.folder) in line], "all processes to end")
-
-
-def until(true: Callable[[], bool], what: str, timeout: float = 60) -> None:
-    end = time.monotonic() + timeout
-    while not true():
-        assert time.monotonic() < end, f"{what}: not within {timeout} s"
-        time.sleep(0.1)
+    wait_until(lambda: not [line for line in command_lines() if str(shell.folder) in line], "all processes to end")
 
 
 MORE = [pytest.param(phase, marks=pytest.mark.full) for phase in ("draining", "starting")]
@@ -90,7 +84,7 @@ def test_up_leaves_a_supervisor_and_down_leaves_nothing(shell: Shell) -> None:
     own = sorted((line for line in command_lines() if str(shell.folder) in line), key=len)
     assert len(own) > 4 and len(own[-1]) < 1000, own[-1]  # what `ps` shows is no script
     killed(shell)
-    until(lambda: live(shell)["phase"] == "ready", "the next supervisor to see it serve")
+    wait_until(lambda: live(shell)["phase"] == "ready", "the next supervisor to see it serve")
     os.kill(leader(shell), signal.SIGKILL)
     code, _, err = shell.run("down", "twin")
     assert code == 0, err
@@ -107,7 +101,7 @@ def test_a_person_goes_first_whatever_it_is_about(shell: Shell, phase: str) -> N
     """`down` in the middle of a relaunch: the supervisor gives way, its lease too, and no rank comes after."""
     up(shell, SPARKWRIGHT_SIMULATOR_TIME_SCALE="0.1")
     os.kill(int(rank_pids(shell)[1].split()[0]), signal.SIGKILL)
-    until(lambda: live(shell)["phase"] == phase, phase)
+    wait_until(lambda: live(shell)["phase"] == phase, phase)
     code, _, err = shell.run("down", "twin")
     assert code == 0, err
     time.sleep(1)
@@ -131,7 +125,7 @@ def test_up_again_changes_nothing_and_fixes_what_is_broken(shell: Shell) -> None
     os.kill(leader(shell), signal.SIGKILL)
     os.kill(before, signal.SIGKILL)
     assert up_again(shell)["supervision"]["node"] == "a"
-    until(lambda: live(shell)["pid"] not in (0, before), "the new one's first words")
+    wait_until(lambda: live(shell)["pid"] not in (0, before), "the new one's first words")
 
 
 def up_again(shell: Shell) -> Any:
@@ -147,15 +141,17 @@ def test_broken_files_stop_nothing(shell: Shell) -> None:
     here, ranks = home(shell), rank_pids(shell)
     (here / "state.json").write_text("{ torn")
     killed(shell)
-    until(lambda: live(shell)["phase"] == "degraded" and "state.json.bad" in live(shell)["reason"], "that it is told")
+    wait_until(
+        lambda: live(shell)["phase"] == "degraded" and "state.json.bad" in live(shell)["reason"], "that it is told"
+    )
     (here / "state.json.bad").unlink()
-    until(lambda: live(shell)["phase"] == "ready", "going on")
+    wait_until(lambda: live(shell)["phase"] == "ready", "going on")
     for name in ("desired.json", "desired.json.bak"):
         (here / name).write_text("{ torn")
     killed(shell)
-    until(lambda: "cannot be read" in live(shell)["reason"], "that it says so")
+    wait_until(lambda: "cannot be read" in live(shell)["reason"], "that it says so")
     assert up_again(shell)["done"] == "already serving"
-    until(lambda: live(shell)["reason"] == "", "that it is mended")
+    wait_until(lambda: live(shell)["reason"] == "", "that it is mended")
     assert rank_pids(shell) == ranks
 
 

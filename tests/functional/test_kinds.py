@@ -10,10 +10,10 @@ import openai
 import pytest
 
 from functional.test_install_supervisor import shell as shell
-from functional.test_install_supervisor import until
 from functional.test_several import FORCE, Served
 from functional.test_several import served as served
 from functional.tiny_gguf import WIDTH, write_tiny_gguf
+from patience import wait_until
 
 pytestmark = pytest.mark.full
 
@@ -54,8 +54,8 @@ def test_an_embedding_model_on_llama_cpp_serves_openai_s_client(served: Served) 
     assert served.good("up", of_kind(served, "alpha", "rerank"), *FORCE)["answer"]["text"] == "an order of 2 documents"
     done = served.good("up", "./beta.yaml", *FORCE)
     assert done["answer"]["text"] == f"an embedding of {WIDTH} numbers" and not done["answer"]["simulated"]
-    until(lambda: "an embedding" in canary(served, "beta"), "the supervisor's probe")
-    until(lambda: "an order" in canary(served, "alpha"), "the other one's")
+    wait_until(lambda: "an embedding" in canary(served, "beta"), "the supervisor's probe")
+    wait_until(lambda: "an order" in canary(served, "alpha"), "the other one's")
     with sdk(served) as client:
         given = client.embeddings.create(model="beta", input=["one", "two", "one"])
         first, second, again = (row.embedding for row in given.data)

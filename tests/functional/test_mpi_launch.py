@@ -9,15 +9,15 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from fakes.ports import free_port
+from patience import wait_until
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import FabricChoice
@@ -63,13 +63,6 @@ pathlib.Path(__file__).with_name(f"found{mine.value - 1}.json").write_text(json.
 """
 
 
-def until(true: Callable[[], object], what: str, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"not in {seconds} s: {what}"
-        time.sleep(0.05)
-
-
 def lives(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -108,8 +101,8 @@ class Ranks:
 
     def both_up(self) -> tuple[int, int]:
         """The process ids of the two stand-ins."""
-        until(lambda: all((self.folder / f"found{k}.json").exists() for k in (0, 1)), self.log(0))
-        until(lambda: "startup complete" in self.log(0), self.log(0))
+        wait_until(lambda: all((self.folder / f"found{k}.json").exists() for k in (0, 1)), self.log(0))
+        wait_until(lambda: "startup complete" in self.log(0), self.log(0))
         return self.found(0)["pid"], self.found(1)["pid"]
 
     def ended(self, rank: int, seconds: float = 15) -> int:
@@ -180,7 +173,7 @@ def test_both_ranks_start_each_with_the_environment_of_its_node(ranks: Ranks) ->
 def test_the_agent_listens_on_its_own_address_only_and_for_one_head(ranks: Ranks) -> None:
     """Not on 0.0.0.0, and once the head has come, nobody can ask for anything any more."""
     ranks.start(1)
-    until(lambda: "agent waits" in ranks.log(1), "the agent")
+    wait_until(lambda: "agent waits" in ranks.log(1), "the agent")
     ((address, port),) = ranks.specs[1].listens
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=60)
@@ -198,7 +191,7 @@ def test_sigterm_on_the_head_ends_everything_everywhere(ranks: Ranks) -> None:
     os.killpg(ranks.processes[0].pid, signal.SIGTERM)
     ranks.ended(0)
     ranks.ended(1)
-    until(lambda: not any(lives(pid) for pid in pids), "the ranks' end")
+    wait_until(lambda: not any(lives(pid) for pid in pids), "the ranks' end")
 
 
 def test_a_head_that_is_killed_takes_its_workers_along(ranks: Ranks) -> None:
@@ -208,7 +201,7 @@ def test_a_head_that_is_killed_takes_its_workers_along(ranks: Ranks) -> None:
     _, worker = ranks.both_up()
     os.killpg(ranks.processes[0].pid, signal.SIGKILL)
     ranks.ended(1)
-    until(lambda: not lives(worker), "the worker's end")
+    wait_until(lambda: not lives(worker), "the worker's end")
     assert "mpi: agent: orted ended" in ranks.log(1)
 
 
@@ -239,11 +232,11 @@ def test_a_wrong_key_is_refused_on_both_sides(ranks: Ranks) -> None:
 def test_strangers_neither_end_nor_hold_a_waiting_agent(ranks: Ranks, said: bytes) -> None:
     """The agent refuses nonsense on its port, a silent client keeps nobody waiting, and the head gets in."""
     ranks.start(1)
-    until(lambda: "agent waits" in ranks.log(1), "the agent")
+    wait_until(lambda: "agent waits" in ranks.log(1), "the agent")
     place = ranks.specs[1].listens[0]
     with socket.create_connection(place, timeout=60), socket.create_connection(place, timeout=60) as loud:
         loud.sendall(said + b"\n")
-        until(lambda: "agent refused 127.0.0.1" in ranks.log(1), ranks.log(1))
+        wait_until(lambda: "agent refused 127.0.0.1" in ranks.log(1), ranks.log(1))
         ranks.start(0)
         ranks.both_up()
 

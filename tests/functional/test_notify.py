@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from functional.command import Shell
-from functional.test_install_supervisor import live, shell, until
+from functional.test_install_supervisor import live, shell
 from functional.test_supervised_cli import kill_rank, up
+from patience import wait_until
 from sparkwright.adapters.notify import Notifier
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.incident import News
@@ -238,10 +239,10 @@ def test_an_owner_is_told_of_a_killed_rank(shell: Shell, inbox: tuple[type[Inbox
     up(shell)  # without the variable: what the head has is kept
     assert "SECRET" in path.read_text()
     kill_rank(shell, "b", 1)
-    until(lambda: any("was away for" in body["message"] for _, _, body in handler.got), "the sentence", 90)
+    wait_until(lambda: any("was away for" in body["message"] for _, _, body in handler.got), "the sentence")
     said = [body["message"] for _, _, body in handler.got][-1]
     assert said.startswith("[simulated] twin was away for") and said.endswith("; it serves again") and "rank 1" in said
-    until(lambda: live(shell)["phase"] == "ready", "serving")
+    wait_until(lambda: live(shell)["phase"] == "ready", "serving")
     state = shell.folder / "a/state"
     assert "SECRET" not in (state / "supervision/twin/log").read_text()
     kept = [one for one in state.rglob("*") if one.is_file() and not one.is_symlink() and os.access(one, os.R_OK)]

@@ -14,9 +14,9 @@ from drills.switches import CODER, TINY, Site, drill
 from functional.command import Shell
 from functional.gateway.gateways import has_caddy
 from functional.test_install_supervisor import shell as shell
-from functional.test_install_supervisor import until
 from functional.test_several import FORCE, Served
 from functional.test_several import served as served
+from patience import wait_until
 
 pytestmark = pytest.mark.full
 
@@ -38,7 +38,7 @@ def live(served: Served, name: str) -> dict[str, Any]:
 
 
 def is_asleep(served: Served, name: str) -> None:
-    until(lambda: live(served, name)["phase"] == "on_demand", f"{name} to be stopped")
+    wait_until(lambda: live(served, name)["phase"] == "on_demand", f"{name} to be stopped")
 
 
 def test_twenty_clients_start_it_and_it_ends_without_them(served: Served) -> None:

@@ -5,9 +5,8 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from functional.netns import MISSING, two_nodes
+from patience import wait_until
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import FabricChoice
@@ -51,13 +51,6 @@ time.sleep(600)
 """
 
 
-def until(true: Callable[[], object], what: Callable[[], str], seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, what()
-        time.sleep(0.2)
-
-
 @dataclass
 class Cluster:
     """Two nodes and the ranks that were started on them. started: rank -> process, whose folder carries its log."""
@@ -78,12 +71,11 @@ class Cluster:
     def log(self, rank: int) -> list[str]:
         return (self.folder / f"log{rank}").read_text(errors="replace").splitlines()
 
-    def prints(self, rank: int, text: str, seconds: float = 300) -> None:
+    def prints(self, rank: int, text: str) -> None:
         """Ray takes 20 CPU seconds to start: a minute and more on a machine that runs other things."""
-        until(
+        wait_until(
             lambda: any(text in line for line in self.log(rank)),
             lambda: f"{text!r} in {[self.log(one) for one in sorted(self.started)]}",
-            seconds,
         )
 
     def left(self) -> list[str]:
@@ -154,7 +146,7 @@ def test_the_program_runs_once_both_nodes_are_there_and_all_ends_with_the_head(c
     assert cluster.started[0].wait(60) == 143
     assert cluster.started[1].wait(60) == 1
     assert "ray: error: the head's Ray is gone; this worker ends" in cluster.log(1)
-    until(lambda: not cluster.left(), lambda: f"gone: {cluster.left()}", 60)
+    wait_until(lambda: not cluster.left(), lambda: f"gone: {cluster.left()}")
     assert not Path(cluster.specs[0].argv[cluster.specs[0].argv.index("--folder") + 1]).exists()
 
 
@@ -169,7 +161,7 @@ def test_a_missing_node_is_named_before_the_program_starts(cluster: Cluster) -> 
     assert any(map(missing.match, cluster.log(0)))
     assert not any(line.startswith("arguments") for line in cluster.log(0))
     assert read_log(cluster.log(0), engine("vllm-ray").read).root.endswith("10.77.0.2")
-    until(lambda: not cluster.left(), lambda: f"gone: {cluster.left()}", 60)
+    wait_until(lambda: not cluster.left(), lambda: f"gone: {cluster.left()}")
 
 
 def test_a_killed_head_takes_its_worker_along(cluster: Cluster) -> None:
@@ -179,7 +171,7 @@ def test_a_killed_head_takes_its_worker_along(cluster: Cluster) -> None:
     cluster.prints(0, "startup complete")
     cluster.started[0].kill()
     assert cluster.started[1].wait(60) == 1
-    until(lambda: not cluster.left(), lambda: f"gone: {cluster.left()}", 60)
+    wait_until(lambda: not cluster.left(), lambda: f"gone: {cluster.left()}")
 
 
 def test_somebody_elses_folder_is_neither_used_nor_removed(tmp_path: Path) -> None:

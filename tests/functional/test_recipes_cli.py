@@ -35,7 +35,7 @@ def test_list(call):
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["NAME", "ENGINE", "NODES", "PROFILES", "STATE", "TITLE"]
     assert lines[1].split()[:7] == ["deepseek-v4-flash", "vllm", "0.21.1", "2", "1m", "512k", "256k*"]
-    assert "ready, simulated" in next(line for line in lines if line.startswith("twin "))
+    assert "ready, simulated" in next(line for line in lines if line.startswith("simulator "))
     assert "\x1b" not in result.stdout
     assert lines[-2].startswith("  deepseek-v4-flash-sglang: FlashMLA's sparse decode has no sm_121 build")
     assert lines[-2].endswith(" Instead: deepseek-v4-flash")
@@ -45,7 +45,7 @@ def test_list_as_json(call):
     """The same for machines."""
     data = json.loads(call("list", "--json").stdout)
     rows = {row["name"]: row for row in data["recipes"]}
-    assert {"deepseek-v4-flash", "minimax-m2.7-nvfp4", "twin"} <= set(rows)
+    assert {"deepseek-v4-flash", "minimax-m2.7-nvfp4", "simulator"} <= set(rows)
     first = rows["deepseek-v4-flash"]
     refused = rows["minimax-m2.7-fp8-sglang"]
     assert (refused["state"], refused["instead"]) == ("refused", "minimax-m2.7-nvfp4")
@@ -139,7 +139,7 @@ def test_show_reference(call):
     ("words", "message"),
     [
         (("show", "nope"), "recipe 'nope' does not exist"),
-        (("show", "twin@nope"), "shipped/twin.yaml:37: profile 'nope' does not exist; profiles of this recipe: one-node, docker"),
+        (("show", "twin@nope"), "shipped/simulator.yaml:37: profile 'nope' does not exist; profiles of this recipe: one-node, docker"),
         (("show",), "which recipe? `sparkwright recipes show NAME`"),
     ],
 )  # fmt: skip
@@ -160,7 +160,7 @@ def test_validate(call, tmp_path):
         "./bad.yaml:4: `serving.port`: found 80; allowed 1024..65535: ports below 1024 belong to root, and TCP ends at 65535",
         "./bad.yaml:4: unknown key `serving.contxt`; did you mean `serving.context`?",
         "recipe 'nope' does not exist",
-        "shipped/twin.yaml:37: profile 'nope' does not exist; profiles of this recipe: one-node, docker",
+        "shipped/simulator.yaml:37: profile 'nope' does not exist; profiles of this recipe: one-node, docker",
     ]
     assert result.stdout.startswith("./good.yaml: valid (hash ")
     assert "./bad.yaml: 2 errors; `sparkwright recipes show --reference` explains every key" in result.stderr

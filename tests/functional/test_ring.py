@@ -3,17 +3,18 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from fakes.sh import SHELLS, Sh
+from patience import wait_until
 from sparkwright.domain.command import Command
 from sparkwright.domain.last_seconds import RingRecord
 from sparkwright.facts import ring, sample
-from sparkwright.facts.ring import last_minutes, parse_ring
+from sparkwright.facts.ring import copied, keep_copy, last_minutes, parse_ring
 
 SMI = "#!/bin/sh\nwhile :; do echo '54 %, 31 %, 118.20 W, 2405 MHz, 63'; sleep 0.2; done\n"
 
@@ -44,13 +45,6 @@ def marker() -> str:
     return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}:{started}"
 
 
-def wait_for(what: str, true: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end, what
-        time.sleep(0.1)
-
-
 def read_moments(ring_node: Sh, folder: Path) -> tuple[RingRecord, ...]:
     return parse_ring(ring_node.run(last_minutes(str(folder), "chat", marker())))
 
@@ -58,7 +52,7 @@ def read_moments(ring_node: Sh, folder: Path) -> tuple[RingRecord, ...]:
 def test_a_killed_node_leaves_its_last_seconds(ring_node: Sh, tmp_path: Path) -> None:
     """Guards what is read after the boot: time, memory and pressure of this machine, up to the last record."""
     with ring_kept(ring_node, tmp_path, 0.2):
-        wait_for("records", lambda: len(read_moments(ring_node, tmp_path)) > 3)
+        wait_until(lambda: len(read_moments(ring_node, tmp_path)) > 3, "records")
     found = read_moments(ring_node, tmp_path)
     assert abs(found[-1].at - time.time()) < 15
     assert all(one.memory["MemTotal"] > one.memory["MemAvailable"] > 0 for one in found[:-1])
@@ -75,7 +69,7 @@ def test_the_ring_is_bounded(ring_node: Sh, tmp_path: Path) -> None:
         (folder / f"old-{n}").touch()
         os.utime(folder / f"old-{n}", (n, n))
     with ring_kept(ring_node, tmp_path, 0.01):
-        wait_for("the first turn", lambda: any(one.name.endswith(".1") for one in folder.iterdir()))
+        wait_until(lambda: any(one.name.endswith(".1") for one in folder.iterdir()), "the first turn")
     assert len(read_moments(ring_node, tmp_path)) <= 301
     assert len(list(folder.iterdir())) <= 15
     assert sum(one.stat().st_size for one in folder.iterdir()) < 512 * 1024
@@ -95,6 +89,16 @@ def test_a_folder_that_cannot_be_written_costs_nothing(ring_node: Sh, tmp_path: 
         process.communicate(timeout=30)
 
 
+def test_a_copy_of_the_head_s_ring_comes_back_and_makes_no_folder(ring_node: Sh, tmp_path: Path) -> None:
+    """Guards `down`: what the supervisor sends after it has cleared the peer leaves nothing there."""
+    state, folder = str(tmp_path), tmp_path / "ring" / "chat"
+    assert ring_node.run(keep_copy(state, "chat", "spark-1", b"at 1.0\n")).ok and not folder.exists()
+    folder.mkdir(parents=True)
+    assert ring_node.run(keep_copy(state, "chat", "spark-1", b"at 2.0\n")).ok
+    assert [one.at for one in parse_ring(ring_node.run(copied(state, "chat", "spark-1")))] == [2.0]
+    assert [one.name for one in folder.iterdir()] == ["of-spark-1"]
+
+
 def processor_time(pid: int) -> float:
     """Seconds of processor time of a process and its ended children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -106,7 +110,7 @@ def test_the_ring_costs_less_than_a_fifth_of_a_percent(tmp_path: Path) -> None:
     """Guards the node: processor time of the ring's own shell and what it starts, over a minute."""
     ring_node = Sh(tmp_path, SHELLS[0])
     with ring_kept(ring_node, tmp_path, ring.EVERY) as pid:
-        wait_for("a record", lambda: read_moments(ring_node, tmp_path))
+        wait_until(lambda: read_moments(ring_node, tmp_path), "a record")
         mine = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
         before, began = {one: processor_time(one) for one in mine}, time.monotonic()
         time.sleep(60)

@@ -11,10 +11,10 @@ import pytest
 from functional.command import Shell
 from functional.gateway.gateways import has_caddy
 from functional.test_install_supervisor import shell as shell
-from functional.test_install_supervisor import until
 from functional.test_on_demand import is_asleep, live
 from functional.test_several import SCALED, Served
 from functional.tiny_gguf import write_tiny_gguf
+from patience import wait_until
 from sparkwright.domain.live import SERVING
 
 pytest.importorskip("xllamacpp", reason="the wheel that holds llama.cpp's server is not installed")
@@ -83,7 +83,7 @@ def test_one_that_is_idle_makes_room_for_another(short: Short) -> None:
     assert live(short, "alpha")["phase"] in SERVING, "and nothing is stopped for an `up`"
 
     def given_back() -> None:
-        until(lambda: live(short, "alpha")["phase"] == "on_demand", "alpha to make room")
+        wait_until(lambda: live(short, "alpha")["phase"] == "on_demand", "alpha to make room")
         short.memory(AMPLE)
 
     watching = threading.Thread(target=given_back)

@@ -206,13 +206,16 @@ def test_a_full_disk_is_reported_before_anything_runs(folder: Path, monkeypatch:
 def test_progress_names_what_runs_and_how_far_it_is(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd) -> None:
     """Guards who waits for a run of minutes."""
     path = folder / "unit.progress"
-    path.write_text(json.dumps([12, 40, ["tests/unit/test_a.py", "tests/unit/test_b.py"]]))
+    path.write_text(json.dumps([12, 40, ["tests/unit/test_a.py", "tests/unit/test_b.py"], 0]))
     monkeypatch.setattr(test_all, "RUNNING", {"unit": path, "types": folder / "none"})
     monkeypatch.setattr(test_all, "REPORT_EVERY", 0.01)
     finished = threading.Event()
     threading.Timer(0.2, finished.set).start()
     test_all.tell_progress(finished)
     assert "types | unit 12 of 40 (a, b)" in capfd.readouterr().out
+    path.write_text(json.dumps([13, 40, ["tests/unit/test_b.py"], 2]))
+    monkeypatch.setattr(test_all, "ROOT", folder)
+    assert test_all.progress_of(path) == " 13 of 40, 2 failed: see unit.failed (b)"
 
 
 def test_what_makes_a_node_short_of_memory_runs_when_all_else_has_ended(folder: Path) -> None:

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow.parquet
 import pytest
 
 from fakes.measured import KNOWN, failed, level, row, run
@@ -254,16 +253,6 @@ def test_a_run_moves_to_another_machine(shell: Shell) -> None:
     shell.run("runs", "delete", "last", "--yes")
     assert shell.run("runs", "import", "run.json")[:2] == (0, "r-1a: 20 requests of acme/model\n")
     assert run_json(shell, "runs", "show", "last") == before
-
-
-def test_parquet_is_for_other_tools_too(here: Here) -> None:
-    """pyarrow alone reads a row for each request, with the times of its reads."""
-    fill(here, ten(0.1, "r-1a"))
-    assert here.run("runs", "export", "r-1a", "run.parquet")[0] == 0
-    table = pyarrow.parquet.read_table(here.folder / "run.parquet")
-    assert table.num_rows == 20
-    assert table.column("first").to_pylist()[:2] == pytest.approx([0.1, 0.1001])
-    assert table.column("reads_at").to_pylist()[0] == pytest.approx([0.1, 0.12, 0.14, 0.16])
 
 
 def test_an_export_goes_to_stdout_where_no_file_is_named(here: Here) -> None:

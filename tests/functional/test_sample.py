@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from fakes.sh import SHELLS, Sh
+from patience import wait_until
 from sparkwright.domain.facts import Memory
 from sparkwright.domain.sample import GpuSample, PortTraffic, Sample
 from sparkwright.domain.unknown import Unknown
@@ -104,14 +105,6 @@ def group(leader: int) -> list[int]:
     return found
 
 
-def until(true: Callable[[], bool]) -> bool:
-    for _ in range(600):
-        if true():
-            return True
-        time.sleep(0.05)
-    return False
-
-
 def test_this_machine_is_sampled_again_and_again(here: Node) -> None:
     """Real memory, a boot marker that stays, times that go on; what is not there is Unknown."""
     with stream(here, 0.3) as (_, following):
@@ -150,9 +143,9 @@ def test_nothing_stays_when_it_is_ended(spark: Node, how: signal.Signals) -> Non
     """Neither the readers in the background nor what they started."""
     with stream(spark, 500.0) as (process, following):
         following()
-        assert until(lambda: len(group(process.pid)) > 4)
+        wait_until(lambda: len(group(process.pid)) > 4)
         os.kill(process.pid, how)
-        assert until(lambda: not group(process.pid)), group(process.pid)
+        wait_until(lambda: not group(process.pid), lambda: str(group(process.pid)))
 
 
 def test_a_reader_that_goes_away_ends_it(spark: Node) -> None:
@@ -161,7 +154,7 @@ def test_a_reader_that_goes_away_ends_it(spark: Node) -> None:
         following()
         assert process.stdout is not None
         process.stdout.close()
-        assert until(lambda: not group(process.pid)), group(process.pid)
+        wait_until(lambda: not group(process.pid), lambda: str(group(process.pid)))
         process.stdout = None
 
 

@@ -15,8 +15,9 @@ from functional.command import Shell
 from functional.gateway.gateways import has_caddy
 from functional.gateway.head import free_pair
 from functional.test_diagnose_deployment import TWIN
-from functional.test_install_supervisor import SCALED, ended, until
+from functional.test_install_supervisor import SCALED, ended
 from functional.test_install_supervisor import shell as shell
+from patience import wait_until
 
 FORCE = ("--force", "no GPU here")
 
@@ -100,7 +101,7 @@ def test_two_share_one_address_and_one_is_replaced_next_to_the_other(served: Ser
         asking = [Asking(client, "coder"), Asking(client, "beta")]
         served.good("switch", "alpha", served.recipe("gamma", "coder"), *FORCE)
         asked = len(asking[0].got)
-        until(lambda: len(asking[0].got) > asked + 3, "answers after the switch")
+        wait_until(lambda: len(asking[0].got) > asked + 3, "answers after the switch")
         assert [one.end() for one in asking] == [{200, 503}, {200}]
         rows = client.get("/v1/models").json()["data"]
         assert {row["deployment"] for row in rows} == {"beta", "gamma"}
@@ -113,7 +114,7 @@ def test_two_share_one_address_and_one_is_replaced_next_to_the_other(served: Ser
         assert client.post("/v1/completions", json={"prompt": "y"}).status_code == 200, "one alone needs no name"
     served.good("down", "beta")
     state = served.shell.folder / "a/state"
-    until(lambda: not list((state).glob("supervision/*")), "the gateway to go with the last of them")
+    wait_until(lambda: not list((state).glob("supervision/*")), "the gateway to go with the last of them")
     ended(served.shell)
 
 

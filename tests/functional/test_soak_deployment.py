@@ -8,8 +8,9 @@ import signal
 import pytest
 
 from functional.command import Shell
-from functional.test_install_supervisor import live, shell, until
+from functional.test_install_supervisor import live, shell
 from functional.test_supervised_cli import kill_rank, up
+from patience import wait_until
 
 __all__ = ["shell"]  # a fixture
 # The deadline is longer than the relaunch may take: a soak that has ended by itself cannot be interrupted.
@@ -39,7 +40,7 @@ def test_a_rank_that_is_killed_meanwhile(shell: Shell) -> None:
     assert process.stderr
     next(line for line in process.stderr if "] users:" in line)
     kill_rank(shell, "b", 1)
-    until(lambda: live(shell)["incidents"] == 1 and live(shell)["phase"] == "ready", "serving again", 60)
+    wait_until(lambda: live(shell)["incidents"] == 1 and live(shell)["phase"] == "ready", "serving again")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

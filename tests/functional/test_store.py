@@ -19,7 +19,7 @@ import pytest
 from sparkwright.adapters.sqlite import database
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.domain.command import Completed
-from sparkwright.domain.incident import Deployed, Incident, IncidentEvent
+from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent
 from sparkwright.facts.store import StoredIncidents, incidents, parse_incidents
 
 # Writes as a supervisor does and says each number once the store has answered: what was said must be there afterwards.
@@ -180,7 +180,7 @@ async def test_a_full_disk_costs_writes_only(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     with small_disk(disk):
         store = SqliteStore(disk, said.append)
-        await store.began(Deployed("twin", 1.0, "twin"))
+        await store.began(DeploymentRecord("twin", 1.0, "twin"))
         (disk / "ballast").write_bytes(b"b" * 200_000)
         await fill(store, 400)
         assert len(said) == 1 and "supervision goes on" in said[0], said

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from fakes.ports import free_port
+from fakes.prepared_bench import prepared_bench
 from functional.simulator.process import HEAD_ADDRESS, Simulator
 from functional.test_llama_cpp import KEY, RECIPE, rank, served
 from functional.tiny_gguf import write_tiny_gguf
@@ -20,8 +21,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Session, Turn
 from sparkwright.domain.workload import Agent, Api, Length, LevelPlan, Single, Text, Workload
-from sparkwright.loadgen.agentic import planned
-from sparkwright.loadgen.workloads import sessions
+from sparkwright.loadgen.sessions import sessions
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "model-tiny-qwen3" / "tokenizer.json"
 LOOP = Agent(turns=6, system=400, tools=600, first=200, each_turn=0, output=32, cached=0.8)
@@ -60,7 +60,7 @@ def sent(client: httpx.Client, turn: Turn, history: str = "") -> dict:
 async def counted(url: str, model: str, made: Workload, key: Secret | None = None) -> dict[str, list[tuple[int, int]]]:
     """Level -> (planned, by the server's usage) of each of its requests."""
     counter = await tokenizer(TokenizeServer(OpenAiEndpoint(SystemClock()), url, model, key))
-    texts = await prepare(made, Probed(url, model, ignore_eos=True, thinking=True), counter)
+    texts = await prepare(prepared_bench(made, Probed(url, model, ignore_eos=True, thinking=True), counter))
     headers = {"Authorization": f"Bearer {key.reveal()}"} if key else {}
     # A connection each: llama.cpp closes one after an answer, and a request that is on its way then gets none.
     alone = httpx.Limits(max_keepalive_connections=0)
@@ -102,11 +102,8 @@ async def test_a_real_llama_cpp_counts_what_was_planned(tmp_path: Path, api: Api
 async def loop(simulator: Simulator, made: Workload) -> list[tuple[Turn, dict]]:
     """Each turn of the first agent of the first level, and the usage that came back, with the model's own answers."""
     url, model = f"http://{HEAD_ADDRESS}:{simulator.port}", "sparkwright/twin-tiny"
-    texts = await prepare(
-        made,
-        Probed(url, model, ignore_eos=True),
-        await tokenizer(TokenizeServer(OpenAiEndpoint(SystemClock()), url, model)),
-    )
+    counter = await tokenizer(TokenizeServer(OpenAiEndpoint(SystemClock()), url, model))
+    texts = await prepare(prepared_bench(made, Probed(url, model, ignore_eos=True), counter))
     session = next(one for one in sessions(made.levels[0], made, 0, texts) if not one.turns[0].warmup)
     with httpx.Client(base_url=url) as client:
         return list(played(client, session))
@@ -124,7 +121,7 @@ def played(client: httpx.Client, session: Session) -> Iterator[tuple[Turn, dict]
 async def test_an_agent_s_turns_are_as_long_as_planned_and_known_to_the_share(simulator: Simulator) -> None:
     """80 % of every prompt after the first comes from the server's cache, but for what does not fill a block of it."""
     turns = await loop(simulator, workload(LevelPlan("warm", LOOP, warmup=0), seed=1))
-    assert [turn.prompt_tokens for turn, _ in turns] == [one.prompt for one in planned(LOOP)]
+    assert [turn.prompt_tokens for turn, _ in turns] == [one.prompt for one in LOOP.planned_turns()]
     for turn, usage in turns:
         assert abs(usage["prompt_tokens"] - turn.prompt_tokens) <= 0.02 * turn.prompt_tokens
     for turn, usage in turns[1:]:
@@ -136,7 +133,7 @@ async def test_an_agent_s_turns_are_as_long_as_planned_and_known_to_the_share(si
 async def test_a_cold_agent_finds_nothing_in_the_cache(simulator: Simulator) -> None:
     """The same lengths, with a new salt in front of every turn: only what the template itself writes is known."""
     turns = await loop(simulator, workload(LevelPlan("cold", replace(LOOP, cold=True), warmup=0), seed=2))
-    assert [turn.prompt_tokens for turn, _ in turns] == [one.prompt for one in planned(LOOP)]
+    assert [turn.prompt_tokens for turn, _ in turns] == [one.prompt for one in LOOP.planned_turns()]
     for turn, usage in turns:
         assert abs(usage["prompt_tokens"] - turn.prompt_tokens) <= 0.02 * turn.prompt_tokens
         assert (usage.get("prompt_tokens_details") or {}).get("cached_tokens", 0) <= 32
@@ -169,7 +166,7 @@ async def test_a_tokenizer_of_this_machine_is_counted_with(simulator: Simulator)
     counter = await tokenizer(TokenizeServer(OpenAiEndpoint(SystemClock()), url, model), SHARED)
     assert counter.name.startswith("file tokenizer.json ")
     made = workload(*(asks(size, kind) for kind in Text for size in SIZES), asks(100_000))
-    texts = await prepare(made, Probed(url, model), counter)
+    texts = await prepare(prepared_bench(made, Probed(url, model), counter))
     for level in made.levels:
         content = json.loads(sessions(level, made, 0, texts)[0].turns[0].new)["content"]
         assert await counter.counts([content]) == (level.shape.prompt.low - texts.frames.user,)

@@ -194,6 +194,15 @@ def test_progress_counts_the_tests_that_ended(folder: Path, monkeypatch: pytest.
     assert json.loads(progress.read_text())[:2] == [20, 20]
 
 
+def test_a_failure_can_be_read_before_the_run_ends(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards who waits an hour for a run of which a test failed in the first minute."""
+    monkeypatch.setenv("TEST_PROGRESS", str(folder / "some.progress"))
+    seen = f"\n    assert number != 4 or 'assert 3 != 3' in pathlib.Path({str(folder / 'some.failed')!r}).read_text()"
+    done, _ = run(folder, "--workers=1", fails=3, last=f"pass{seen}")
+    assert "1 failed" in done.stdout, done.stdout
+    assert json.loads((folder / "some.progress").read_text())[3] == 1
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(("mark", "seconds", "code"), [("", 0, 0), ("", 0.3, 1), ("@pytest.mark.full", 0.3, 0)])
 def test_a_unit_test_that_takes_long_fails_unless_marked(folder: Path, mark: str, seconds: float, code: int) -> None:

@@ -13,7 +13,7 @@ import pytest
 from functional.test_engine_data import TOOL, tool
 from sparkwright.engines.flag_data import versions_in
 
-DATA = TOOL.parent.parent / "src/sparkwright/engines/data"
+DATA = TOOL.parents[2] / "src/sparkwright/engines/data"
 # The smallest wheels, one for each way in which SGLang registers its options.
 SMALL = ("0.5.10", "0.5.12")
 

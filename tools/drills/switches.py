@@ -36,7 +36,7 @@ from functional.tiny_gguf import write_tiny_gguf
 CODER, TINY = "coder", "tiny"
 FORCE = ("--force", "no GPU here")
 QUICK = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
-_TWIN = Path(__file__).parents[2] / "src/sparkwright/recipes/shipped/twin.yaml"
+_SIMULATOR = Path(__file__).parents[2] / "src/sparkwright/recipes/shipped/simulator.yaml"
 _LLAMA = """
 name: tiny
 title: Random weights
@@ -86,7 +86,7 @@ class Site:
         (shell.folder / "cluster.yaml").write_text(f"head: a\nnodes:\n{nodes}")
 
     def simulator(self, name: str) -> str:
-        text = _TWIN.read_text().replace("name: twin\ntitle", f"name: {name}\ntitle")
+        text = _SIMULATOR.read_text().replace("name: simulator\ntitle", f"name: {name}\ntitle")
         text = text.replace("served_name: twin-tiny", f"served_name: {CODER}")
         ports = "  port: {port}\n  master_port: {master}\n  gateway: {{port: {front}}}\n".format(**self.ports)
         text = text.replace("serving:\n", f"serving:\n{ports}") + "\nenv:\n"

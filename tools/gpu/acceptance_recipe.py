@@ -37,7 +37,7 @@ def recipe(args: argparse.Namespace) -> dict:
             flags.pop(name, None)
     if not list(args.model.glob("*.safetensors")):
         flags["load-format"] = "dummy"
-    name = "twin" if args.simulator and args.engine == "vllm" else args.engine
+    name = "simulator" if args.simulator and args.engine == "vllm" else args.engine
     engine = {"name": name, "version": args.engine_version, "runtime": "process"}
     flags |= dict(pair.split("=", 1) if "=" in pair else (pair, True) for pair in args.flag)
     memory: dict = {"memory_fraction": 0.3}

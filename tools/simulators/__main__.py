@@ -3,7 +3,7 @@
 import os
 import sys
 
-from simulators import llama, ray, sglang, trtllm
+from simulators import llama, ray, sglang, tensorfold, trtllm
 from simulators.console import Stopped
 
 PROGRAMS = {
@@ -11,6 +11,7 @@ PROGRAMS = {
     "sglang": sglang.run,
     "llama-server": llama.run,
     "rpc-server": llama.serve_rpc,
+    "tensorfold": tensorfold.run,
     "trtllm-serve": trtllm.run,
     "trtllm-llmapi-launch": trtllm.launch,
 }

@@ -11,7 +11,7 @@ from testbed.rootfs import HOME
 LIB = f"{HOME}/programs/lib"
 OTHERS = Path(__file__).resolve().parents[1] / "simulators"
 OWN = ("vllm", "sparkwright-twin")  # the second replaces the base image's
-NAMES = (*OWN, "trtllm-serve", "trtllm-llmapi-launch", "llama-server", "rpc-server")
+NAMES = (*OWN, "trtllm-serve", "trtllm-llmapi-launch", "llama-server", "rpc-server", "tensorfold")
 IN_APP = ("llama-server", "rpc-server")  # where the published images have them
 MODULES = {"vllm/entrypoints/cli/main": "vllm", "sglang/launch_server": "sglang"}
 SCRIPT = """#!/bin/sh

@@ -23,6 +23,7 @@ from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.homes import expand_home
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.values import dataclass, field, replace
+from sparkwright.recipes.catalogue import as_it_was_called, name_today
 
 if TYPE_CHECKING:
     from sparkwright.domain.workload import Workload
@@ -265,6 +266,9 @@ def find_recipe(name: str, places: Places) -> SourceText:
     known = dict(_listed(places))
     if name in known:
         return known[name]()
+    if today := name_today(name):
+        found = known[today]()
+        return replace(found, name=name, text=as_it_was_called(found.text, name))
     here = next((f"./{name}{s}" for s in SUFFIXES if (places.cwd / f"{name}{s}").is_file()), "")
     near = get_close_matches(name, recipe_names(places), n=1, cutoff=0.5)
     instead = f"; {here} is here: write it with ./" if here else f"; did you mean {near[0]}?" if near else ""

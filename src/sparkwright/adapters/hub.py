@@ -57,16 +57,16 @@ class HttpHub:
         self, root: Path, clock: Clock, at: str = HUB, token: Secret | None = None, limit: float = 8.0
     ) -> None:
         self._root, self._clock, self._token, self._limit = root, clock, token, limit
-        self._at = at.rstrip("/") or HUB
+        self._hub_url = at.rstrip("/") or HUB
 
     async def look(self, model: str, revision: str = "") -> Published | Unknown | None:
         wanted = revision or "main"
-        kept, age = self._kept(model, wanted)
-        if kept and age < _FRESH:
-            return kept
+        stored, age = self._stored(model, wanted)
+        if stored and age < _FRESH:
+            return stored
         found = await self._answer(self._limit, lambda pool: self._published(pool, model, wanted))
         if not isinstance(found, Published):
-            return kept if found is None else found
+            return stored if found is None else found
         # A full disk is no reason to end a plan.
         path = self._file(found.model, found.revision)
         with suppress(OSError):
@@ -95,37 +95,43 @@ class HttpHub:
     async def _answer(
         self, limit: float, ask: Callable[[httpcore.AsyncConnectionPool], Awaitable[T]]
     ) -> T | Unknown | None:
-        """Unknown with why the hub's answer is none; None where it cannot be reached in so many seconds."""
+        """Unknown with the reason if the hub refuses or its answer cannot be used; None if it cannot be reached within
+        `limit` seconds."""
         try:
-            async with asyncio.timeout(limit), httpcore.AsyncConnectionPool(ssl_context=tls_context(self._at)) as pool:
+            async with (
+                asyncio.timeout(limit),
+                httpcore.AsyncConnectionPool(ssl_context=tls_context(self._hub_url)) as pool,
+            ):
                 return await ask(pool)
         except _Refused as refused:
             return Unknown(refused.url, _why(refused.status))
         except (ValueError, RecursionError, httpcore.UnsupportedProtocol) as error:
-            return Unknown(self._at, f"the hub's answer cannot be used: {str(error)[:140]}")
+            return Unknown(self._hub_url, f"the hub's answer cannot be used: {str(error)[:140]}")
         except _UNREACHED:
             return None
 
     async def _published(self, pool: httpcore.AsyncConnectionPool, model: str, revision: str) -> Published:
         name, at = quote(model), quote(revision, safe="")
-        sizes = dict(_sizes(await self._tree(pool, f"{self._at}/api/models/{name}/tree/{at}?recursive=1")))
+        sizes = dict(_sizes(await self._tree(pool, f"{self._hub_url}/api/models/{name}/tree/{at}?recursive=1")))
         config = b""
         if "config.json" in sizes:
-            config, _ = await self._get(pool, f"{self._at}/{name}/resolve/{at}/config.json")
+            config, _ = await self._get(pool, f"{self._hub_url}/{name}/resolve/{at}/config.json")
         return Published(model, revision, config.decode("utf-8", "replace"), _weights(sizes))
 
     async def _listing(self, pool: httpcore.AsyncConnectionPool, model: str, revision: str) -> str:
         name, at = quote(model), quote(revision, safe="")
-        files = dict(_sizes(await self._tree(pool, f"{self._at}/api/models/{name}/tree/{at}?recursive=1")))
+        files = dict(_sizes(await self._tree(pool, f"{self._hub_url}/api/models/{name}/tree/{at}?recursive=1")))
 
         async def get(path: str, start: int, count: int) -> bytes:
-            asked = {"Range": f"bytes={start}-{start + count - 1}"}
-            body, _ = await self._get(pool, f"{self._at}/{name}/resolve/{at}/{quote(path)}", asked, start + count)
+            ranged = {"Range": f"bytes={start}-{start + count - 1}"}
+            body, _ = await self._get(pool, f"{self._hub_url}/{name}/resolve/{at}/{quote(path)}", ranged, start + count)
             return body
 
         others: bytes = b"[]"
         with suppress(_Refused):
-            others, _ = await self._get(pool, f"{self._at}/api/models?filter=base_model:quantized:{name}{_EXPANDED}")
+            others, _ = await self._get(
+                pool, f"{self._hub_url}/api/models?filter=base_model:quantized:{name}{_EXPANDED}"
+            )
         return "\n".join((await listing(get, files, model), *quantized(others)))
 
     async def _tree(self, pool: httpcore.AsyncConnectionPool, url: str) -> list[Any]:
@@ -145,32 +151,33 @@ class HttpHub:
         return found
 
     async def _get(
-        self, pool: httpcore.AsyncConnectionPool, url: str, asked: Mapping[str, str] | None = None, most: int = 0
+        self, pool: httpcore.AsyncConnectionPool, url: str, ranged: Mapping[str, str] | None = None, most: int = 0
     ) -> tuple[bytes, str]:
         """Body and Link header. The token goes to the hub's own host and scheme only. Raises _Refused.
 
-        asked: a Range, of a body that ends at `most`; a server without ranges begins at 0, and is cut off there.
+        ranged: a Range header whose last byte is `most`. A server that ignores it sends the body from byte 0, and the
+        part is cut out of that.
         """
         for _ in range(_MOST_HOPS + 1):
             key = {"Authorization": f"Bearer {self._token.reveal()}"} if self._token and self.owns(url) else {}
-            status, told, body = await _read(pool, url, {**key, **(asked or {})}, most)
+            status, told, body = await _read(pool, url, {**key, **(ranged or {})}, most)
             if status not in _MOVED or "location" not in told:
                 break
             url = urljoin(url, told["location"])
-        if status == _OK and asked:
-            body = body[int(asked["Range"].removeprefix("bytes=").partition("-")[0]) : most]
+        if status == _OK and ranged:
+            body = body[int(ranged["Range"].removeprefix("bytes=").partition("-")[0]) : most]
         elif status not in (_OK, _PART):
             raise _Refused(url, status)
         return body, told.get("link", "")
 
     def owns(self, url: str) -> bool:
         """True for a URL of the hub itself: the same host, port and scheme. A token never leaves it, nor its TLS."""
-        return urlsplit(url)[:2] == urlsplit(self._at)[:2]
+        return urlsplit(url)[:2] == urlsplit(self._hub_url)[:2]
 
     def _file(self, model: str, revision: str) -> Path:
         return self._root / re.sub(r"[^A-Za-z0-9._@-]", "-", f"{model.replace('/', '--')}@{revision}.json")
 
-    def _kept(self, model: str, revision: str) -> tuple[Published | None, float]:
+    def _stored(self, model: str, revision: str) -> tuple[Published | None, float]:
         """The stored answer and its age in seconds; nothing for a file that is not ours."""
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             data = json.loads(self._file(model, revision).read_bytes())

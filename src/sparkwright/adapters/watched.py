@@ -21,11 +21,16 @@ class Watched(Generic[T]):
         self, path: Path, parse: Callable[[bytes], T], empty: T, clock: Callable[[], float], patience: float = inf
     ) -> None:
         self._path, self._parse, self._empty = path, parse, empty
-        self._clock, self._patience = clock, patience
+        self._clock, self._patience, self._pause = clock, patience, 0.0
         self._seen: tuple[int, int, int] | None = None
         self._failed: float | None = None
         self._again = -inf
         self._value = empty
+
+    def at_most_every(self, seconds: float) -> "Watched[T]":
+        """The same, which looks at its file once in so many seconds."""
+        self._pause = seconds
+        return self
 
     @property
     def value(self) -> T:
@@ -44,6 +49,7 @@ class Watched(Generic[T]):
             if seen != self._seen or self._failed is not None:
                 self._value = self._parse(self._path.read_bytes()) if seen else self._empty
                 self._seen, self._failed = seen, None
+            self._again = self._clock() + self._pause if self._pause else -inf
         except (OSError, ValueError) as error:
             self._postpone(error)
 

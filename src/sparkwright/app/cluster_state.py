@@ -125,7 +125,8 @@ def nodes_for(services: Services, recipe: Recipe) -> tuple[Node, ...]:
 async def gather_state(services: Services, nodes: Sequence[Node], recipe: Recipe | None) -> ClusterState:
     """Raises Unreachable (the first, naming all) when a node does not answer: a plan needs every node."""
     path = recipe.model.path if recipe else ""
-    elsewhere = (path,) if path.startswith(("/", "~")) else ()
+    elsewhere: tuple[str, ...] = (path,) if path.startswith(("/", "~")) else ()
+    elsewhere += (recipe.serving.disk_cache,) if recipe and recipe.serving.disk_cache else ()
     async with asyncio.TaskGroup() as group:
         facts = group.create_task(gather(services.hosts, nodes, services.clock, ranks_fact, elsewhere))
         stocked = group.create_task(stock(services, nodes, recipe))
@@ -168,12 +169,12 @@ def _whole(found: Checkpoint | Unknown) -> bool:
 
 
 async def stock(services: Services, nodes: Sequence[Node], recipe: Recipe | None) -> ClusterState:
-    """Model and image on the nodes, without facts; nothing of a node that cannot be reached."""
+    """Model and image on the nodes, without facts."""
     if recipe is None:
         return ClusterState({})
     found = await together(_stock(services, node, recipe) for node in nodes)
     named = list(zip((node.name for node in nodes), found, strict=True))
-    checkpoints = {name: model for name, (model, _, _) in named if model is not None}
+    checkpoints = {name: model for name, (model, _, _) in named}
     images = {name: image for name, (_, image, _) in named if image}
     return ClusterState({}, checkpoints, images, digests={name: digest for name, (*_, digest) in named if digest})
 
@@ -189,11 +190,13 @@ def require_all(gathered: Gathered) -> None:
     raise kind(first.node, first.message.removeprefix(f"{first.node}: ") + also, first.hint)
 
 
-Stock = tuple[Checkpoint | Unknown | None, tuple[str, int] | None, str]
+UNASKED = "the node could not be asked for it"
+Stock = tuple[Checkpoint | Unknown, tuple[str, int] | None, str]
 
 
 async def _stock(services: Services, node: Node, recipe: Recipe) -> Stock:
-    """The model and the image on one node; a node that cannot be reached is reported by gather."""
+    """The model and the image on one node. A node that gives no answer has neither for all that is known: its model is
+    Unknown with UNASKED."""
     model = recipe.model
     if model.path:
         asked = [staging.list_path(model_path(node, recipe))]
@@ -203,8 +206,8 @@ async def _stock(services: Services, node: Node, recipe: Recipe) -> Stock:
         asked.append(staging.image(recipe.engine.image))
     try:
         listing, *image = await services.hosts[node.name].run_all(asked)
-    except NodeError:
-        return None, None, ""
+    except NodeError as error:
+        return Unknown(error.message.removeprefix(f"{node.name}: "), UNASKED), None, ""
     digest = digest_of(image[0], recipe.engine.image) if image else ""
     return checkpoint.parse(listing), image_of(image[0]) if image else None, digest
 

@@ -176,7 +176,8 @@ async def taking_over(
         try:
             held = await stack.enter_async_context(holding(services, nodes, why, seize))
         except Busy:
-            paused = await finished(pause(services, nodes, deployment)) if services.program else ()
+            watched = tuple(dict.fromkeys((*nodes, services.cluster.supervisor_node)))
+            paused = await finished(pause(services, watched, deployment)) if services.program else ()
             if not paused:
                 raise
             stack.push_async_callback(_resume, services, paused, deployment)

@@ -13,6 +13,7 @@ from sparkwright.domain.errors import NodeError, NotReady, SparkwrightError, Usa
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.live import SERVING, DeploymentState, Live, Supervised
 from sparkwright.domain.recipe import Runtime
+from sparkwright.domain.replica import replica_name, split_replica_name
 from sparkwright.domain.units import duration
 from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass, replace
@@ -110,8 +111,14 @@ async def left_alone(services: Services, found: Iterable[Deployment]) -> frozens
 
 
 async def taken_down_by(services: Services, deployment: str) -> str:
-    """The person and time of a `down` of an absent deployment, from the heads' audit logs; '' without one."""
-    told = await together(taken_down(services, name, deployment, _AUDITED) for name in services.cluster.names)
+    """The person and time of a `down` of an absent deployment, from the heads' audit logs; '' without one.
+
+    A model with replicas was taken down with its first one.
+    """
+    names = (deployment, replica_name(deployment, 1))
+    told = await together(
+        taken_down(services, node, name, _AUDITED) for name in names for node in services.cluster.names
+    )
     return next(filter(None, told), "")
 
 
@@ -240,16 +247,21 @@ async def logs(
 
 
 async def chosen(services: Services, deployment: str, rank: int | None) -> list[RankStatus]:
-    """The ranks of a deployment, running or ended, in order; or one. Raises UsageError, or the error of a lost node."""
+    """The ranks of a deployment or of all replicas of a model, running or ended, in order; or one.
+
+    Raises UsageError, or the error of a lost node.
+    """
     found = await listing(services, services.cluster.names)
-    mine = sorted(found.of(deployment), key=lambda r: r.rank)
+    mine = [rank for rank in found.ranks if deployment in (rank.deployment, rank.replica_of)]
+    mine = sorted(mine, key=lambda one: (split_replica_name(one.deployment)[1] if one.replica_of else 0, one.rank))
     if not mine:
         for error in found.lost.values():  # it may well be on the node that does not answer
             raise error
         raise unknown(services, deployment, {rank.deployment for rank in found.ranks})
     asked = [r for r in mine if rank is None or r.rank == rank]
     if not asked:
-        raise UsageError(f"{deployment} has no rank {rank}", f"its ranks: {', '.join(str(r.rank) for r in mine)}")
+        there = ", ".join(dict.fromkeys(str(r.rank) for r in mine))
+        raise UsageError(f"{deployment} has no rank {rank}", f"its ranks: {there}")
     return asked
 
 

@@ -8,17 +8,22 @@ from contextlib import aclosing
 from secrets import token_hex
 
 from sparkwright.app.services import Services, by_node, each, together
+from sparkwright.domain.command import Command
 from sparkwright.domain.errors import CommandFailed, NodeError, Unreachable
 from sparkwright.domain.facts import KeeperStatus, RankStatus, Unknown
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import Runtime
+from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass, field, replace
+from sparkwright.engines.catalog import leavings
 from sparkwright.facts import keepers as asking
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.ports import Host
 from sparkwright.remote import docker, process
+from sparkwright.remote.leftovers import remove_leftovers
 
 # What a follow command prints behind its mark: status, exit code, out of memory, when it ended and when that was asked.
+_LEFT = re.compile(r"(?:removed|used|left) \d{1,15} /dev/shm/[A-Za-z0-9._-]+")
 _NUMBER = r"-?\d{1,12}(?:\.\d{1,12})?"
 _END = re.compile(
     rf"((?:created|removing|exited|dead|gone) (?:-?\d{{1,10}}|unknown) (?:true|false)) ({_NUMBER}) ({_NUMBER})"
@@ -167,6 +172,8 @@ async def start(services: Services, plan: Plan, spec: RankSpec, way: Way) -> Non
         name, exact = docker.container_name(plan.deployment, spec.rank), replace(spec, image=way.image_id or spec.image)
         done = await host.run(docker.run(exact, name, secrets, way.memlock, files))
     else:
+        if spec.mounts:
+            await host.run(docker.make_folders(spec))
         done = await host.run(process.start(spec, where, json.dumps(dict(spec.labels))))
     if not done.ok:
         said = f"(exit {done.exit_code}): {_last(done.stderr or done.stdout)}"
@@ -180,16 +187,41 @@ async def stop_all(services: Services, ranks: Sequence[RankStatus], grace: float
     Raises CommandFailed or Unreachable, once all others have been stopped.
     """
     handles: dict[tuple[str, str], list[str]] = {}
+    leave: dict[tuple[str, str], str] = {}
     for rank in ranks:
         handles.setdefault((rank.node, rank.runtime), []).append(rank.handle)
+        if pattern := leavings(rank.engine):
+            leave[rank.node, rank.runtime] = pattern
 
     async def one(node: str, runtime: str) -> None:
         of = docker if runtime == Runtime.DOCKER else process
-        done = await services.run(node, (of.remove if remove else of.stop)(handles[node, runtime], int(grace)))
+        if pattern := leave.get((node, runtime)):
+            await stopped(node, of.stop(handles[node, runtime], int(grace)))
+            await _tidy(services, node, remove_leftovers(pattern, runtime, handles[node, runtime]))
+        if remove or not pattern:
+            await stopped(node, (of.remove if remove else of.stop)(handles[node, runtime], int(grace)))
+
+    async def stopped(node: str, command: Command) -> None:
+        done = await services.run(node, command)
         if not done.ok:
             raise CommandFailed(node, f"still there after SIGKILL: {_last(done.stdout + done.stderr)}", "see `status`")
 
     await each(one(node, runtime) for node, runtime in handles)
+
+
+async def _tidy(services: Services, node: str, command: Command) -> None:
+    """Tells what was found. Nothing waits for it: the next start only has less memory."""
+    try:
+        told = (await services.run(node, command)).stdout
+    except NodeError as error:
+        told = ""
+        services.notice(f"shared memory of ended ranks was not looked at: {error.message}", warning=True)
+    for how, size, path in (line.split(" ", 2) for line in told.splitlines() if _LEFT.fullmatch(line)):
+        what = f"{node}: {gib(int(size))} of shared memory that a dead rank had left"
+        if how == "removed":
+            services.notice(f"{what} was removed ({path})")
+        elif how == "left":
+            services.notice(f"{what} takes memory from the next start: `sudo rm {path}` there", warning=True)
 
 
 def _last(text: str) -> str:

@@ -13,6 +13,7 @@ from sparkwright.domain.facts import EngineFound, NodeFacts, Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.replica import ReplicaPlace
 from sparkwright.domain.values import dataclass, field
 from sparkwright.engines.engine import PYTHON
 from sparkwright.engines.flag_data import SHIPPED, FlagLibrary
@@ -87,6 +88,7 @@ class LaunchRequest:
     measured: figures of logs that were given by hand, in place of those of earlier starts. supervised: the engine
     listens where only the gateway reaches it. replaces: another deployment, whose memory and ports count as free.
     image: the id that runs wherever every node has it, whatever the recipe's tag means by now.
+    replica: its part in a model with several replicas, None for a deployment that stands alone.
     """
 
     recipe: Recipe
@@ -99,6 +101,7 @@ class LaunchRequest:
     beside: tuple[str, ...] = ()
     replaces: str = ""
     image: str = ""
+    replica: ReplicaPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from sparkwright.causes.whole_log.rules import ENDS, WHOLE_LOG
 from sparkwright.checks.compat.versions import ranges
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, LogSource, LogState, Proof, Sureness, likely
 from sparkwright.domain.finding import Severity
-from sparkwright.engines.advice import fitting
+from sparkwright.engines.advice import fitting, is_of_another
 from sparkwright.engines.progress import BARRIERS, counted, engine_of, progress, shifts
 from sparkwright.logscan.book import Book, shaped
 from sparkwright.logscan.envelope import Unwrap
@@ -40,7 +40,7 @@ _FAULTS = "driver-and-gpu-fault"
 _TRANSLATED = 1 << 18  # bytes of a log in which system errors of other languages are looked for
 _READ = 600  # bytes of a line that may show a phase
 _BY_THE_END = {"LIVE001", "LIVE002", "LIVE004", "LIVE014", "LIVE015"}  # of a log that just ends: it may go on
-_OF_THE_START = 0.8  # what is left of the confidence in a cause that rests on a line of a good start, too
+_OF_THE_START = 0.6  # what is left of the confidence in a cause that rests on a line of a good start, too
 _GUESS = 0.45  # confidence in a cause where no line reports a failure
 # By the first letters of their codes: causes of which a node's kernel log may have more.
 _OF_MACHINES = {"LIVE", "LDRV", "LUMA", "LLNK", "LNIC", "LRDM", "LCLU", "LGRA", "LPRF"}
@@ -231,22 +231,44 @@ def with_explanation(
         **answered_before_the_end(readers, [(c.severity.stops, c.proof) for c in found.causes]),
     }
     because = reason(logs, readers[0].year, words, over)
+    read = {name: [(number, decoded(raw[:_READ])) for number, raw in lines] for name, lines in own.items()}
+    engines = {name: engine_of(lines) for name, lines in read.items()}
+    found = replace(found, causes=_without_false_certainty(found.causes, because, engines))
     told = _explained(found, because, words, impossible, described)
     failure = [told.explanation.line.text] if told.explanation else []
     failure += [proof.text for cause in told.causes for proof in cause.proof]
-    read = {name: [(number, decoded(raw[:_READ])) for number, raw in lines] for name, lines in own.items()}
     ways = {name: progress(lines) for name, lines in read.items()}
     unserved = failure and len(own) > 1 and not any(way.served for way in ways.values())
     phases = {name: way.phases[-1][1].value for name, way in ways.items() if unserved and way.phases}
     told = replace(told, stated=stated(seen, " ".join(failure)), differs=differences(seen, phases))
     is_named = any(cause.severity.stops and cause.confidence >= POSSIBLE for cause in told.causes)
     told = _concluded(told, because, stories, any(way.phases for way in ways.values()))
-    told = replace(told, causes=_with_fitting_steps(told.causes, read))
+    told = replace(told, causes=_with_fitting_steps(told.causes, engines))
     is_over = told.state in (LogState.SERVING, LogState.STOPPED)
     if not (because.why or is_named or is_over) and sum(map(len, logs.values())) > FEW:
         told = replace(told, explanation=ending(read, readers[0].year, words))
     several = any(story.count("several ranks") for story in stories)
     return _advised(told, any(way.phases for way in ways.values()), several)
+
+
+def _without_false_certainty(causes: Sequence[Cause], because: Reason, engines: Mapping[str, str]) -> tuple[Cause, ...]:
+    """The causes with no more than likely for those of another engine than the one that printed the log, and for those
+    that rest on information and warnings where another line fails: the program went on after them.
+
+    Of equal ones the others come first.
+    """
+    line = because.why.line if because.why and because.fails else None
+    at = (line.source, line.number) if line else None
+    doubtful = {
+        cause.key
+        for cause in causes
+        if is_of_another(cause.key, engines.get(cause.proof[0].source, ""))
+        or (at and all(is_quiet(proof.text) and (proof.source, proof.number) != at for proof in cause.proof))
+    }
+    if not any(cause.key in doubtful and cause.confidence > LIKELY for cause in causes):
+        return tuple(causes)
+    capped = (replace(c, confidence=min(c.confidence, LIKELY)) if c.key in doubtful else c for c in causes)
+    return tuple(sorted(capped, key=lambda cause: (-round(cause.confidence * 20), cause.key in doubtful)))
 
 
 def _concluded(told: Diagnosis, because: Reason, stories: Sequence[Story], begun: bool) -> Diagnosis:
@@ -278,9 +300,8 @@ def _of_requests() -> frozenset[str]:
     return frozenset(cause.code for cause in families()["api-and-client"] if not cause.severity.stops)
 
 
-def _with_fitting_steps(causes: Sequence[Cause], logs: Mapping[str, Sequence[tuple[int, str]]]) -> tuple[Cause, ...]:
-    """Their steps in the words of the engine that printed the log."""
-    engines = {name: engine_of(logs[name]) for name in {c.proof[0].source for c in causes} if name in logs}
+def _with_fitting_steps(causes: Sequence[Cause], engines: Mapping[str, str]) -> tuple[Cause, ...]:
+    """Their steps in the words of the engine that printed the log. engines: by source, '' for none."""
     return tuple(
         replace(cause, fix=fitting(cause.fix, engines.get(cause.proof[0].source, ""), cause.proof[0].text))
         for cause in causes

@@ -109,7 +109,7 @@ def reason(
         then=then[0] if then else None,
     )
     described = few and _is_described([text for text, _ in around])
-    fails = bad and any(_is_a_failure(one) for one in (best, *found))
+    fails = (bad and any(_is_a_failure(one) for one in (best, *found))) or any(_ends_in_error(one) for one in found)
     return Reason(why, around, keys, (why.line,), bad, described, fails)
 
 
@@ -131,6 +131,11 @@ def _is_a_failure(one: LineCandidate) -> bool:
     """True if more than a word of failure shows it: its form, its level or its mechanism."""
     is_clear = one.weight > _LEAST or form("fatal").search(one.body) or form("signal").search(one.body)
     return bool(one.reports and is_clear) and not (is_quiet(one.text) or _is_logged_as_fine(one))
+
+
+def _ends_in_error(one: LineCandidate) -> bool:
+    """True if a program reports that what it was asked for failed, though another line may say why."""
+    return one.strong and one.reports and form("gives_up").search(one.text) is not None
 
 
 def _is_logged_as_fine(one: LineCandidate) -> bool:

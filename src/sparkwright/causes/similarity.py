@@ -15,7 +15,7 @@ from sparkwright.logscan.sign import HINT, POSSIBLE
 
 _SATURATED, _BY_LENGTH = 1.2, 0.5  # BM25's k1 and b
 _MOST = 400  # different words of a log
-_IN_FAMILY, _BY_MECHANISM, _LATER = 1.1, 1.8, 0.97  # by what a score is multiplied; each further key of a mechanism
+_IN_FAMILY, _BY_MECHANISM, _LATER = 1.1, 1.8, 0.8  # by what a score is multiplied; each further key of a mechanism
 _UNKNOWN = 6.0  # worth of a word that no cause has
 # The best one's share of what the log's words are worth, times its score over the next one's: chosen on reports whose
 # own signatures were left out, and on logs that no cause fits. At least so much where the mechanism names it too, where

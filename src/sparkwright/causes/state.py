@@ -11,7 +11,8 @@ from sparkwright.domain.values import dataclass
 from sparkwright.logscan.sign import Story
 
 _FILE = Path(__file__).parent / "whole_log" / "marks.toml"
-READY, AT_WORK, STARTS, STOPPED = "ready", "at work", "starts", "stopped"
+READY, AT_WORK, STARTS, STOPPED, FINISHED = "ready", "at work", "starts", "stopped", "finished"
+_END = 24  # lines after which a program that announced its success may say more
 
 
 @cache
@@ -33,16 +34,20 @@ def _last(name: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """One source. ready: the line since which it serves, None if it was never ready or starts again; stopped: after."""
+    """One source. ready: the line since which it serves, None if it was never ready or starts again; stopped: after.
+
+    finished: the line near the end by which a program says that it succeeded.
+    """
 
     source: str
     state: LogState
     ready: Proof | None = None
+    finished: Proof | None = None
 
     @property
     def before(self) -> int:
         """The last line that cannot explain what came later, as the server was ready after it."""
-        return self.ready.number if self.ready else 0
+        return max((line.number for line in (self.ready, self.finished) if line), default=0)
 
 
 def server_of(story: Story) -> ServerState:
@@ -55,7 +60,8 @@ def server_of(story: Story) -> ServerState:
         return ServerState(story.source, LogState.STARTING)
     since = ready or next(iter(works), None)
     if not since:
-        return ServerState(story.source, LogState.STOPPED if stops else LogState.UNKNOWN)
+        done = next((one for one in reversed(story.tail[-_END:]) if _last(FINISHED).search(one.text)), None)
+        return ServerState(story.source, LogState.STOPPED if stops or done else LogState.UNKNOWN, finished=done)
     over = bool(stops) and stops[-1].number > last
     return ServerState(story.source, LogState.STOPPED if over else LogState.SERVING, since)
 
@@ -70,5 +76,5 @@ def state_of(servers: Sequence[ServerState], failed: bool, begun: bool) -> LogSt
 
 
 def ready_lines(servers: Iterable[ServerState]) -> Mapping[str, int]:
-    """Source -> the line by which it was ready, of those that were."""
+    """Source -> the line by which it was ready, or had done what it was to do, of those that were."""
     return {one.source: one.before for one in servers if one.before}

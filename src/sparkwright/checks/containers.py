@@ -1,7 +1,9 @@
 """Checks of containers and images, and the engines in them, recognized by their usual names."""
 
 import re
+import tomllib
 from collections.abc import Iterator
+from importlib.resources import files
 
 from sparkwright.checks.reading import per_node, real_nodes, unplanned
 from sparkwright.domain.check import Check, Context, Found, explained
@@ -13,20 +15,7 @@ from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.unknown import known
 from sparkwright.engines.catalog import simulator
 
-_ENGINES = {
-    "vLLM": "vLLM",
-    "SGLang": "SGLang",
-    "TensorRT-LLM": r"tensorrt[-_]?llm|trtllm",
-    "llama.cpp": r"llama[-_.]?(cpp|server|swap)",
-    "Ollama": r"ollama",
-    "LocalAI": r"localai",
-    "TGI": r"text-generation-inference",
-    "Triton": r"tritonserver",
-    "NIM": r"nvcr\.io/nim/",
-    "LM Studio": r"lmstudio|lm-studio",
-    "ComfyUI": r"comfyui",
-    "Ray": r"\bray\b",
-}
+_SIGNS = tomllib.loads((files("sparkwright.checks") / "engine_signs.toml").read_text(encoding="utf-8"))["containers"]
 _DOCKER_ARCH = {"aarch64": "arm64", "x86_64": "amd64"}
 _ID_SHOWN = 19  # sha256: and twelve digits, as Docker shows them
 _OURS = "sparkwright/"
@@ -35,7 +24,7 @@ _SPARKRUN = "sparkrun_"
 
 def engine_of(text: str) -> str:
     """The engine that an image's or program's name speaks of, or ''."""
-    return next((name for name, sign in _ENGINES.items() if re.search(sign, text, re.IGNORECASE)), "")
+    return next((name for name, sign in _SIGNS.items() if re.search(sign, text, re.IGNORECASE)), "")
 
 
 def engine_in(container: Container) -> str:

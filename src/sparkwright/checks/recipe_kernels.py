@@ -1,7 +1,9 @@
 """Checks of a recipe's kernels, loaders and images."""
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
+from importlib.resources import files
 
 from sparkwright.checks.compat.combination import flag, on, shape_of, variables
 from sparkwright.checks.reading import served_on_gb10
@@ -11,22 +13,11 @@ from sparkwright.domain.recipe import Recipe, RecipeState
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.version import within
 
-_CUTLASS = ("cutlass", "flashinfer_cutlass", "flashinfer_trtllm")
+_KNOWN = tomllib.loads((files("sparkwright.checks") / "engine_signs.toml").read_text(encoding="utf-8"))
+_CUTLASS, _IMAGES = _KNOWN["cutlass"], _KNOWN["images"]
 _ITSELF = "chooses automatically"
-_CUTLASS_MILD = ">=0.24"
-_CUTLASS_DOUBTED = "<0.30"  # whose own choice nobody has published as good
 _ATOMIC_ADD = "VLLM_MARLIN_USE_ATOMIC_ADD"
-_ATOMIC_ADD_MILD = ">=0.28"
-_EAGER_BETTER = ("MiniMaxM3", "Glm")
-_FASTSAFETENSORS_WITHOUT = re.compile(r"nvcr\.io/nvidia/vllm:26\.0[34]\b")
 _PTXAS = "TRITON_PTXAS_PATH"
-_NO_PTXAS = re.compile(r"nvcr\.io/nvidia/vllm:(25\.\d\d|26\.0[1-4])\b")
-_JIT_BYPASSES = (
-    "SGLANG_FP8_PAGED_MQA_LOGITS_TORCH",
-    "SGLANG_TOPK_TRANSFORM_512_TORCH",
-    "SGLANG_OPT_USE_TILELANG_MHC_PRE",
-    "SGLANG_OPT_USE_TILELANG_MHC_POST",
-)
 _FA_VERSION = "attention-config.flash_attn_version"  # the engine takes another version
 
 
@@ -36,16 +27,16 @@ def nvfp4_cutlass(context: Context) -> Iterator[Found]:
         return
     seen = _chosen(recipe, variables(context))
     if seen:
-        mild = _ITSELF in seen and within(recipe.engine.name, recipe.engine.version, _CUTLASS_MILD)
+        mild = _ITSELF in seen and within(recipe.engine.name, recipe.engine.version, _CUTLASS["mild"])
         yield Found(seen, severity=INFO if mild else WARN, subject="flags.moe-backend")
 
 
 def _chosen(recipe: Recipe, env: Mapping[str, str]) -> str:
     """The setting that chooses a doubtful kernel, or the lack of one that avoids it."""
     backend = flag(recipe, "moe-backend").lower()
-    if backend in _CUTLASS:
+    if backend in _CUTLASS["backends"]:
         return f"moe-backend: {backend}"
-    if backend not in ("", "auto") or not within(recipe.engine.name, recipe.engine.version, _CUTLASS_DOUBTED):
+    if backend not in ("", "auto") or not within(recipe.engine.name, recipe.engine.version, _CUTLASS["doubted"]):
         return ""
     if env.get("VLLM_USE_FLASHINFER_MOE_FP4") == "1":
         return "VLLM_USE_FLASHINFER_MOE_FP4=1"
@@ -62,7 +53,7 @@ def marlin_atomic_add(context: Context) -> Iterator[Found]:
         yield Found(
             f"{chosen}; {_ATOMIC_ADD}={env.get(_ATOMIC_ADD, '(not set)')}",
             fix=f"env: {{{_ATOMIC_ADD}: 1}}",
-            severity=INFO if within(recipe.engine.name, recipe.engine.version, _ATOMIC_ADD_MILD) else WARN,
+            severity=INFO if within(recipe.engine.name, recipe.engine.version, _KNOWN["marlin"]["mild"]) else WARN,
             subject=f"env.{_ATOMIC_ADD}",
         )
 
@@ -91,7 +82,7 @@ def flashinfer_fp8(context: Context) -> Iterator[Found]:
 
 def no_graphs(context: Context) -> Iterator[Found]:
     recipe, shape = served_on_gb10(context, "RCP011"), shape_of(context)
-    if recipe is None or (shape and shape.architecture.startswith(_EAGER_BETTER)):
+    if recipe is None or (shape and shape.architecture.startswith(tuple(_KNOWN["eager"]["better"]))):
         return
     # SGLang over several nodes has deadlocked in the capture (ENG026).
     name = traits(recipe).eager_flag
@@ -108,7 +99,7 @@ def fastsafetensors(context: Context) -> Iterator[Found]:
     if (
         recipe
         and flag(recipe, "load-format") == "fastsafetensors"
-        and _FASTSAFETENSORS_WITHOUT.search(recipe.engine.image)
+        and re.search(_IMAGES["without_fastsafetensors"], recipe.engine.image)
     ):
         yield Found(f"load-format: fastsafetensors; image {recipe.engine.image}", subject="flags.load-format")
 
@@ -127,7 +118,7 @@ def mxfp4_loader(context: Context) -> Iterator[Found]:
 
 def ptxas_missing(context: Context) -> Iterator[Found]:
     recipe = served_on_gb10(context, "RCP015")
-    if recipe and _NO_PTXAS.search(recipe.engine.image) and not variables(context).get(_PTXAS):
+    if recipe and re.search(_IMAGES["without_ptxas"], recipe.engine.image) and not variables(context).get(_PTXAS):
         yield Found(
             f"image {recipe.engine.image}; {_PTXAS} is not set",
             fix=f"env: {{{_PTXAS}: /usr/local/cuda/bin/ptxas}}",
@@ -137,7 +128,7 @@ def ptxas_missing(context: Context) -> Iterator[Found]:
 
 def jit_bypass(context: Context) -> Iterator[Found]:
     recipe, env = served_on_gb10(context, "RCP016"), variables(context)
-    given = [f"{name}={env[name]}" for name in _JIT_BYPASSES if name in env]
+    given = [f"{name}={env[name]}" for name in _KNOWN["kernels"]["bypasses"] if name in env]
     if recipe and given and recipe.state is not RecipeState.REFUSED:
         yield Found(", ".join(given), subject="env")
 

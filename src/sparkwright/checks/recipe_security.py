@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from difflib import get_close_matches
+from functools import cache
 
 from sparkwright.checks.compat.combination import flag, on, shape_of
 from sparkwright.checks.reading import served_on_gb10
@@ -18,11 +19,17 @@ _CLOSE = 0.86
 _ADAPTERS = "env.VLLM_ALLOW_RUNTIME_LORA_UPDATING"
 
 
+@cache
+def _near(name: str) -> list[str]:
+    """The known variable that is spelled nearly so. A search for remedies asks again for every change of a recipe."""
+    return get_close_matches(name, KNOWN, 1, _CLOSE)
+
+
 def misspelt_variable(context: Context) -> Iterator[Found]:
     recipe = served_on_gb10(context)
     given = {*(recipe.env if recipe else ()), *(name for node in context.cluster.nodes for name, _ in node.env)}
     for name in sorted(given - KNOWN) if recipe else ():
-        near = get_close_matches(name, KNOWN, 1, _CLOSE)
+        near = _near(name)
         if near and not (recipe and name in build_variables(recipe.engine, (name,))):
             yield Found(
                 f"no library is known to read it; {near[0]} is one that does",

@@ -93,6 +93,35 @@ def _holds(above: str, folder: str) -> bool:
     return folder == above or folder.startswith(above.rstrip("/") + "/")
 
 
+def disk_cache(context: Context) -> Iterator[Found]:
+    """The disk of serving.disk_cache: its room, and whether it is a disk apart from the system's."""
+    recipe = context.recipe
+    folder, size = (recipe.serving.disk_cache, recipe.serving.disk_cache_size) if recipe else ("", 0)
+    for facts in real_nodes(context) if folder else ():
+        disk = next((one for one in known(facts.disks) or () if one.path == folder), None)
+        if disk is None:
+            continue
+        # A folder that is not there has the figures of the first one above it that is
+        where = f"serving.disk_cache: {folder} on {disk.mount}"
+        if disk.mount == "/":
+            yield Found(
+                f"{where}, the system's own disk",
+                title="the KV cache is on the system's disk",
+                fix=f"nothing, if that is meant; else mount the disk for {folder} on {facts.node} before `up`",
+                severity=INFO,
+                subject=facts.node,
+            )
+        wanted, never = size * (1 + _SPARE_SHARE), size * (1 + _SPARE_SHARE) > disk.total
+        if wanted > disk.available:
+            yield Found(
+                f"{where}: {gib(size)} and 5 % to spare, {gib(disk.available)} free of {gib(disk.total)}",
+                title=f"{'no' if never else 'little'} room for the KV cache on {disk.mount}",
+                fix="a smaller serving.disk_cache_size, or make room; what the cache has already counts as used",
+                severity=WARN if never else INFO,
+                subject=facts.node,
+            )
+
+
 def disk_low(facts: NodeFacts) -> Iterator[Found]:
     by_mount: dict[str, list[Disk]] = {}
     for disk in known(facts.disks) or ():
@@ -145,5 +174,6 @@ CHECKS = explained(
     Check("DISK002", WARN, "disk nearly full", per_node(real_nodes, disk_low)),
     Check("DISK003", WARN, "file system nearly out of inodes", per_node(real_nodes, inodes_low)),
     Check("DISK004", INFO, "models on a network file system", per_node(real_nodes, network_store)),
+    Check("DISK005", WARN, "KV cache and its disk", disk_cache),
     Check("FILE003", WARN, "model files owned by another user", foreign_owner),
 )

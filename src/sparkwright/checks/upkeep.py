@@ -207,6 +207,30 @@ def clock_off(facts: NodeFacts) -> Iterator[Found]:
         yield Found(f"{'ahead' if between[0] > 0 else 'behind'} by {gap:.0f} s or more")
 
 
+def wake_not_armed(context: Context) -> Iterator[Found]:
+    """The card of `wake:` is not there, or does not wake its node."""
+    for facts in reading.nodes(context):
+        node, network = reading.node_of(context, facts.node), known(facts.network)
+        if not (node and node.wake and network and network.cards is not None):
+            continue
+        card = next((one for one in network.cards if one.mac == node.wake), None)
+        listed = ", ".join(f"{one.interface} {one.mac}" for one in network.cards) or "none"
+        if card is None:
+            yield Found(
+                f"wake: {node.wake}; cards: {listed}",
+                title="no card has the address to wake the node by",
+                fix="write the address of one of these cards into the cluster file",
+                subject=facts.node,
+            )
+        elif not card.armed:
+            may = "is switched off" if card.armed is False else "is not offered by the card's driver or the firmware"
+            yield Found(
+                f"/sys/class/net/{card.interface}/device/power/wakeup: waking {may}",
+                fix=f"sudo ethtool -s {card.interface} wol g   # netplan keeps it: `wakeonlan: true`",
+                subject=facts.node,
+            )
+
+
 CHECKS = explained(
     __file__,
     Check("HOST011", INFO, "desktop session uses unified memory", reading.per_node(reading.sparks, desktop)),
@@ -229,6 +253,7 @@ CHECKS = explained(
     Check("HOST021", WARN, "disk or PCIe errors since boot", reading.in_kernel_log(_DISK_OR_PCIE)),
     Check("HOST023", INFO, "previous boot ended uncleanly", reading.per_node(reading.sparks, unclean_shutdown)),
     Check("HOST026", INFO, "hardware watchdog is not armed", reading.per_node(reading.sparks, watchdog_idle)),
+    Check("HOST027", WARN, "node cannot be woken", wake_not_armed),
     Check("HOST024", INFO, "kernel log is not readable", reading.per_node(reading.sparks, log_unread)),
     Check("TIME001", WARN, "clock skew between nodes", clock_skew),
     Check("TIME002", WARN, "clock is not synchronized", reading.per_node(reading.nodes, clock_unsynchronized)),

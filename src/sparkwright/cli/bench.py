@@ -13,7 +13,7 @@ import click
 
 from sparkwright.adapters.files import open_workload, texts_of
 from sparkwright.adapters.plan_history import FilePlanHistory
-from sparkwright.app.bench.benchmark import adjusted, is_url, run_benchmark, url_target
+from sparkwright.app.bench.benchmark import adjusted, is_endpoint_url, run_benchmark, url_target
 from sparkwright.app.bench.measure import resumed
 from sparkwright.app.bench.prediction import compare_with_plan
 from sparkwright.app.bench.prompt_corpus import replayed_paths
@@ -22,8 +22,7 @@ from sparkwright.app.bench.target import Bench, BenchRequest, BenchTarget, KeyWa
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
-from sparkwright.cli.bench_live import bench_screen
-from sparkwright.cli.bench_words import found_text, plan_json, plan_text
+from sparkwright.cli.bench_screen import bench_screen, found_text, plan_json, plan_text
 from sparkwright.cli.columns import echo
 from sparkwright.cli.gate_file import gates_of
 from sparkwright.cli.kinds import Whole, checked_url, renamed_option, time_option
@@ -33,7 +32,7 @@ from sparkwright.domain.run import Run
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.workload import Workload
 from sparkwright.loadgen import profiles
-from sparkwright.loadgen.replay import with_counts
+from sparkwright.loadgen.recorded import with_counts
 from sparkwright.wiring import bench as tools
 from sparkwright.wiring import keys, places, plan_history
 
@@ -44,7 +43,10 @@ _Prepared = AbstractAsyncContextManager[tuple[Bench, PreparedBench]]
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
-    """The command line. keys: to be tried in this order. gateway: to measure through, as `_ours` has it."""
+    """The request to an endpoint, and the way to it. keys: to be tried in this order.
+
+    gateway: URL to go through, '' for the deployment's own; None goes to the engine.
+    """
 
     where: ClusterOptions
     model: str
@@ -53,6 +55,19 @@ class BenchOptions:
     request: BenchRequest
     gateway: str | None
     quiet: bool
+
+
+def options_of(how: dict[str, Any], where: ClusterOptions, quiet: bool, request: BenchRequest) -> BenchOptions:
+    """The options that `bench`, `soak` and `eval` share. how: all of them by name."""
+    given = how["key_file"] is not None
+    gateway = "" if how["gateway"] or how.get("front_door") else None
+    return BenchOptions(where, how["model"], keys(how["key_file"]), given, request, gateway, quiet)
+
+
+def request_of(how: dict[str, Any], workload: Workload, resume: Run | None = None) -> BenchRequest:
+    """The request with the texts of all files that the workload replays."""
+    files = texts_of(replayed_paths(workload), places())
+    return BenchRequest(with_counts(workload, files), resume, how["tags"], how["note"], files)
 
 
 def _clustered() -> ModuleType:
@@ -135,90 +150,88 @@ def bench(targets: tuple[str, ...], where: ClusterOptions, as_json: bool, **how:
         _list_workloads(as_json)
         return
     gates = gates_of(how["gate"], how["baseline"])
-    said = BenchOptions(
-        where,
-        how["model"],
-        keys(how["key_file"]),
-        how["key_file"] is not None,
-        BenchRequest(Workload("", "", ()), tags=how["tags"], note=how["note"]),
-        "" if how["gateway"] or how["front_door"] else None,
-        as_json,
-    )
     if how["dry"]:
-        plans = asyncio.run(_planned(targets, said, how))
+        plans = asyncio.run(_planned(targets, where, as_json, how))
         if as_json:
             shared.print_json(plans[0] if len(plans) == 1 else {"plans": plans})
         return
-    baseline, measured = asyncio.run(_all(targets, said, how))
+    baseline, measured = asyncio.run(_all(targets, where, as_json, how))
     end = importlib.import_module("sparkwright.cli.bench_text")  # with numpy, which measuring has no use for
     done = end.BenchResult(measured, gates, how["allow_simulated"], baseline)
     shared.answer(as_json, end.done_json(done), end.done_text(done), end.exit_code(done))
 
 
-async def _all(targets: _Names, said: BenchOptions, how: dict[str, Any]) -> tuple[Run | None, tuple[Run, ...]]:
+async def _all(
+    targets: _Names, where: ClusterOptions, quiet: bool, how: dict[str, Any]
+) -> tuple[Run | None, tuple[Run, ...]]:
     """The baseline, as it was named before anything was measured, and the runs."""
     shared.end_like_ctrl_c()
     async with tools(how["tokenizer"]) as made:
         baseline = await loaded(made.runs, how["baseline"]) if how["baseline"] else None
-        targets, said = await _wanted(made, targets, said, how)
+        targets, options = await _asked(made, targets, where, quiet, how)
         for named in targets if len(targets) > 1 else ():
-            async with endpoint(made, named, said):
+            async with endpoint(made, named, options):
                 pass  # one that does not answer is told before the others are measured
-        return baseline, tuple([await _one(made, named, said) for named in targets])
+        return baseline, tuple([await _one(made, named, options) for named in targets])
 
 
-async def _planned(targets: _Names, said: BenchOptions, how: dict[str, Any]) -> list[dict[str, Any]]:
+async def _planned(targets: _Names, where: ClusterOptions, quiet: bool, how: dict[str, Any]) -> list[dict[str, Any]]:
     """The plans of a dry run, one for each endpoint."""
     shared.end_like_ctrl_c()
     plans = []
     async with tools(how["tokenizer"]) as made:
-        targets, said = await _wanted(made, targets, said, how)
+        targets, options = await _asked(made, targets, where, quiet, how)
         for named in targets:
-            async with endpoint(made, named, said) as (_, ready):
+            async with endpoint(made, named, options) as (_, ready):
                 plans.append(plan_json(ready))
-                if not said.quiet:
+                if not quiet:
                     echo(_opening(ready))
     return plans
 
 
-async def _wanted(made: Bench, targets: _Names, said: BenchOptions, how: dict[str, Any]) -> tuple[_Names, BenchOptions]:
-    """The targets and the workload: that of the resumed run, or the profile's with the options applied."""
+async def _asked(
+    made: Bench, targets: _Names, where: ClusterOptions, quiet: bool, how: dict[str, Any]
+) -> tuple[_Names, BenchOptions]:
+    """The targets, and what is asked of each: the resumed run's workload, or the profile's with the options applied."""
     if not how["resume"]:
         if not targets:
             raise UsageError("missing argument URL or DEPLOYMENT", "sparkwright bench http://127.0.0.1:8000")
-        if said.gateway is not None and any(map(is_url, targets)):
+        if (how["gateway"] or how["front_door"]) and any(map(is_endpoint_url, targets)):
             raise UsageError("--gateway needs a deployment's name: a URL is measured as it is")
         opened = open_workload(how["profile"] or _QUICK, places())
         workload = adjusted(opened, how["repeats"], how["seed"], how["seconds"])
-        return targets, replace(said, request=filled(said.request, workload))
+        return targets, options_of(how, where, quiet, request_of(how, workload))
     if len(targets) > 1 or how["profile"] or how["repeats"] or how["seed"] is not None:
         raise UsageError(
             "--resume takes no other targets, --workload, --repeats or --seed",
             f"sparkwright bench --resume {how['resume']}",
         )
-    run = await taken_up(made.runs, how["resume"])
-    resumed(run)
+    run = resumed(await taken_up(made.runs, how["resume"]))
     workload = adjusted(run.workload, None, None, how["seconds"])
+    options = options_of(how, where, quiet, request_of(how, workload, run))
+    return targets or (target_of(run),), as_before(options, run)
+
+
+def target_of(run: Run) -> str:
+    """The deployment or the URL that a stored run measured."""
+    return run.conditions.deployment or run.conditions.endpoint
+
+
+def as_before(options: BenchOptions, run: Run) -> BenchOptions:
+    """The options of a run that goes on: model and gateway are those it began with."""
     known = run.conditions
-    model = said.model if known.ours else said.model or known.model
-    request = replace(filled(said.request, workload), resume=run)
-    said = replace(said, model=model, gateway=known.front_door or said.gateway, request=request)
-    return targets or (known.deployment or known.endpoint,), said
+    model = options.model if known.ours else options.model or known.model
+    return replace(options, model=model, gateway=known.front_door or options.gateway)
 
 
-def filled(request: BenchRequest, workload: Workload) -> BenchRequest:
-    files = texts_of(replayed_paths(workload), places())
-    return replace(request, workload=with_counts(workload, files), files=files)
-
-
-async def _one(made: Bench, named: str, said: BenchOptions) -> Run:
-    async with endpoint(made, named, said) as (able, ready):
-        if not said.quiet:
+async def _one(made: Bench, named: str, options: BenchOptions) -> Run:
+    async with endpoint(made, named, options) as (able, ready):
+        if not options.quiet:
             echo(_opening(ready), err=True)
         simulated = ready.conditions.simulated
-        with bench_screen(ready.levels, ready.workload.repeats, said.quiet, simulated) as screen:
-            run = await run_benchmark(able, ready, screen, said.request.resume)
-    if (found := compare_with_plan(FilePlanHistory(plan_history()), run)) and not said.quiet:
+        with bench_screen(ready.levels, ready.workload.repeats, options.quiet, simulated) as screen:
+            run = await run_benchmark(able, ready, screen, options.request.resume)
+    if (found := compare_with_plan(FilePlanHistory(plan_history()), run)) and not options.quiet:
         told = f"{found.predicted:.1f} tokens/s ({found.low:.1f} to {found.high:.1f})"
         echo(f"one user: {found.measured:.1f} tokens/s; the plan promised {told}: plan --history", err=True)
     return run
@@ -232,31 +245,31 @@ def _opening(ready: PreparedBench) -> str:
 
 
 @contextlib.asynccontextmanager
-async def endpoint(made: Bench, named: str, said: BenchOptions) -> AsyncIterator[tuple[Bench, PreparedBench]]:
+async def endpoint(made: Bench, named: str, options: BenchOptions) -> AsyncIterator[tuple[Bench, PreparedBench]]:
     """Yields the endpoint ready to be measured, and the bench that asks it: one for a gateway of ours trusts the
     cluster's certificates."""
     if named.startswith(("http://", "https://")):
         checked_url(named)
-    if "://" in named and not is_url(named):
+    if "://" in named and not is_endpoint_url(named):
         message = f"{named}: only http and https are measured, as in http://HOST:PORT"
         raise UsageError(message, "sparkwright bench http://127.0.0.1:8000")
-    ours, gateway = ("", named) if is_url(named) else (named, said.gateway)
+    ours, gateway = ("", named) if is_endpoint_url(named) else (named, options.gateway)
     if not ours and named.startswith("https:"):
-        ours = await _clustered().behind(named, said.where, True)
+        ours = await _clustered().behind(named, options.where, True)
     if not ours:
         try:
-            async with url_target(made, BenchTarget(named, said.model), said.keys, said.request) as ready:
+            async with url_target(made, BenchTarget(named, options.model), options.keys, options.request) as ready:
                 yield made, ready
                 return
         except KeyWanted:
-            ours = "" if said.key_given else await _clustered().behind(named, said.where, False)
+            ours = "" if options.key_given else await _clustered().behind(named, options.where, False)
             if not ours:
                 raise
-    async with _ours(made, ours, gateway, said) as found:
+    async with _ours(made, ours, gateway, options) as found:
         yield found
 
 
-def _ours(made: Bench, name: str, gateway: str | None, said: BenchOptions) -> "_Prepared":
+def _ours(made: Bench, name: str, gateway: str | None, options: BenchOptions) -> "_Prepared":
     """gateway: the URL to go through, '' for the deployment's own; None goes to the engine."""
-    named = _clustered().NamedDeployment(name, said.keys[0] if said.key_given else None, said.keys, gateway)
-    return cast("_Prepared", _clustered().deployment(made, said.where, named, said.request))
+    named = _clustered().NamedDeployment(name, options.keys[0] if options.key_given else None, options.keys, gateway)
+    return cast("_Prepared", _clustered().deployment(made, options.where, named, options.request))

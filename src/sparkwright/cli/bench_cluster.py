@@ -18,7 +18,8 @@ from sparkwright.wiring import gateway_keys, services, trusting, vouched
 class NamedDeployment:
     """The user's words for a deployment. given: a key. keys: others to try.
 
-    gateway: URL of its gateway, to go through that, '' where it is to be found out; None goes to the engine.
+    gateway: URL of its gateway, to go through that, '' where it is to be found out; None goes to the engine, or to the
+    gateway of a model with replicas.
     """
 
     name: str
@@ -43,7 +44,7 @@ async def deployment(
         why = f"{named.name}: no URL, and a deployment needs a cluster: {error.message}"
         raise RecipeError(why, error.hint) from None
     async with services(cluster, where, Quiet()) as there:
-        if named.gateway is None:
+        if named.gateway is None and not await deployment_target.has_replicas(there, named.name):
             async with deployment_target.deployment(made, there, named.name, named.given, request) as ready:
                 yield made, ready
             return

@@ -26,7 +26,7 @@ from sparkwright.engines.catalog import simulator
 from sparkwright.simulator.nodes import lend_caddy, make_cluster
 from sparkwright.wiring import keys_folder, places
 
-RECIPE = "twin"
+RECIPE = "simulator"
 WHAT = "SIMULATED: two embedded nodes, and an engine that speaks like vLLM 0.21.0 without a model"
 NEXT = """On machines of your own: `sparkwright init spark-1 spark-2`, then `check`, `recipes list`, `up RECIPE`."""
 
@@ -53,7 +53,7 @@ def demo(wanted: str, keep: bool, as_json: bool) -> None:
     Examples:
       sparkwright demo
       sparkwright demo --keep
-      sparkwright demo --recipe twin-deepseek
+      sparkwright demo --recipe simulator-deepseek
     """
     recipe = _for_a_demo(_simulated(wanted))
     began, folder = time.monotonic(), Path(tempfile.mkdtemp(prefix="sparkwright-demo-"))

@@ -28,7 +28,7 @@ from sparkwright.domain.units import duration
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.gateway.keys import Role
-from sparkwright.report.incident_story import Story, story_of
+from sparkwright.report.incident_story import IncidentStory, story_of
 
 _EVERY, _PATIENCE, _ASKING = 0.25, 120.0, 10.0
 _HELD = 1.0  # s: a simulated answer takes a tenth of it; one that takes longer waited at the gateway
@@ -213,7 +213,7 @@ def _message(reply: Reply) -> str:
         return " ".join(reply.body.split())[:200] or "no answer"
 
 
-async def _incident(services: Services, stage: Stage, deployment: str) -> tuple[int, Story]:
+async def _incident(services: Services, stage: Stage, deployment: str) -> tuple[int, IncidentStory]:
     """The incident's number and story once it is closed, as `incidents show` prints it. Raises NotReady."""
     end = services.clock.monotonic() + _PATIENCE
     while services.clock.monotonic() < end:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,11 +92,14 @@ def show_definition(made: EngineDefinition, as_json: bool) -> None:
     words = {
         "command": " ".join(made.command),
         "on several nodes": " ".join((*made.several, *(("workers:", *made.worker) if made.worker else ()))),
+        "order": made.start_order,
         "ready": f"GET {made.health}, then a real answer" if made.health else "a real answer",
         "API key": made.key_env or " ".join(made.key_words) or "none",
         "figures": f"{made.metrics_page}, {len(made.metrics)} known" if made.metrics_page else "",
         "log": f"{len(made.log.get('rule', ()))} kinds of lines" if made.log else "",
         "options": f"{len(made.flags)} known" if made.flags else "",
+        "drafts off": ", ".join(f"{name}: {json.dumps(value)} in a request" for name, value in made.serial.items()),
+        "memory and checks": ", ".join(made.traits),
         "quantizations": ", ".join(made.quantizations),
         "run": made.tried or _NEVER,
         "read for": ", ".join(made.versions),

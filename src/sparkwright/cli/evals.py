@@ -16,15 +16,16 @@ from sparkwright.adapters.run_files.formats import of_content
 from sparkwright.adapters.tool_eval import program, running
 from sparkwright.app.bench import evaluate as use
 from sparkwright.app.bench import tool_eval as tool_use
-from sparkwright.app.bench.benchmark import is_url
+from sparkwright.app.bench.benchmark import is_endpoint_url
 from sparkwright.app.bench.runs import loaded
 from sparkwright.app.bench.target import Bench, BenchRequest, PreparedBench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
-from sparkwright.cli.bench import BenchOptions, endpoint
-from sparkwright.cli.bench_words import found_text
+from sparkwright.cli.bench import BenchOptions, endpoint, options_of
+from sparkwright.cli.bench_screen import found_text
 from sparkwright.cli.columns import aligned, echo
+from sparkwright.cli.engine_files import described
 from sparkwright.cli.eval_text import SCHEMA, EvalLines, document, exit_code, text
 from sparkwright.cli.kinds import Whole, renamed_option, time_option
 from sparkwright.domain.errors import UsageError
@@ -36,7 +37,7 @@ from sparkwright.evals import instructions as made_of
 from sparkwright.evals import same as compare
 from sparkwright.evals.catalog import ProbeEntry
 from sparkwright.wiring import bench as tools
-from sparkwright.wiring import keys, run_store
+from sparkwright.wiring import run_store
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SCENARIO = re.compile(r"TC-\d{1,3}", re.ASCII)
@@ -90,10 +91,7 @@ def target_options(function: F) -> F:
 
 def _asked(where: ClusterOptions, as_json: bool, how: dict[str, Any], workload: Workload) -> BenchOptions:
     request = BenchRequest(replace(workload, deadline=how["seconds"]), tags=how["tags"], note=how["note"])
-    gateway = "" if how["gateway"] else None
-    return BenchOptions(
-        where, how["model"], keys(how["key_file"]), how["key_file"] is not None, request, gateway, as_json
-    )
+    return options_of(how, where, as_json, request)
 
 
 def _named(target: str, how: dict[str, Any]) -> str:
@@ -238,6 +236,7 @@ def tool_eval_bench(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -
 @click.argument("base", metavar="URL | DEPLOYMENT | RUN", shell_complete=complete.targets_and_runs)
 @click.argument("new", default="", metavar="[URL | DEPLOYMENT | RUN]", shell_complete=complete.targets_and_runs)
 @click.option("--prompts", "count", type=Whole(2, 1000), default=48, help="Prompts. [default: 48]")
+@click.option("--serial", is_flag=True, help="Compare with the same endpoint's answers without drafts.")
 @click.option("--allow-simulated", is_flag=True, help="Allow comparing a simulated endpoint with a real one.")
 @target_options
 def same_(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
@@ -247,6 +246,9 @@ def same_(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
     worse (answers part sooner, or log-probabilities differ more, than they do from themselves; 1 % of equal settings
     are called worse). With one argument the answers are stored, to be compared after a change.
 
+    --serial needs an engine that switches speculation off for one request, as TensorFold does: its drafted answers must
+    be as its serial ones.
+
     Exit status: 0 as before or within noise, 1 worse, 2 usage error, 5 no answer.
 
     \b
@@ -254,7 +256,10 @@ def same_(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
       sparkwright eval same http://spark-1:8000 http://spark-2:8000
       sparkwright eval same http://127.0.0.1:8000 --tag before
       sparkwright eval same before http://127.0.0.1:8000
+      sparkwright eval same glm-5.3-flash-exl3 --serial
     """
+    if how["serial"] and how["new"]:
+        raise UsageError("--serial asks one endpoint in both ways: expected one URL or DEPLOYMENT")
     if how["dry"]:
         listed = list(compare.prompts(how["seed"], how["count"]))
         shared.answer(as_json, {"schema": SCHEMA, "prompts": listed}, "\n".join(listed))
@@ -264,8 +269,27 @@ def same_(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
 
 
 async def _same(asked: BenchOptions, how: dict[str, Any]) -> Run:
+    if how["serial"]:
+        return await _drafted(asked, how)
     base = await _side(how["base"], asked, how, None)
     return await _side(how["new"], asked, how, base) if how["new"] else base
+
+
+async def _drafted(asked: BenchOptions, how: dict[str, Any]) -> Run:
+    """The answers with drafts, with outcomes against those without. Raises UsageError where no request can differ."""
+    async with _opened(how["base"], asked) as (able, ready):
+        name = ready.conditions.engine
+        known = described()[0].get(name)
+        if known is None or not known.serial:
+            has = "is not known" if not name else f"{name} has no member of a request that switches them off"
+            raise UsageError(
+                f"{how['base']}: answers without drafts cannot be asked for: its engine {has}",
+                "start it once without speculation and compare: sparkwright eval same URL --tag serial",
+            )
+        watch = EvalLines(asked.quiet)
+        base = await use.answers(able, ready, how["count"], watch, known.serial)
+        drafted = await use.answers(able, ready, how["count"], watch)
+        return await use.store_evaluation(able, ready, compare.compared(base, drafted))
 
 
 async def _side(named: str, asked: BenchOptions, how: dict[str, Any], base: Run | None) -> Run:
@@ -289,7 +313,7 @@ def _against(base: Run | None, found: Evaluation | None) -> Evaluation | None:
 
 async def _stored(named: str) -> Run | None:
     """The run of this id, beginning or tag; None for a URL, and for what may be a deployment."""
-    if is_url(named):
+    if is_endpoint_url(named):
         return None
     store = run_store()
     try:

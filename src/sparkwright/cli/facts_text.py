@@ -100,7 +100,10 @@ def _nic(found: Nic) -> Sequence[str]:
 def _network(found: Network) -> Sequence[str]:
     routes = [one for one in found.routes if one.destination == "default"]
     default = [f"default via {one.gateway or 'the link'} {one.interface}" for one in routes]
-    return list(filter(None, [listed(*default, f"firewall {found.firewall.name}" if found.firewall else "")]))
+    rows = [listed(*default, f"firewall {found.firewall.name}" if found.firewall else "")]
+    woken = {True: ", wakes the node", False: ", does not wake the node", None: ""}
+    rows += [f"card {one.interface} {one.mac}{woken[one.armed]}" for one in found.cards or ()]
+    return list(filter(None, rows))
 
 
 def _variables(found: Settings) -> Sequence[str]:

@@ -30,6 +30,7 @@ VERBS = {
     "top": ("top", "top", "Show speed, queue, memory and GPUs as they change."),
     "logs": ("status", "logs", "Print the logs of a deployment's ranks."),
     "incidents": ("incidents", "incidents", "List and show incidents and the actions of the supervisor."),
+    "wake": ("wake", "wake_node", "Wake a node that is off, over the network."),
     "notify": ("notify", "notify", "Send messages about incidents by ntfy, chat or mail."),
     "down": ("up", "down", "Stop a deployment and remove everything that belongs to it."),
     "restart": ("up", "restart", "Restart a deployment; its gateway answers 503 meanwhile."),

@@ -16,11 +16,12 @@ import click
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete as complete
 from sparkwright.cli.columns import echo
-from sparkwright.cli.kinds import Number
+from sparkwright.cli.kinds import Number, Whole
 from sparkwright.domain.codec import encodable
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.errors import RecipeError, UsageError
+from sparkwright.domain.replica import MOST_REPLICAS
 from sparkwright.domain.units import DRAIN_SECONDS
 
 if TYPE_CHECKING:  # what a verb needs that runs a use case is loaded there: the others start quickly
@@ -84,6 +85,12 @@ name_option = click.option(
     metavar="NAME",
     help="Name of the deployment. [default: the recipe's]",
 )
+
+
+def replicas_option(function: F) -> F:
+    """--replicas N; None if it is not given."""
+    told = "Copies of the model, each on its own nodes. [default: as they are, or serving.replicas]"
+    return click.option("--replicas", type=Whole(1, MOST_REPLICAS), default=None, help=told)(function)
 
 
 def force_option(function: F) -> F:

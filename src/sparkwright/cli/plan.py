@@ -62,6 +62,7 @@ _SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log", "node_type":
     default=None,
     help="Print the plan as files for this tool; they contain no secrets.",
 )
+@shared.replicas_option
 @estimate_options
 @renamed_option(
     "--folder",
@@ -76,8 +77,9 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
     """Print what would run where, whether it fits and how fast; change nothing.
 
     Several recipes or profiles are compared. With --nodes, or a model in place of a recipe (a hub id, a folder or a
-    .gguf file), no node is asked: stock ones are assumed; with several counts each is planned. Exit status: 1 if `up`
-    would refuse it, or if nobody knows whether it fits.
+    .gguf file), no node is asked: stock ones are assumed; with several counts each is planned. --replicas, and more
+    than 8 nodes, are answered with groups of nodes. Exit status: 1 if `up` would refuse it, or if nobody knows whether
+    it fits.
 
     \b
     Examples:
@@ -88,6 +90,8 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
       sparkwright plan gpt-oss-120b qwen3.6-35b-a3b Qwen/Qwen3-32B --nodes 1,2,4
       sparkwright plan Qwen/Qwen3-30B-A3B --context 128K --kv fp8
       sparkwright plan tiny-llama-cpp --json
+      sparkwright plan gpt-oss-120b --replicas 2
+      sparkwright plan gpt-oss-120b --nodes 16
       sparkwright plan --history
       sparkwright plan deepseek-v4-flash@1m --from-log rank-0.log
       sparkwright plan deepseek-v4-flash --emit compose --folder ./v4
@@ -145,6 +149,9 @@ def _on_nodes(where: ClusterOptions, recipe: Recipe, name: str, rest: Mapping[st
     async def planned(services: Services) -> Outcome:
         return await prepare(services, replace(request, api_key=api_key(services, request.recipe)))
 
+    if (rest["replicas"] or recipe.serving.replicas) > 1:
+        _replicas(where, request, rest)
+        return
     outcome = shared.drive(where, planned, quiet=True)
     from sparkwright.cli.plan_result import print_plan, without_ports_in_use
 
@@ -152,6 +159,23 @@ def _on_nodes(where: ClusterOptions, recipe: Recipe, name: str, rest: Mapping[st
     stops = stopping(without_ports_in_use(outcome.plan) if rest["form"] else outcome.plan, request.force)
     if stops or (not_known(outcome.plan) and not rest["form"]):
         raise click.exceptions.Exit(1)
+
+
+def _replicas(where: ClusterOptions, request: LaunchRequest, rest: Mapping[str, Any]) -> None:
+    """Print the verdict of each group of nodes; exit 1 if `up` would refuse one of them."""
+    from sparkwright.app.serve.launch import Options  # staging and starting, which other plans do not need
+    from sparkwright.app.serve.replicas import ReplicasOutcome, up_replicas
+    from sparkwright.cli.up import replicas_json
+    from sparkwright.cli.up_text import groups_text
+
+    async def planned(services: Services) -> ReplicasOutcome:
+        asked = replace(request, api_key=api_key(services, request.recipe))
+        return await up_replicas(services, asked, Options(dry_run=True), rest["replicas"] or 0)
+
+    found = shared.drive(where, planned, quiet=True)
+    plans = [one.plan for one in found.outcomes]
+    code = int(any(stopping(one, request.force) or not_known(one) for one in plans))
+    shared.answer(rest["as_json"], replicas_json(found), groups_text(found), code)
 
 
 def _history(recipes: Sequence[str], as_json: bool) -> None:
@@ -169,7 +193,9 @@ def _check_words(recipes: Sequence[str], rest: Mapping[str, Any]) -> None:
         raise click.UsageError("--folder goes with --emit, and not with --json")
     if rest["goal"] and rest["form"]:
         raise click.UsageError("--optimize goes without --emit: paste what it finds into the recipe first")
-    alone = ("goal", "form", "logs", "name", "force", "why", "splits", "commands")
+    if rest["replicas"] and (said := [option for option in ("goal", "form", "logs") if rest[option]]):
+        raise click.UsageError(f"--replicas goes without --{_SPELLED[said[0]]}: plan one replica for that")
+    alone = ("replicas", "goal", "form", "logs", "name", "force", "why", "splits", "commands")
     given = [option for option in alone if rest[option]]
     if asked_for(rest) and (said := [option for option in ("goal", "logs") if rest[option]]):
         raise click.UsageError(f"--{_SPELLED.get(said[0], said[0])} needs the nodes: leave out --nodes and its like")

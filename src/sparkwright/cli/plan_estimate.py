@@ -123,8 +123,11 @@ def print_comparison(
 def print_estimate(where: ClusterOptions, name: str, recipe: Recipe | None, rest: Mapping[str, Any]) -> int:
     """Prints the plan for stock nodes; the exit code."""
     from sparkwright.app.plan.estimate import HERE, estimate  # the planner and httpcore, which other plans load later
+    from sparkwright.app.plan.fleet import wants_groups
 
     asked = _asked(name, recipe, _one_count(rest))
+    if wants_groups(asked.nodes, asked.tp, rest["replicas"] or 0) and not rest["form"]:
+        return _print_fleet(where, asked, rest)
     found = shared.drive_on(HERE, where, lambda services: estimate(services, asked), quiet=True)
     if rest["form"]:
         from sparkwright.app.plan.estimate import with_specs
@@ -133,17 +136,52 @@ def print_estimate(where: ClusterOptions, name: str, recipe: Recipe | None, rest
         emit_stock(found.plan, with_specs, rest)
         return int(bool(stopping(found.plan, rest["force"])))
     if rest["as_json"]:
-        from sparkwright.cli.plan_result import plan_json  # staging, and all that a plan of nodes prints
-
-        document = plan_json(found.plan, ()) | {"assumed": found.assumed, "longest_context": found.longest}
-        document |= {"quantizations": [{"model": one[0], "bytes": one[1], "verdict": one[2]} for one in found.others]}
-        shared.print_json(document)
+        shared.print_json(_estimate_json(found))
     else:
         from sparkwright.cli.columns import echo
         from sparkwright.cli.plan_outlook import Shown
 
         echo(estimate_text(found, Shown(rest["why"], rest["splits"])))
     return int(bool(stopping(found.plan, rest["force"])) or not_known(found.plan))
+
+
+def _estimate_json(found: Any) -> dict[str, Any]:
+    from sparkwright.cli.plan_result import plan_json  # staging, and all that a plan of nodes prints
+
+    document = plan_json(found.plan, ()) | {"assumed": found.assumed, "longest_context": found.longest}
+    return document | {"quantizations": [{"model": one[0], "bytes": one[1], "verdict": one[2]} for one in found.others]}
+
+
+def _print_fleet(where: ClusterOptions, asked: Any, rest: Mapping[str, Any]) -> int:
+    """Print the plan of one replica below what all of them are together; the exit code."""
+    from sparkwright.app.plan.estimate import HERE
+    from sparkwright.app.plan.fleet import estimate_fleet
+    from sparkwright.cli.plan_outlook import Shown
+
+    found = shared.drive_on(
+        HERE, where, lambda services: estimate_fleet(services, asked, rest["replicas"] or 0), quiet=True
+    )
+    plan = found.one.plan
+    rate = found.together
+    groups = {"replicas": found.replicas, "nodes": found.size, "left": found.left, "sequences": found.sequences}
+    document = _estimate_json(found.one) | {"groups": groups | {"decode_tokens_s": rate and rate.value}}
+    text = f"{fleet_text(found)}\n\n{estimate_text(found.one, Shown(rest['why'], rest['splits']))}"
+    shared.answer(rest["as_json"], document, text)
+    return int(bool(stopping(plan, rest["force"])) or not_known(plan))
+
+
+def fleet_text(found: Any) -> str:
+    """The groups in one sentence, and what they carry together if requests are spread evenly."""
+    plural = "s" * (found.size > 1)
+    lines = [f"{found.replicas} replicas of {found.size} node{plural} each, behind one address; one of them is below"]
+    if found.sequences:
+        lines.append(f"together: {found.sequences:.1f} requests of full length at once")
+    if rate := found.together:
+        spread = f"({rate.low:,.0f} to {rate.high:,.0f})"
+        lines.append(f"together: {rate.value:,.0f} tokens/s under load {spread}, if requests are spread evenly")
+    if found.left:
+        lines.append(f"left over: {found.left} node{'s' * (found.left > 1)}")
+    return "\n".join(fold(line, 2) for line in lines)
 
 
 def _one_count(rest: Mapping[str, Any]) -> dict[str, Any]:

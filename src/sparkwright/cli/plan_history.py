@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sparkwright.cli.columns import aligned, mark
-from sparkwright.domain.plan_history import DECODE, KV_TOKENS, START, PredictionError, Score, scores
+from sparkwright.domain.plan_history import DECODE, KV_TOKENS, START, PredictionError, PredictionScore, scores
 from sparkwright.domain.units import counted, duration, gib
 from sparkwright.domain.values import asdict
 
@@ -29,7 +29,7 @@ def history_json(rows: Sequence[PredictionError]) -> dict[str, Any]:
     return {"scores": [asdict(one) for one in scores(rows)], "rows": told}
 
 
-def _score(one: Score) -> tuple[str, ...]:
+def _score(one: PredictionScore) -> tuple[str, ...]:
     kind = "corrected" if one.learned else "first"
     inside = f"{one.inside} of {one.count}"
     return one.node, one.quantity, kind, str(one.count), f"{one.median:.1%}", f"{one.worst:.1%}", inside

@@ -166,7 +166,7 @@ def _speeds(speeds: Sequence[Speed]) -> Iterator[tuple[str, str, Estimate]]:
     for first in speeds[:1]:
         prompt = f"prompt of {first.load.prompt:,} tokens"
         yield from (("prefill", prompt, first.prefill), ("first token", prompt, first.ttft))
-        yield "loading", "", first.loading
+        yield from (("loading", state, one) for state, one in first.starts or (("", first.loading),))
 
 
 def _estimate(what: str, one: Estimate) -> str:

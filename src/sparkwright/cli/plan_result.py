@@ -23,7 +23,7 @@ from sparkwright.domain.homes import resolved_paths
 from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.values import replace
 from sparkwright.emit.catalog import FORMS
-from sparkwright.emit.source import DeploymentSource, Written
+from sparkwright.emit.source import DeploymentSource, EmittedFile
 from sparkwright.engines.catalog import engine_of
 
 # A hub model of which no node has a snapshot yet; its folder will be called by the commit.
@@ -147,7 +147,7 @@ def emit_stock(plan: Plan, with_specs: Callable[[Plan], Plan], rest: Mapping[str
         echo(line, err=True)
 
 
-def emitted(outcome: Outcome, form: str) -> tuple[Written, ...]:
+def emitted(outcome: Outcome, form: str) -> tuple[EmittedFile, ...]:
     """The files of one form. Raises UsageError where the form cannot express the plan."""
     plan, facts = outcome.plan, outcome.cluster_state.facts
     stop = engine_of(plan.recipe).stop
@@ -156,7 +156,7 @@ def emitted(outcome: Outcome, form: str) -> tuple[Written, ...]:
     return FORMS[form](DeploymentSource(plan, stop.signal, stop.grace, states, users))
 
 
-def deliver(files: tuple[Written, ...], out: str) -> None:
+def deliver(files: tuple[EmittedFile, ...], out: str) -> None:
     """Writes the files into the folder `out`, or all to stdout, each under its name; a single one alone, ready for a
     pipe."""
     if out:
@@ -168,7 +168,7 @@ def deliver(files: tuple[Written, ...], out: str) -> None:
             click.echo(f"# ==> {file.path}\n{file.text}")
 
 
-def _write(files: tuple[Written, ...], folder: Path) -> None:
+def _write(files: tuple[EmittedFile, ...], folder: Path) -> None:
     for file in files:
         path = folder / file.path
         # A filled-in secrets.env is the user's work: an emit for a new plan must not empty it.

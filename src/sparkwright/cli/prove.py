@@ -48,7 +48,7 @@ async def prove(deployment: str, where: ClusterOptions, lines: Sequence[str], qu
 
 
 async def _measured(bench: Bench, ready: PreparedBench, quiet: bool) -> Run:
-    live = importlib.import_module("sparkwright.cli.bench_live")
+    live = importlib.import_module("sparkwright.cli.bench_screen")
     with live.bench_screen(ready.levels, ready.workload.repeats, quiet, ready.conditions.simulated) as screen:
         return await run_benchmark(bench, ready, screen)
 

@@ -19,7 +19,7 @@ from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
-from sparkwright.recipes.catalogue import Purpose, older, place, suits
+from sparkwright.recipes.catalogue import Purpose, list_place, older_recipes, suits_purpose
 from sparkwright.wiring import places
 
 # command -> (module, attribute)
@@ -103,9 +103,9 @@ def _rows(at: Places, nodes: int | None, purpose: Purpose | None) -> tuple[list[
             broken.append({"name": name, "errors": error.message.splitlines()})
             continue
         hidden = bool(nodes or purpose) and recipe.model.simulated
-        if not hidden and (not nodes or recipe.nodes == nodes) and (not purpose or suits(recipe, purpose)):
+        if not hidden and (not nodes or recipe.nodes == nodes) and (not purpose or suits_purpose(recipe, purpose)):
             found.append((recipe, text.origin))
-    found.sort(key=lambda one: place(one[0], one[1] == "shipped"))
+    found.sort(key=lambda one: list_place(one[0], one[1] == "shipped"))
     rows = [_row(recipe, origin) for recipe, origin in found]
     if nodes or purpose:
         from sparkwright.cli.recipe_choice import choice_row
@@ -128,7 +128,7 @@ def _row(recipe: Recipe, origin: str) -> dict[str, Any]:
         "reason": first_sentence(recipe.state_reason),
         "instead": recipe.instead,
         "kind": recipe.model.kind.value,
-        "older": older().get(recipe.name, "") if origin == "shipped" else "",
+        "older": older_recipes().get(recipe.name, "") if origin == "shipped" else "",
         "simulated": recipe.model.simulated,
         "origin": origin,
         "source": recipe.source,

@@ -195,14 +195,14 @@ def delete(words: tuple[str, ...], yes: bool, as_json: bool) -> None:
 def export(run: str, file: str, form: str, as_json: bool) -> None:
     """Export a run to a file, or to stdout.
 
-    json is complete and can be imported elsewhere; csv and parquet have a row for each request; llama-benchy and
-    llama-benchy-table have what that tool reports for the same levels. The format follows from the file's suffix
-    (.json, .csv, .parquet, .md) or --format. arena writes the three files of a Spark Arena submission to a folder.
+    json is complete and can be imported elsewhere; csv has a row for each request; llama-benchy and llama-benchy-table
+    have what that tool reports for the same levels. The format follows from the file's suffix (.json, .csv, .md) or
+    --format. arena writes the three files of a Spark Arena submission to a folder.
 
     \b
     Examples:
       sparkwright runs export last run.json
-      sparkwright runs export last requests.parquet
+      sparkwright runs export last requests.csv
       sparkwright runs export baseline --format llama-benchy-table
       sparkwright runs export last submission --format arena
     """
@@ -210,8 +210,6 @@ def export(run: str, file: str, form: str, as_json: bool) -> None:
         _export_arena(run, file, as_json)
         return
     path = "" if file == "-" else file
-    if not path and form == "parquet" and sys.stdout.isatty():
-        raise UsageError("Parquet is not for a terminal", f"sparkwright runs export {run} run.parquet")
     form = form or form_of(path)
     content = bytes_of(with_store(lambda kept: use.loaded(kept, run)), form)
     if as_json and not path:
@@ -274,7 +272,7 @@ def _count(run: Run) -> str:
 def import_(files: tuple[str, ...], tags: tuple[str, ...], as_json: bool) -> None:
     """Import exported runs or results of other tools, for comparison.
 
-    Supported: JSON, CSV and Parquet of `runs export`; JSON, CSV and Markdown table of llama-benchy; JSON and table of
+    Supported: JSON and CSV of `runs export`; JSON, CSV and Markdown table of llama-benchy; JSON and table of
     llama-bench; JSON of `vllm bench serve --save-result`, guidellm and aiperf; YAML of `sparkrun benchmark`; scores:
     JSON of tool-eval-bench and lm-eval, JSONL of IFEval. A file with totals only gives figures without intervals.
 

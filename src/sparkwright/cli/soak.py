@@ -11,12 +11,12 @@ from sparkwright import __version__
 from sparkwright.adapters.files import open_workload
 from sparkwright.app.bench.benchmark import adjusted
 from sparkwright.app.bench.runs import taken_up
-from sparkwright.app.bench.target import Bench, BenchRequest
+from sparkwright.app.bench.target import Bench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
-from sparkwright.cli.bench import BenchOptions, endpoint, filled
-from sparkwright.cli.bench_words import found_text
+from sparkwright.cli.bench import BenchOptions, as_before, endpoint, options_of, request_of, target_of
+from sparkwright.cli.bench_screen import found_text
 from sparkwright.cli.columns import echo
 from sparkwright.cli.gate_file import read_gates
 from sparkwright.cli.kinds import renamed_option, time_option
@@ -26,7 +26,7 @@ from sparkwright.domain.units import duration, gib, parse_size
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.domain.workload import LevelPlan, Soak, Workload
 from sparkwright.wiring import bench as tools
-from sparkwright.wiring import keys, places
+from sparkwright.wiring import places
 
 SCHEMA = 1
 _PROFILE = "soak"
@@ -127,38 +127,29 @@ async def _soaked(target: str, where: ClusterOptions, quiet: bool, how: dict[str
     from sparkwright.app.bench.soak import soak as run_soak
 
     shared.end_like_ctrl_c()
-    gateway = "" if how["gateway"] else None
-    asked = BenchOptions(
-        where, how["model"], keys(how["key_file"]), how["key_file"] is not None, _bare(how), gateway, quiet
-    )
     async with tools(None) as made:
-        named, asked = await _asked(made, target, asked, how)
-        async with endpoint(made, named, asked) as (able, ready):
+        named, options = await _asked(made, target, where, quiet, how)
+        async with endpoint(made, named, options) as (able, ready):
             if not quiet:
                 echo(f"{found_text(ready)}\n{_rounds(ready.workload)}\n", err=True)
-            return await run_soak(able, ready, SoakLines(quiet), asked.request.resume)
+            return await run_soak(able, ready, SoakLines(quiet), options.request.resume)
 
 
-def _bare(how: dict[str, Any]) -> BenchRequest:
-    return BenchRequest(Workload("", "", ()), tags=how["tags"], note=how["note"])
-
-
-async def _asked(made: Bench, target: str, asked: BenchOptions, how: dict[str, Any]) -> tuple[str, BenchOptions]:
-    """The endpoint, and the workload: of the resumed run, or the profile's with the options applied."""
+async def _asked(
+    made: Bench, target: str, where: ClusterOptions, quiet: bool, how: dict[str, Any]
+) -> tuple[str, BenchOptions]:
+    """The endpoint, and what is asked of it: the resumed run's workload, or the profile's with the options applied."""
     from sparkwright.app.bench.soak import resumable
 
     if not how["resume"]:
         if not target:
             raise UsageError("missing argument DEPLOYMENT or URL", "sparkwright soak http://127.0.0.1:8000 --time 8h")
-        return target, replace(asked, request=filled(asked.request, _workload(how)))
+        return target, options_of(how, where, quiet, request_of(how, _workload(how)))
     if how["profile"] or how["seconds"] or how["floor"] is not None:
         raise UsageError("--resume takes no --workload, --time or --floor: the run has its own")
     run = resumable(await taken_up(made.runs, how["resume"]))
-    known = run.conditions
-    request = replace(filled(asked.request, run.workload), resume=run)
-    model = asked.model if known.ours else asked.model or known.model
-    asked = replace(asked, model=model, gateway=known.front_door or asked.gateway, request=request)
-    return target or known.deployment or known.endpoint, asked
+    options = options_of(how, where, quiet, request_of(how, run.workload, run))
+    return target or target_of(run), as_before(options, run)
 
 
 def _page(run: Run, out: str) -> Path:

@@ -12,10 +12,11 @@ from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
 from sparkwright.cli.kinds import Whole
-from sparkwright.cli.text import deployment_text
+from sparkwright.cli.text import deployment_text, model_json, model_text
 from sparkwright.cli.watch import Frame, every_option, watch
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.live import DeploymentState
+from sparkwright.domain.model_replicas import models_of
 from sparkwright.domain.values import asdict, dataclass
 
 _GOOD = (
@@ -81,7 +82,7 @@ class _Seen:
 
     @property
     def shown(self) -> list[Deployment]:
-        return [d for d in self.found if self.deployment in ("", d.name)]
+        return [d for d in self.found if self.deployment in ("", d.name, d.replica_of)]
 
     @property
     def well(self) -> bool:
@@ -90,11 +91,15 @@ class _Seen:
 
     @property
     def text(self) -> str:
-        return "\n".join(map(deployment_text, self.shown)) or _nothing(self.deployment, self.trouble, self.by)
+        alone = [deployment_text(one) for one in self.shown if not one.replica_of]
+        models = [model_text(one) for one in models_of(self.shown)]
+        return "\n".join((*alone, *models)) or _nothing(self.deployment, self.trouble, self.by)
 
     @property
     def document(self) -> dict[str, Any]:
-        document = {"deployments": [asdict(d) for d in self.shown], "unreachable": list(self.trouble)}
+        shown = [{**asdict(one), "replica_of": one.replica_of} for one in self.shown]
+        document = {"deployments": shown, "unreachable": list(self.trouble)}
+        document["models"] = [model_json(one) for one in models_of(self.shown)]
         return document | ({"taken_down": self.by} if self.by else {})
 
 
@@ -108,7 +113,7 @@ async def _status(
 ) -> tuple[tuple[Deployment, ...], tuple[str, ...], str]:
     """The deployments, and who took the requested one down if it is absent. Raises UsageError for an unknown one."""
     found, trouble = await queries.status(services, probe)
-    names = {one.name for one in found}
+    names = {name for one in found for name in (one.name, one.replica_of) if name}
     if not trouble:
         shared.remember(services.cluster, names)
     by = await queries.taken_down_by(services, deployment) if deployment and deployment not in names else ""
@@ -166,21 +171,23 @@ def logs(deployment: str, where: ClusterOptions, as_json: bool, **how: Any) -> N
     show = click.echo if how["raw"] else echo
 
     async def read(services: Services) -> None:
-        async for rank, node, simulated, line in _lines(services, deployment, how):
+        async for (of, rank), node, simulated, line in _lines(services, deployment, how):
             if as_json:
-                shared.print_line({"rank": rank, "node": node, "simulated": simulated, "line": line})
+                shared.print_line({"rank": rank, "node": node, "simulated": simulated, "line": line, "deployment": of})
             else:
-                show(f"{rank}| {line}")
+                show(f"{rank}| {line}" if of == deployment else f"{of} {rank}| {line}")
 
     shared.drive(where, read, quiet=True)
 
 
-async def _lines(services: Services, deployment: str, how: dict[str, Any]) -> AsyncIterator[tuple[int, str, bool, str]]:
-    """(rank, node, simulated, line) of the ranks as they are, or as they were saved."""
+async def _lines(
+    services: Services, deployment: str, how: dict[str, Any]
+) -> AsyncIterator[tuple[tuple[str, int], str, bool, str]]:
+    """((deployment, rank), node, simulated, line) of the ranks as they are, or as they were saved."""
     if how["incident"] is None:
         async for rank, line in queries.logs(services, deployment, how["rank"], how["tail"], how["follow"]):
-            yield rank.rank, rank.node, rank.simulated, line
+            yield (rank.deployment, rank.rank), rank.node, rank.simulated, line
         return
     shown = await incident(services, how["incident"], deployment)
     async for number, node, line in incident_logs(services, shown, how["rank"], how["tail"]):
-        yield number, node, shown.incident.simulated, line
+        yield (shown.incident.deployment, number), node, shown.incident.simulated, line

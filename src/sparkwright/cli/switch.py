@@ -21,6 +21,7 @@ _FIXED = {"detach": False, "no_supervise": False, "no_rollback": False, "no_cohe
 @shared.force_option
 @shared.lease_option
 @shared.drain_option
+@shared.replicas_option
 @click.option("--dry-run", is_flag=True, help="Print the plan and exit; change nothing.")
 @click.option("--allow-reboot", is_flag=True, help="Allow the supervisor to reboot the nodes as a last resort.")
 @click.option("--verbose", is_flag=True, help="Also print the engine's own figures.")
@@ -30,7 +31,8 @@ def switch(deployment: str, recipe: str, profile: str, name: str, where: Cluster
 
     Image and weights are staged while the old one serves. Then the gateway answers 503 with the reason and Retry-After
     until the new one has answered a real request, on the same address. Where it does not become ready, or you press
-    Ctrl-C, the old one is started again as it was. Other deployments serve on meanwhile.
+    Ctrl-C, the old one is started again as it was. Other deployments serve on meanwhile. The replicas of a model are
+    replaced one after the other.
 
     \b
     Examples:

@@ -1,7 +1,9 @@
 """Plans, deployments and what their supervisors report, as text."""
 
 import shlex
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from sparkwright.cli.columns import SIMULATED, aligned, fold, mark
 from sparkwright.cli.plan_outlook import (
@@ -18,6 +20,7 @@ from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveNode, Supervised, phase_text
+from sparkwright.domain.model_replicas import ModelReplicas
 from sparkwright.domain.plan import Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import GIB, MIB, counted, duration, gib
@@ -193,6 +196,20 @@ def deployment_text(found: Deployment) -> str:
     return "\n".join(lines)
 
 
+def model_text(found: ModelReplicas) -> str:
+    """The replicas of a model below one line about all of them."""
+    count = f"{len(found.serving)} of {len(found.replicas)} replicas serve"
+    first = f"{mark(found.simulated)}{found.name}: {phase_text(found.state)}, {count}  {found.endpoint}".rstrip()
+    return "\n".join([first, *(textwrap.indent(deployment_text(one), "  ") for one in found.replicas)])
+
+
+def model_json(found: ModelReplicas) -> dict[str, Any]:
+    """name, state, endpoint, serving (a count) and replicas [names]."""
+    names = [one.name for one in found.replicas]
+    place = {"state": found.state, "endpoint": found.endpoint}
+    return {"name": found.name, **place, "serving": len(found.serving), "replicas": names}
+
+
 def _rank_row(rank: RankStatus) -> tuple[str, ...]:
     code = "" if rank.exit_code is None else f" ({rank.exit_code})"
     return f"rank {rank.rank}", rank.node, f"{rank.state}{code}", rank.engine, rank.recipe
@@ -219,6 +236,14 @@ def _live(found: Supervised, live: Live) -> Iterator[str]:
         yield aligned(memory)
     if live.canary:
         yield f"  {_canary(found, live.canary)}"
+    yield from _past(found, live)
+
+
+def _past(found: Supervised, live: Live) -> Iterator[str]:
+    for one in live.disk_cache:
+        yield f"  KV cache on disk: {one.node}  {gib(one.used)} of {gib(one.size)}, {gib(one.free)} free"
+    if live.prefixes:
+        yield fold(f"  kept prompts: {live.prefixes.text}", 4)
     if live.incidents or live.relaunches:
         yield f"  {_incidents(live)}"
     if live.restarts:
@@ -239,7 +264,8 @@ def _memory(node: LiveNode) -> tuple[str, ...] | None:
         return "memory", node.node, "cannot be asked now" if node.at else "not sampled yet"
     if node.available is None:
         return None
-    return "memory", node.node, f"{gib(node.available)} available" + _trend(node)
+    claimed = f"; its engine printed that it needs {gib(node.claimed)}" if node.claimed else ""
+    return "memory", node.node, f"{gib(node.available)} available{_trend(node)}{claimed}"
 
 
 def _trend(node: LiveNode) -> str:

@@ -10,9 +10,11 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, mark
+from sparkwright.cli.text import model_json
 from sparkwright.cli.watch import Frame, every_option, watch
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.live import DeploymentState, Live, LiveEngine, LiveNode, phase_text
+from sparkwright.domain.model_replicas import ModelReplicas, models_of
 from sparkwright.domain.units import duration, gib, grouped, percent
 from sparkwright.gateway.decide import refusal_text
 from sparkwright.report.rates import SPAN, EngineHistory
@@ -54,11 +56,13 @@ class TopScreen:
     async def look(self, services: Services) -> Frame:
         """Raises UsageError for a deployment that no node knows."""
         found, trouble = await queries.status(services, probe=False)
-        shown = [one for one in found if self.deployment in ("", one.name)]
+        shown = [one for one in found if self.deployment in ("", one.name, one.replica_of)]
         if self.deployment and not shown and not trouble:
             raise queries.unknown(services, self.deployment, [one.name for one in found])
-        parts = [*trouble, *("\n".join(self._rows(one)) for one in shown), *_nodes(shown)]
+        rows = ["\n".join(self._rows(one)) for one in shown]
+        parts = [*trouble, *map(self._model, models_of(shown)), *rows, *_nodes(shown)]
         document = {"deployments": [self._document(one) for one in shown], "unreachable": list(trouble)}
+        document["models"] = [model_json(one) | {"decode_tokens_s": self._decode(one)} for one in models_of(shown)]
         return Frame("\n".join(parts) or "nothing runs", document)
 
     def _history(self, found: Deployment) -> EngineHistory:
@@ -66,6 +70,17 @@ class TopScreen:
         if live := _current(found):
             history.add(live.engine)
         return history
+
+    def _model(self, found: ModelReplicas) -> str:
+        """All replicas of a model in one line, with their speed together."""
+        speed = self._decode(found)
+        text = f"{found.name}: {len(found.serving)} of {len(found.replicas)} replicas serve"
+        return mark(found.simulated) + text + ("" if speed is None else f", decode {grouped(speed)} tokens/s together")
+
+    def _decode(self, found: ModelReplicas) -> float | None:
+        """Tokens a second of all replicas that serve; None if that of none is known."""
+        known = [rate for one in found.serving if (rate := self.histories[one.name].decode.value) is not None]
+        return sum(known) if known else None
 
     def _document(self, found: Deployment) -> dict[str, object]:
         history, live = self._history(found), _current(found)

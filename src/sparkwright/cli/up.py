@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,6 +14,14 @@ from sparkwright.app.copy.stage import staging_text
 from sparkwright.app.serve.launch import Options
 from sparkwright.app.serve.launch import up as bring_up
 from sparkwright.app.serve.prepare import Outcome
+from sparkwright.app.serve.replica_groups import replicas_of
+from sparkwright.app.serve.replicas import (
+    ReplicasOutcome,
+    down_replicas,
+    restart_replicas,
+    up_replicas,
+    wants_replicas,
+)
 from sparkwright.app.serve.restart import restart as start_again
 from sparkwright.app.serve.running import the_only_one
 from sparkwright.app.serve.stop import Removed
@@ -23,7 +31,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
 from sparkwright.cli.plan_result import plan_json
 from sparkwright.cli.prove import proof_json, proof_text, prove
-from sparkwright.cli.up_text import outcome_text
+from sparkwright.cli.up_text import outcome_text, replicas_text
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import stopping
 from sparkwright.domain.units import duration
@@ -50,6 +58,7 @@ from sparkwright.wiring import places
     metavar="DEPLOYMENT",
     help="Replace this deployment; roll back to it if the start fails.",
 )
+@shared.replicas_option
 @click.option("--no-rollback", is_flag=True, help="Do not roll back to the old deployment when the new one fails.")
 @shared.drain_option
 @click.option("--no-coherence", is_flag=True, help="Do not judge the first answers; for random weights.")
@@ -62,6 +71,9 @@ def up(recipe: str, profile: str, name: str, where: ClusterOptions, **rest: Any)
     A supervisor on the head node restarts failed ranks from then on, also after a reboot and without this machine.
     Idempotent: a second run is a no-op. Ctrl-C before launch rolls back; after launch it only detaches, and running
     `up` again re-attaches.
+
+    --replicas N keeps N copies of the model behind one address, each on nodes of its own: it starts what is missing,
+    and takes away what is too many while the others serve (docs/guides/replicas.md).
 
     A changed recipe replaces the deployment of the same name, --replace another one: weights and image are staged while
     the old one serves, its gateway answers 503 during the swap, and it is rolled back if the new one does not become
@@ -80,6 +92,7 @@ def up(recipe: str, profile: str, name: str, where: ClusterOptions, **rest: Any)
       sparkwright up ./my-recipe.yaml --dry-run
       sparkwright up tiny-llama-cpp --cluster demo.yaml --json
       sparkwright up qwen3-coder-next --replace gpt-oss-120b
+      sparkwright up gpt-oss-20b --replicas 2
     """
     if rest["prove"] and rest["detach"]:
         raise UsageError("--prove needs an endpoint that answers: it does not go with --detach")
@@ -96,15 +109,23 @@ def brought(recipe: str, profile: str, name: str, where: ClusterOptions, rest: M
     replaces = "" if rest["replace"] == named else rest["replace"]
     given = (rest["dry_run"], rest["seize"], rest["detach"], supervise, rest["allow_reboot"], not rest["no_rollback"])
 
-    async def start(services: Services) -> Outcome:
+    async def start(services: Services) -> Outcome | ReplicasOutcome:
         key = api_key(services, opened)
         request = LaunchRequest(opened, named, rest["force"], key, supervised=supervise, replaces=replaces)
-        outcome = await bring_up(services, request, Options(*given, rest["drain"]))
-        if outcome.done != "planned":
-            shared.remember(services.cluster, (named, *shared.remembered(services.cluster)))
+        options = Options(*given, rest["drain"])
+        asked = rest["replicas"] or 0
+        if services.program and await wants_replicas(services, request, asked):
+            every = await up_replicas(services, request, options, asked)
+            _remember(services, [named, *(one.plan.deployment for one in every.outcomes)], options.dry_run)
+            return every
+        outcome = await bring_up(services, request, options)
+        _remember(services, [named], outcome.done == "planned")
         return outcome
 
     outcome = shared.drive(where, start, quiet=rest["as_json"])
+    if isinstance(outcome, ReplicasOutcome):
+        _print_replicas(outcome, time.monotonic() - began, where, rest, opened.gates)
+        return
     text = outcome_text(outcome, time.monotonic() - began, where.ssh_config, rest["verbose"])
     refused = outcome.done == "planned" and bool(stopping(outcome.plan, rest["force"]))
     if not rest["prove"] or outcome.done == "planned":
@@ -117,6 +138,37 @@ def brought(recipe: str, profile: str, name: str, where: ClusterOptions, rest: M
     shared.answer(
         rest["as_json"], document, proof_text(named, proven), int(not proven.passed or outcome.done == "garbled")
     )
+
+
+def _remember(services: Services, names: Sequence[str], planned: bool) -> None:
+    """Keeps the names for completion in a shell; those of a dry run exist nowhere."""
+    if not planned:
+        shared.remember(services.cluster, (*names, *shared.remembered(services.cluster)))
+
+
+def _print_replicas(
+    found: ReplicasOutcome, seconds: float, where: ClusterOptions, rest: Mapping[str, Any], gates: Sequence[str]
+) -> None:
+    """Print one answer for all replicas, and with --prove what their gateway's answers are worth."""
+    planned = all(one.done == "planned" for one in found.outcomes)
+    refused = planned and any(stopping(one.plan, rest["force"]) for one in found.outcomes)
+    unreached = not planned and any(one.armed is None or not one.armed.node for one in found.outcomes)
+    code = int(refused or unreached or any(one.done == "garbled" for one in found.outcomes))
+    document, text = replicas_json(found), replicas_text(found, seconds, where.ssh_config)
+    if not rest["prove"] or planned:
+        shared.answer(rest["as_json"], document, text, code)
+        return
+    if not rest["as_json"]:
+        echo(f"{text}\n")
+    proven = asyncio.run(prove(found.name, where, tuple(gates), rest["as_json"]))
+    document |= {"proof": proof_json(proven)}
+    shared.answer(rest["as_json"], document, proof_text(found.name, proven), int(not proven.passed or bool(code)))
+
+
+def replicas_json(found: ReplicasOutcome) -> dict[str, Any]:
+    """deployment, replicas [as of `up`], removed."""
+    names = {"deployment": found.name, "removed": list(found.removed)}
+    return {**names, "replicas": [outcome_json(one) for one in found.outcomes]}
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
@@ -142,24 +194,32 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
 def down(deployment: str, where: ClusterOptions, seize: bool, as_json: bool) -> None:
     """Stop a deployment and remove its containers, processes, files and leases.
 
-    Idempotent. [default: the only deployment]
+    The name of a model takes all of its replicas, NAME-r2 only that one. Idempotent. [default: the only deployment]
 
     \b
     Example: sparkwright down deepseek-v4-flash
     """
 
-    async def taken(services: Services) -> Removed:
-        name = deployment or await the_only_one(services, "down")
-        return await take_down(services, name, seize, recipe_names(places()))
+    async def taken(services: Services) -> tuple[str, tuple[Removed, ...]]:
+        name, recipes = deployment or await the_only_one(services, "down"), recipe_names(places())
+        if members := await replicas_of(services, name):
+            return name, await down_replicas(services, members, seize, recipes)
+        return name, (await take_down(services, name, seize, recipes),)
 
-    removed = shared.drive(where, taken, quiet=as_json)
+    name, gone = shared.drive(where, taken, quiet=as_json)
+    ranks = [asdict(rank) for one in gone for rank in one.ranks]
+    document = {"deployment": name, "ranks": ranks}
+    document |= {"replicas": [one.deployment for one in gone]} if gone[0].deployment != name else {}
+    shared.answer(as_json, document, "\n".join(map(_removed_text, gone)))
+
+
+def _removed_text(removed: Removed) -> str:
     told = "nothing to remove, no node has anything of it"
     if removed.ranks:
         told = f"{len(removed.ranks)} rank(s) removed"
     elif removed.files:
         told = f"no rank ran; its files on {', '.join(removed.files)} are removed"
-    document = {"deployment": removed.deployment, "ranks": [asdict(r) for r in removed.ranks]}
-    shared.answer(as_json, document, f"{removed.deployment}: {told}")
+    return f"{removed.deployment}: {told}"
 
 
 @click.command()
@@ -168,21 +228,33 @@ def down(deployment: str, where: ClusterOptions, seize: bool, as_json: bool) -> 
 )
 @shared.cluster_options
 @shared.drain_option
+@click.option("--rolling", is_flag=True, help="One replica after the other, so that the others serve meanwhile.")
 @shared.json_option
-def restart(deployment: str, where: ClusterOptions, drain: float, as_json: bool) -> None:
+def restart(deployment: str, where: ClusterOptions, drain: float, rolling: bool, as_json: bool) -> None:
     """Restart a deployment; its gateway answers 503 meanwhile.
 
-    Its supervisor stops and starts the ranks without counting a fault. Ctrl-C only detaches.
-    [default: the only deployment]
+    Its supervisor stops and starts the ranks without counting a fault. Ctrl-C only detaches. The name of a model
+    restarts all of its replicas, with --rolling one after the other: no request fails, and it stops at the first
+    replica that does not serve again. [default: the only deployment]
 
     \b
-    Example: sparkwright restart deepseek-v4-flash
+    Examples:
+      sparkwright restart deepseek-v4-flash
+      sparkwright restart gpt-oss-20b --rolling
     """
 
-    async def restarted(services: Services) -> tuple[str, float]:
-        name = deployment or await the_only_one(services, "restart")
-        return name, await start_again(services, name, drain)
+    async def restarted(services: Services) -> tuple[str, float, dict[str, float]]:
+        name, began = deployment or await the_only_one(services, "restart"), services.clock.monotonic()
+        members = await replicas_of(services, name)
+        if rolling and not members:
+            raise UsageError(f"{name} has no replicas: nothing would serve meanwhile", f"`sparkwright restart {name}`")
+        if not members:
+            return name, await start_again(services, name, drain), {}
+        took = await restart_replicas(services, name, members, drain, rolling)
+        return name, services.clock.monotonic() - began, took
 
-    name, seconds = shared.drive(where, restarted, quiet=as_json)
-    document = {"deployment": name, "seconds": round(seconds, 3)}
-    shared.answer(as_json, document, f"{name}: ready again after {duration(seconds)}")
+    name, seconds, took = shared.drive(where, restarted, quiet=as_json)
+    document: dict[str, Any] = {"deployment": name, "seconds": round(seconds, 3)}
+    document |= {"replicas": {one: round(each, 3) for one, each in took.items()}} if took else {}
+    text = [f"{one}: ready again after {duration(each)}" for one, each in (took or {name: seconds}).items()]
+    shared.answer(as_json, document, "\n".join(text))

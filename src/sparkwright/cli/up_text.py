@@ -9,13 +9,14 @@ from pathlib import Path
 from sparkwright.app.copy.stage import staging_text
 from sparkwright.app.serve.gateway import NO_KEY_HERE, GatewayReach
 from sparkwright.app.serve.prepare import Outcome
+from sparkwright.app.serve.replicas import ReplicasOutcome
 from sparkwright.app.serve.running import describe_running
 from sparkwright.cli.columns import aligned, findings_text, fold, mark
 from sparkwright.cli.plan_outlook import Shown
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.ledger import MemoryLedger
-from sparkwright.domain.plan import Plan
+from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.recipe import Expose, ModelKind
 from sparkwright.domain.service import Manager
 from sparkwright.domain.units import duration, gib
@@ -52,6 +53,53 @@ def outcome_text(outcome: Outcome, seconds: float, ssh_config: str = "", verbose
         return "\n".join(parts)  # a request without a key gets 401
     parts += ["", "try it"]
     return "\n".join([*parts, *(f"  {line}" for line in request_lines(plan, _reach(outcome), ssh_config))])
+
+
+def replicas_text(found: ReplicasOutcome, seconds: float, ssh_config: str = "") -> str:
+    """The replicas in one table, then how clients reach all of them; of a dry run each plan."""
+    if all(one.done == "planned" for one in found.outcomes):
+        return "\n\n".join(f"{one.plan.deployment}\n{outcome_text(one, seconds)}" for one in found.outcomes)
+    first, count = found.outcomes[0], len(found.outcomes)
+    simulated = first.plan.recipe.model.simulated or first.plan.cluster.simulated
+    parts = [f"{mark(simulated)}{found.name}: {count} replica{'s' * (count > 1)} after {duration(seconds)}"]
+    parts += aligned([_replica_row(one) for one in found.outcomes]).splitlines()
+    parts += [f"  {name}  taken away" for name in found.removed]
+    reach = next((_reach(one) for one in found.outcomes if one.armed and one.armed.reach), None)
+    if reach is None:
+        return "\n".join([*parts, *(line for one in found.outcomes for line in _worth_knowing(one))])
+    parts += [fold(line, _COLUMN) for line in aligned([("address", reach.url)]).splitlines()]
+    parts += dict.fromkeys(line for one in found.outcomes for line in _worth_knowing(one))
+    if any(one.armed and NO_KEY_HERE in one.armed.said for one in found.outcomes):
+        return "\n".join(parts)
+    return "\n".join([*parts, "", "try it", *(f"  {line}" for line in request_lines(first.plan, reach, ssh_config))])
+
+
+def groups_text(found: ReplicasOutcome) -> str:
+    """One row for each group of nodes: whether the model fits there, what is left, and what would be copied."""
+    rows = [("replica", "nodes", "verdict", "memory", "to copy"), *(_group_row(one) for one in found.outcomes)]
+    stops = {
+        f"{one.plan.deployment}: {finding.code} {finding.title} ({finding.subject})": None
+        for one in found.outcomes
+        for finding in stopping(one.plan, "")
+    }
+    parts = [f"{found.name}: {len(found.outcomes)} replicas", aligned(rows), *(fold(line, 2) for line in stops)]
+    parts += [f"{name} would be taken away" for name in found.removed]
+    asked = found.outcomes[0].plan.recipe.asked
+    return "\n".join([*parts, "", f"one of them in full: sparkwright plan {asked} --replicas 1"])
+
+
+def _group_row(one: Outcome) -> tuple[str, ...]:
+    plan = one.plan
+    verdict = str(plan.verdict.fit) if plan.verdict else "unknown"
+    copies = ", ".join(line.partition(":")[0] for line in staging_text(plan, one.cluster_state))
+    left = _left([ledger for ledger in plan.ledgers if ledger.pool.bytes]).removesuffix(", as planned")
+    nodes = ", ".join(dict.fromkeys(plan.placement.nodes))
+    return plan.deployment, nodes, verdict, left, copies or "nothing"
+
+
+def _replica_row(one: Outcome) -> tuple[str, str, str]:
+    supervised = "" if one.armed and one.armed.node else ", not supervised: see below"
+    return one.plan.deployment, ", ".join(dict.fromkeys(one.plan.placement.nodes)), f"{one.done}{supervised}"
 
 
 def _rows(outcome: Outcome) -> Iterator[tuple[str, str]]:

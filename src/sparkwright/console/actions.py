@@ -6,25 +6,29 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 
+from sparkwright.app.serve.prepare import prepare
+from sparkwright.app.services import LaunchRequest
 from sparkwright.console.board import DeploymentWatch, ReportBoard
-from sparkwright.console.figures import prose
+from sparkwright.console.figures import with_code
 from sparkwright.console.head import services
-from sparkwright.console.outlook import Row, outlook
-from sparkwright.console.pages import form
+from sparkwright.console.pages import session_form
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.errors import SparkwrightError
 from sparkwright.domain.live import OVER, SERVING
-from sparkwright.domain.units import DRAIN_SECONDS, duration
+from sparkwright.domain.plan import Plan, stopping
+from sparkwright.domain.units import DRAIN_SECONDS, duration, gib
 from sparkwright.domain.values import dataclass
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.report.markup import Html, join, tag
 
+Row = tuple[str, str]
 VERBS = ("restart", "stop", "start", "switch")
 _DOES = {
     "restart": "stopped and started again",
     "stop": "stopped; supervisor, gateway and this console stay",
     "start": "started from its weights on the nodes, as its last `up` left it",
 }
+_PATIENCE = 15.0  # seconds for the nodes to answer before a start is shown
 
 
 class Operations:
@@ -129,8 +133,12 @@ def plan(operation: Operation, visitor: Visitor, takes: Sequence[Row] = (), busy
     return join(
         title,
         tag("p", "Another operation is under way; wait for its end.", class_="alert", role="alert") if busy else "",
-        tag("dl", *(tag("div", tag("dt", name), tag("dd", prose(value))) for name, value in rows), class_="conditions"),
-        form(f"{operation.verb}/{operation.watch.name}", visitor, to, send, " ", back),
+        tag(
+            "dl",
+            *(tag("div", tag("dt", name), tag("dd", with_code(value))) for name, value in rows),
+            class_="conditions",
+        ),
+        session_form(f"{operation.verb}/{operation.watch.name}", visitor, to, send, " ", back),
     )
 
 
@@ -202,3 +210,32 @@ def _usual(watch: DeploymentWatch) -> str:
     return (
         f"about {duration(watch.live.usual)}, as the last start took" if watch.live and watch.live.usual else "unknown"
     )
+
+
+async def outlook(watch: DeploymentWatch, who: str, replaces: str = "") -> tuple[Row, ...]:
+    """The memory that a start would take on the nodes now: its supervisor makes the same plan before it.
+
+    replaces: another deployment, whose memory is free by then. Changes nothing.
+    """
+    desired = watch.desired
+    if desired is None:
+        return ()
+    request = LaunchRequest(desired.recipe, watch.name, desired.force, supervised=True, replaces=replaces)
+    try:
+        async with asyncio.timeout(_PATIENCE), services(watch, who) as made:
+            plan = (await prepare(made, request)).plan
+    except TimeoutError:
+        return (("memory", f"unknown: the nodes did not answer within {duration(_PATIENCE)}"),)
+    except SparkwrightError as error:
+        return (("memory", f"unknown: {error.message}"),)
+    return tuple(outlook_rows(plan, desired.force))
+
+
+def outlook_rows(plan: Plan, force: str) -> Iterator[Row]:
+    for ledger in plan.ledgers:
+        if ledger.pool.bytes:
+            left = f"{gib(ledger.left)} are left" if ledger.left >= 0 else f"{gib(-ledger.left)} are missing"
+            takes = f"takes {gib(ledger.free - ledger.left)} of {gib(ledger.free)} that it can have"
+            yield f"memory on {ledger.node}", f"{takes}: {left}"
+    if stops := stopping(plan, force):
+        yield "would be refused now", "; ".join(f"{one.code} {one.subject}: {one.title}" for one in stops)

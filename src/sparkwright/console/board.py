@@ -44,6 +44,11 @@ class DeploymentWatch:
         return self.desired_file.value
 
     @property
+    def replica_of(self) -> str:
+        """The model of which it is a replica, '' for a deployment that stands alone."""
+        return self.desired.replica.of if self.desired and self.desired.replica else ""
+
+    @property
     def endpoint(self) -> str:
         """The gateway's URL for clients, '' without one."""
         try:
@@ -172,8 +177,8 @@ class ReportBoard:
         return {served_name(watch.desired.recipe) for watch in self.visible(only) if watch.desired}
 
     def visible(self, only: str) -> tuple[DeploymentWatch, ...]:
-        """The watches that a visitor may see. only: the one deployment that a key opens, '' for all."""
-        return tuple(watch for name, watch in self.watches.items() if only in ("", name))
+        """The watches that a visitor may see. only: the one deployment or model that a key opens, '' for all."""
+        return tuple(watch for name, watch in self.watches.items() if only in ("", name, watch.replica_of))
 
     def incidents(self, only: str = "") -> tuple[Incident, ...]:
         """Newest first; read again when a supervisor has counted another one, or has changed its state."""
@@ -181,7 +186,8 @@ class ReportBoard:
         known = tuple((one.deployment, one.phase, one.incident, one.last_incident, one.incidents) for one in lives)
         if known != self._known or not known:
             self._known, self._incidents = known, tuple(reversed(self.folders.all()))
-        return tuple(one for one in self._incidents if only in ("", one.deployment))
+        mine = {only, *(watch.name for watch in self.visible(only))}
+        return tuple(one for one in self._incidents if not only or one.deployment in mine)
 
 
 def _watch(name: str, home: Path) -> DeploymentWatch:

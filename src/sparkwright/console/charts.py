@@ -43,7 +43,7 @@ def _thinned(points: Sequence[tuple[float, float]], span: float, now: float) -> 
     ]
 
 
-def bar(part: float, label: str, mark: float | None = None, kind: str = "") -> Html:
+def bar_picture(part: float, label: str, mark: float | None = None, kind: str = "") -> Html:
     """part, mark: 0 to 1. mark: a limit, drawn as a line."""
     filled = tag("rect", class_="filled", width=f"{100 * min(max(part, 0.0), 1.0):.1f}", height="8")
     limit = (

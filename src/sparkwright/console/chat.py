@@ -10,8 +10,8 @@ import httpcore
 
 from sparkwright.adapters.completion import Broken, Completion, SseReader
 from sparkwright.console.board import DeploymentWatch
-from sparkwright.console.figures import short
-from sparkwright.console.pages import form
+from sparkwright.console.figures import shortened
+from sparkwright.console.pages import session_form
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.command import Secret
@@ -69,7 +69,7 @@ async def answer(watch: DeploymentWatch, key: Secret, messages: Sequence[Mapping
                         timed.came()
                         yield said
     except (Broken, OSError, httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
-        yield "error", short(f"the answer ended: {error or type(error).__name__}")
+        yield "error", shortened(f"the answer ended: {error or type(error).__name__}")
         return
     yield ("end", _counts(heard, timed)) if heard.done else ("error", "the answer was cut off before its end")
 
@@ -125,10 +125,10 @@ async def _refusal(got: httpcore.Response) -> str:
         text = tree["message"] if isinstance(tree, dict) else str(tree)
     except (ValueError, KeyError, TypeError):
         pass
-    return f"HTTP {got.status}: {short(str(text), _OPENING)}"
+    return f"HTTP {got.status}: {shortened(str(text), _OPENING)}"
 
 
-def page(
+def chat_page(
     watches: Sequence[DeploymentWatch],
     watch: DeploymentWatch,
     visitor: Visitor,
@@ -136,7 +136,7 @@ def page(
     turns: Sequence[Html] = (),
 ) -> Html:
     """known: whether this process has the visitor's key. turns: of a browser without a script."""
-    model = short(served_name(watch.desired.recipe), 120) if watch.desired else "unknown"
+    model = shortened(served_name(watch.desired.recipe), 120) if watch.desired else "unknown"
     names = [one.name for one in watches]
     links = (
         tag("a", name, href=f"{CONSOLE_PATH}/chat/{name}", aria_current="page" if name == watch.name else None)
@@ -169,8 +169,8 @@ def page(
             class_="row",
         ),
     ]
-    return join(*head, log, form(f"chat/{watch.name}", visitor, *fields, class_="chat", id="chat"))
+    return join(*head, log, session_form(f"chat/{watch.name}", visitor, *fields, class_="chat", id="chat"))
 
 
-def turn(who: str, text: str, kind: str = "") -> Html:
+def chat_turn(who: str, text: str, kind: str = "") -> Html:
     return tag("div", tag("b", who), tag("p", text), class_=f"turn {kind}".strip())

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import segno
 
 from sparkwright.console.board import DeploymentWatch
-from sparkwright.console.figures import prose, short
+from sparkwright.console.figures import shortened, with_code
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.values import dataclass
 from sparkwright.engines.engine import served_name
@@ -51,7 +51,7 @@ def folder_of(given: Mapping[str, str]) -> str:
     return folder if _PATH.fullmatch(folder) and ".." not in folder else FOLDER
 
 
-def page(names: Sequence[str], where: Where) -> Html:
+def connect_page(names: Sequence[str], where: Where) -> Html:
     """names: of the deployments that the visitor may see."""
     watch, at = where.watch, where.at
     links = (
@@ -63,7 +63,7 @@ def page(names: Sequence[str], where: Where) -> Html:
         tag("nav", *links, aria_label="Deployments", class_="spans") if len(names) > 1 else "",
     ]
     if at is None:
-        model = short(served_name(watch.desired.recipe), 120) if watch.desired else "unknown"
+        model = shortened(served_name(watch.desired.recipe), 120) if watch.desired else "unknown"
         why = "It has no gateway, or its model has a name that settings cannot hold"
         return join(*head, tag("p", f"{why}: {watch.endpoint or 'no address'}, model {model}.", class_="empty"))
     return join(*head, _address(at), _curl(at), _files(where, at), *(_client(one, at) for one in clients().values()))
@@ -81,7 +81,7 @@ def _address(at: ServedModel) -> Html:
     cells = (tag("div", tag("dt", name), tag("dd", Html(value))) for name, value in rows)
     console = f"{at.root}{CONSOLE_PATH}/"
     code = (
-        tag("p", prose(away), class_="soft")
+        tag("p", with_code(away), class_="soft")
         if host in _LOOPBACK
         else join(_qr(console), tag("p", "This console on a phone"))
     )

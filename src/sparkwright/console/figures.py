@@ -1,4 +1,4 @@
-"""Figures and states as a person reads them; what is not known is shown as unknown."""
+"""Figures, times and states as the console shows them; a value that is not known reads `unknown`."""
 
 from datetime import UTC, datetime
 
@@ -40,20 +40,20 @@ def percent(part: float | None) -> str:
     return UNKNOWN if part is None else units.percent(part, fine=True)
 
 
-def unit(text: str, of: str = "") -> Html:
-    """A figure with its unit; the word `unknown` alone is set apart."""
+def with_unit(text: str, of: str = "") -> Html:
+    """A figure with its unit; `unknown` has a style of its own."""
     if text == UNKNOWN:
         return tag("span", UNKNOWN, class_="unknown")
     return tag("span", tag("span", text, class_="value"), tag("span", f" {of}", class_="unit") if of else "")
 
 
-def clock(at: float) -> Html:
-    """A moment, with the day where it was another one."""
+def time_element(at: float) -> Html:
+    """A moment in UTC, with its day."""
     moment = datetime.fromtimestamp(at, UTC)
     return tag("time", moment.strftime("%Y-%m-%d %H:%M:%S UTC"), datetime=moment.isoformat(timespec="seconds"))
 
 
-def ago(at: float, now: float) -> str:
+def time_ago(at: float, now: float) -> str:
     return f"{lasting(now - at)} ago"
 
 
@@ -63,17 +63,17 @@ def lasting(seconds: float) -> str:
     return f"{days:.0f} days {rest // 3600:.0f} h" if days >= 2 else duration(max(seconds, 0.0))
 
 
-def clean(page: Html) -> Html:
+def without_controls(page: Html) -> Html:
     """The page without characters that control a screen or reverse text."""
     return Html(printable(page))
 
 
-def prose(text: str) -> Html:
+def with_code(text: str) -> Html:
     """A sentence from outside; what is between backticks is code."""
-    parts = short(text).split("`")
+    parts = shortened(text).split("`")
     return join(*(tag("code", part) if place % 2 else part for place, part in enumerate(parts)))
 
 
-def short(text: str, most: int = _LONG) -> str:
+def shortened(text: str, most: int = _LONG) -> str:
     """Text from outside, bounded."""
     return text if len(text) <= most else f"{text[:most]} …"

@@ -25,9 +25,11 @@ def for_operators(do: Operated) -> Shown:
     async def done(request: Request, visitor: Visitor) -> Response:
         given = await fields(request) if request.method == "POST" else {}
         if not visitor.operates:
-            return html(pages.message("Not allowed", visitor, "This needs an operator's key."), 403)
+            return html_response(pages.message("Not allowed", visitor, "This needs an operator's key."), 403)
         if request.method == "POST" and not allowed(request, visitor, given):
-            return html(pages.message("Not done", visitor, "This form came from another page or session."), 403)
+            return html_response(
+                pages.message("Not done", visitor, "This form came from another page or session."), 403
+            )
         return await do(request, visitor, given)
 
     return done
@@ -41,10 +43,10 @@ async def failed(visitor_of: Callable[[Request], Visitor | None], request: Reque
         405: "This page takes no such request.",
         408: "The form did not come in time.",
     }
-    return html(pages.message("Not found", visitor_of(request), said.get(status, f"HTTP {status}")), status)
+    return html_response(pages.message("Not found", visitor_of(request), said.get(status, f"HTTP {status}")), status)
 
 
-def html(text: Html, status: int = 200) -> Response:
+def html_response(text: Html, status: int = 200) -> Response:
     return Response(text, status, pages.HEADERS, "text/html; charset=utf-8")
 
 

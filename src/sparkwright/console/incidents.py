@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sparkwright.console.figures import UNKNOWN, clock, short
+from sparkwright.console.figures import UNKNOWN, shortened, time_element
 from sparkwright.console.overview import incident_row
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.units import duration
-from sparkwright.report.incident_story import Story, story_of
+from sparkwright.report.incident_story import IncidentStory, story_of
 from sparkwright.report.markup import Html, join, tag
 
 _EVIDENCE = 40
@@ -20,7 +20,7 @@ def listing(found: Sequence[Incident], now: float) -> Html:
     return join(title, tag("ul", *(incident_row(one, now) for one in found), class_="incidents"))
 
 
-def shown(one: Incident, now: float, diagnosis: dict[str, Any] | None = None) -> Html:
+def incident_page(one: Incident, now: float, diagnosis: dict[str, Any] | None = None) -> Html:
     """The story that `sparkwright incidents show` prints, in the same words."""
     told = story_of(one, diagnosis)
     simulated = tag("span", "simulated", class_="mark") if one.simulated else ""
@@ -36,25 +36,25 @@ def _headline(one: Incident, now: float) -> str:
     if one.is_open:
         return f"{one.deployment}: open for {duration(max(now - one.opened_at, 0.0))}"
     away = f"; clients got nothing for {duration(one.away)}" if one.away is not None else ""
-    return f"{one.deployment}: {short(one.outcome) or 'closed'}{away}"
+    return f"{one.deployment}: {shortened(one.outcome) or 'closed'}{away}"
 
 
-def _cause(told: Story) -> Html:
+def _cause(told: IncidentStory) -> Html:
     """Cause, proof and doubt in one box: a cause is not shown without what is unknown about it."""
     sure = tag("span", f" {told.sureness}", class_="soft") if told.sureness else ""
     code = tag("code", told.code) if told.code else ""
-    rows: list[tuple[str, Html]] = [("cause", tag("span", tag("b", short(told.cause)), " ", code, sure))]
+    rows: list[tuple[str, Html]] = [("cause", tag("span", tag("b", shortened(told.cause)), " ", code, sure))]
     rows += [("proof", tag("q", line)) for line in told.proof]
     rows += [("doubt", tag("span", f"not known: {line}")) for line in told.doubts]
-    rows += [("to settle it", tag("code", short(step))) for step in told.settle]
+    rows += [("to settle it", tag("code", shortened(step))) for step in told.settle]
     cells = (tag("div", tag("dt", name), tag("dd", value)) for name, value in rows)
     return tag("section", tag("h2", "Cause"), tag("dl", *cells, class_="conditions cause"))
 
 
-def _happened(one: Incident, told: Story) -> Html:
-    first = tag("li", tag("span", clock(one.opened_at), class_="at"), tag("b", short(told.what)))
-    rows = (tag("li", tag("span", each.offset, class_="at"), short(each.text)) for each in told.moments)
-    last = "" if one.is_open else tag("li", tag("span", clock(one.closed_at), class_="at"), short(told.end))
+def _happened(one: Incident, told: IncidentStory) -> Html:
+    first = tag("li", tag("span", time_element(one.opened_at), class_="at"), tag("b", shortened(told.what)))
+    rows = (tag("li", tag("span", each.offset, class_="at"), shortened(each.text)) for each in told.moments)
+    last = "" if one.is_open else tag("li", tag("span", time_element(one.closed_at), class_="at"), shortened(told.end))
     noted = "\n".join(f"{word}: {line}" for word, line in told.noted[:_EVIDENCE])
     lines = tag("pre", noted, tabindex="0") if noted else ""
     return tag(
@@ -63,10 +63,10 @@ def _happened(one: Incident, told: Story) -> Html:
 
 
 def _commands(steps: Sequence[str]) -> Html:
-    return tag("ul", *(tag("li", tag("code", short(step))) for step in steps))
+    return tag("ul", *(tag("li", tag("code", shortened(step))) for step in steps))
 
 
-def _facts(one: Incident, told: Story) -> Html:
+def _facts(one: Incident, told: IncidentStory) -> Html:
     rows = [
         ("deployment", one.deployment),
         ("kind", one.kind),

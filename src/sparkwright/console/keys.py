@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 
 from sparkwright.app.setup import keys as key_work
 from sparkwright.console.board import DeploymentWatch
-from sparkwright.console.figures import ago, short
+from sparkwright.console.figures import shortened, time_ago
 from sparkwright.console.head import ShownKeys, services
-from sparkwright.console.pages import form
+from sparkwright.console.pages import session_form
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.values import dataclass
@@ -43,7 +43,7 @@ def wanted(given: Mapping[str, str], visitor: Visitor, deployments: Sequence[str
         raise UsageError("There is no such role.") from None
     deployment = visitor.key.deployment or given.get("deployment", "")
     if deployment and deployment not in deployments:
-        raise UsageError(f"No deployment {short(deployment, 80)} is supervised here.")
+        raise UsageError(f"No deployment {shortened(deployment, 80)} is supervised here.")
     return WantedKey(given.get("name", ""), role, deployment, limits_of(given))
 
 
@@ -104,7 +104,7 @@ def keys_page(
         tag("p", said, class_="alert", role="alert") if said else "",
         new if fresh else "",
         tag("div", table, class_="scroll keys", tabindex="0", role="region", aria_label="Keys"),
-        tag("section", tag("h2", "Add a key"), form("keys/add", visitor, *fields, class_="fields")),
+        tag("section", tag("h2", "Add a key"), session_form("keys/add", visitor, *fields, class_="fields")),
     )
 
 
@@ -136,8 +136,8 @@ def limits_form(key: Key, visitor: Visitor) -> Html:
     send = tag("button", "Set limits", type="submit", class_="primary")
     back = tag("a", "Cancel", href=f"{CONSOLE_PATH}/keys", class_="button")
     text = "An empty field is no limit. Requests under way are completed; who asks for more gets 429 with the wait."
-    inside = form("keys/limit", visitor, about, *_limit_fields(key), send, back, class_="fields")
-    return join(tag("h1", f"Limits of {short(key.name, 80)}"), tag("p", text), inside)
+    inside = session_form("keys/limit", visitor, about, *_limit_fields(key), send, back, class_="fields")
+    return join(tag("h1", f"Limits of {shortened(key.name, 80)}"), tag("p", text), inside)
 
 
 def _key_row(key: Key, visitor: Visitor) -> Html:
@@ -145,9 +145,9 @@ def _key_row(key: Key, visitor: Visitor) -> Html:
     about = tag("input", type="hidden", name="name", value=key.name)
     where = tag("input", type="hidden", name="deployment", value=key.deployment)
     press = tag("button", "Revoke …", type="submit", class_="plain", aria_label=f"Revoke {key.name}")
-    revoke = tag("span", "yours", class_="soft") if own else form("keys/revoke", visitor, about, where, press)
-    when = f"{ago(key.created, time.time())} " if key.created else ""
-    added = f"{when}by {short(key.by, 80)}" if key.by else when or "unknown"
+    revoke = tag("span", "yours", class_="soft") if own else session_form("keys/revoke", visitor, about, where, press)
+    when = f"{time_ago(key.created, time.time())} " if key.created else ""
+    added = f"{when}by {shortened(key.by, 80)}" if key.by else when or "unknown"
     change = tag(
         "a",
         "change",
@@ -156,7 +156,7 @@ def _key_row(key: Key, visitor: Visitor) -> Html:
     )
     limits = tag("td", key.limits or "none", " ", change, class_="wraps")
     cells = (*(tag("td", cell) for cell in (key.role, key.opens)), limits, tag("td", added), tag("td", revoke))
-    return tag("tr", tag("th", short(key.name, 80), scope="row"), *cells)
+    return tag("tr", tag("th", shortened(key.name, 80), scope="row"), *cells)
 
 
 def revoke_plan(name: str, deployment: str, visitor: Visitor) -> Html:
@@ -164,9 +164,11 @@ def revoke_plan(name: str, deployment: str, visitor: Visitor) -> Html:
         tag("input", type="hidden", name=field, value=value)
         for field, value in (("name", name), ("deployment", deployment), ("sure", "yes"))
     ]
-    send = tag("button", f"Revoke {short(name, 80)}", type="submit", class_="danger")
+    send = tag("button", f"Revoke {shortened(name, 80)}", type="submit", class_="danger")
     back = tag("a", "Cancel", href=f"{CONSOLE_PATH}/keys", class_="button")
     text = "New requests with it get 401 at once, and its pages of this console end. Answers under way are completed."
     return join(
-        tag("h1", f"Revoke {short(name, 80)}?"), tag("p", text), form("keys/revoke", visitor, *hidden, send, " ", back)
+        tag("h1", f"Revoke {shortened(name, 80)}?"),
+        tag("p", text),
+        session_form("keys/revoke", visitor, *hidden, send, " ", back),
     )

@@ -13,7 +13,7 @@ from sparkwright.app.diagnose.diagnosing import name_of, words_of, year_of
 from sparkwright.app.diagnose.log_watch import Watching
 from sparkwright.app.services import Services
 from sparkwright.console.board import DeploymentWatch
-from sparkwright.console.figures import clean, short
+from sparkwright.console.figures import shortened, without_controls
 from sparkwright.console.head import services
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.diagnosis import Cause
@@ -88,7 +88,7 @@ class Follower:
     def _put(self, *rows: LogLine) -> None:
         for row in rows:
             self._last += 1
-            self.lines.append(replace(row, number=self._last, markup=clean(row.markup)))
+            self.lines.append(replace(row, number=self._last, markup=without_controls(row.markup)))
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -187,7 +187,7 @@ def fitting(lines: Sequence[LogLine]) -> tuple[LogLine, ...]:
 
 
 def _note(text: str) -> LogLine:
-    return LogLine(0, tag("div", short(text), class_="line note"), text, "note")
+    return LogLine(0, tag("div", shortened(text), class_="line note"), text, "note")
 
 
 def _rows(watching: Watching, batch: list[tuple[RankStatus, str]]) -> list[LogLine]:
@@ -210,11 +210,11 @@ def _marked(watching: Watching, rank: RankStatus, line: str) -> Iterator[LogLine
 def _cause(cause: Cause, rank: str) -> LogLine:
     fix = f" fix: {cause.fix[0]}" if cause.fix else ""
     about = f" ({cause.code}, {cause.confidence:.0%})"
-    markup = tag("div", tag("b", cause.title), about, short(fix), class_="line cause", data_rank=rank)
+    markup = tag("div", tag("b", cause.title), about, shortened(fix), class_="line cause", data_rank=rank)
     return LogLine(0, markup, f"{cause.title}{about}{fix}", "cause", rank)
 
 
-def page(names: tuple[str, ...], name: str, lines: Sequence[LogLine], wanted: Filter) -> Html:
+def logs_page(names: tuple[str, ...], name: str, lines: Sequence[LogLine], wanted: Filter) -> Html:
     """The lines that are there and that the filter lets through; the script adds those that come."""
     links = (
         tag("a", one, href=f"{CONSOLE_PATH}/logs/{one}", aria_current="page" if one == name else None) for one in names

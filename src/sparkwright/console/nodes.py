@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator, Sequence
 
 from sparkwright.console.board import DeploymentWatch
-from sparkwright.console.charts import bar
-from sparkwright.console.figures import UNKNOWN, ago, number, unit
+from sparkwright.console.charts import bar_picture
+from sparkwright.console.figures import UNKNOWN, number, time_ago, with_unit
 from sparkwright.domain.live import STALE, LiveNode, LiveRank
 from sparkwright.domain.units import GIB, duration, gib
 from sparkwright.report.markup import Html, tag
@@ -33,9 +33,9 @@ def _node(node: LiveNode, ranks: Sequence[Runs], now: float, told: Collection[st
     runs = "; ".join(f"{of} rank {r.rank} {'runs' if r.running else 'does not run'}".strip() for of, r in ranks)
     title = tag("div", tag("h3", node.node), tag("span", runs or "no rank was seen", class_="soft"), class_="row")
     if not node.reached:
-        why = f"cannot be asked now (last try {ago(node.at, now)})" if node.at else "not sampled yet"
+        why = f"cannot be asked now (last try {time_ago(node.at, now)})" if node.at else "not sampled yet"
         return tag("article", title, tag("p", why, class_="unknown"), class_="node away")
-    known = ((name, value or unit(UNKNOWN)) for name, value in _facts(node) if name in told)
+    known = ((name, value or with_unit(UNKNOWN)) for name, value in _facts(node) if name in told)
     facts = (tag("div", tag("dt", name), tag("dd", value)) for name, value in known)
     return tag("article", title, _memory(node, told), tag("dl", *facts, class_="facts"), class_="node")
 
@@ -55,9 +55,10 @@ def _memory(node: LiveNode, told: Collection[str]) -> Html:
     said = f"{taken} used, {gib(node.available)} available of {gib(node.total)}"
     limit = f"floor {gib(node.floor)}" if node.floor else "floor unknown" if _FLOOR in told else ""
     row = tag("div", tag("span", said), tag("span", limit, class_="soft") if limit else "", class_="row")
-    picture = bar(used, f"{node.node}: {', '.join(filter(None, (said, limit)))}", floor, "low" if low else "")
+    picture = bar_picture(used, f"{node.node}: {', '.join(filter(None, (said, limit)))}", floor, "low" if low else "")
     trend = tag("p", _trend(node), class_="soft") if _LEFT in told else ""
-    return tag("div", row, picture, trend, class_="memory")
+    needs = f"its engine printed that it needs {gib(node.claimed)}" if node.claimed else ""
+    return tag("div", row, picture, trend, tag("p", needs, class_="soft") if needs else "", class_="memory")
 
 
 def _trend(node: LiveNode) -> str:
@@ -73,9 +74,9 @@ def _facts(node: LiveNode) -> Iterator[tuple[str, Html | None]]:
     yield "temperature", _figure(node.gpu_temperature, "°C")
     yield "power", _figure(node.gpu_power, "W")
     yield "clock", _figure(node.gpu_clock, "MHz")
-    yield "swap", None if node.swap_used is None else unit(gib(node.swap_used))
-    yield "pressure", None if node.pressure is None else unit(number(node.pressure, 1), "%")
+    yield "swap", None if node.swap_used is None else with_unit(gib(node.swap_used))
+    yield "pressure", None if node.pressure is None else with_unit(number(node.pressure, 1), "%")
 
 
 def _figure(value: float | None, of: str) -> Html | None:
-    return None if value is None else unit(number(value), of)
+    return None if value is None else with_unit(number(value), of)

@@ -5,22 +5,22 @@ from datetime import UTC, datetime
 
 from sparkwright.console import nodes, usage
 from sparkwright.console.board import DeploymentWatch, ReportBoard
-from sparkwright.console.charts import bar, sparkline
+from sparkwright.console.charts import bar_picture, sparkline
 from sparkwright.console.figures import (
     UNKNOWN,
-    ago,
-    clean,
     kind_of,
     lasting,
     number,
     percent,
-    prose,
-    short,
+    shortened,
     state_text,
-    unit,
+    time_ago,
+    with_code,
+    with_unit,
+    without_controls,
 )
 from sparkwright.console.requests import seconds_text
-from sparkwright.console.strip import strip
+from sparkwright.console.strip import day_strip
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.live import OVER as RESTS
 from sparkwright.domain.live import SERVING, STALE, DeploymentState, Live, LiveEngine, LiveRank
@@ -47,13 +47,14 @@ def overview(board: ReportBoard, only: str, operates: bool = False, past: Html =
         return tag("p", "Nothing is supervised on this head node.", class_="empty")
     parts = [
         _all(watches, now) if len(watches) > 1 else "",
+        _models(watches, now),
         *(_deployment(watch, board, _actions(watch, watches, now) if operates else Html()) for watch in watches),
         tag("div", past, id="days", data_poll=f"{CONSOLE_PATH}/days", data_every="60", data_keep=True),
         nodes.section(watches, now),
         _incidents(board.incidents(only), now),
-        usage.today(board.used(only)),
+        usage.used_today(board.used(only)),
     ]
-    return clean(join(*parts))
+    return without_controls(join(*parts))
 
 
 def _all(watches: Sequence[DeploymentWatch], now: float) -> Html:
@@ -68,12 +69,25 @@ def _all(watches: Sequence[DeploymentWatch], now: float) -> Html:
     return tag("nav", *links, class_="all", aria_label="Deployments")
 
 
+def _models(watches: Sequence[DeploymentWatch], now: float) -> Html:
+    """One line for each model with replicas: how many of them serve, and where clients reach all of them."""
+    names = dict.fromkeys(watch.replica_of for watch in watches if watch.replica_of)
+    rows = []
+    for name in names:
+        mine = [watch for watch in watches if watch.replica_of == name]
+        serving = [one for one in mine if one.live and one.live.phase in SERVING and not one.stale(now)]
+        text = f"{len(serving)} of {len(mine)} replicas serve"
+        links = join(*(tag("a", one.name, " ", href=f"#d-{one.name}") for one in mine))
+        rows.append(tag("p", tag("b", name), f": {text} at {mine[0].endpoint or UNKNOWN}. ", links, class_="says"))
+    return tag("section", *rows, aria_label="Models with replicas") if rows else Html()
+
+
 def _deployment(watch: DeploymentWatch, board: ReportBoard, actions: Html) -> Html:
     now = board.now()
     stale, live = watch.stale(now), watch.live
     parts = [_hero(watch, live, stale, now, actions)]
     if watch.name in board.notes:
-        parts.append(tag("p", prose(board.notes[watch.name]), class_="noted", role="status"))
+        parts.append(tag("p", with_code(board.notes[watch.name]), class_="noted", role="status"))
     if live:
         parts += [_troubles(live, stale), _starting(live, now)]
         if stale or live.phase in SERVING:
@@ -106,7 +120,7 @@ def _hero(watch: DeploymentWatch, live: Live | None, stale: str, now: float, act
     name = tag("h1", watch.name, id=f"h-{watch.name}")
     pill = tag("span", tag("span", "", class_="dot", aria_hidden="true"), state_text(live, bool(stale)), class_="state")
     marks = [tag("span", "simulated", class_="mark")] if live and live.simulated else []
-    says = tag("p", prose(_says(watch, live, stale, now)), class_="says")
+    says = tag("p", with_code(_says(watch, live, stale, now)), class_="says")
     title = tag("div", name, pill, *marks, actions, class_="title")
     return tag("div", title, says, _what(watch), class_=f"hero {kind}")
 
@@ -114,7 +128,7 @@ def _hero(watch: DeploymentWatch, live: Live | None, stale: str, now: float, act
 def _says(watch: DeploymentWatch, live: Live | None, stale: str, now: float) -> str:
     """Is it well; if not, why and until when."""
     if live is None or stale:
-        last = f" Its last report, from {ago(live.at, now)}, is shown below." if live else ""
+        last = f" Its last report, from {time_ago(live.at, now)}, is shown below." if live else ""
         return f"What it does now is unknown: {stale}.{last}"
     up, lasts = f"Up since {_since(live, now)}", lasting(now - live.since)
     if live.phase is DeploymentState.READY and not live.refusing:
@@ -136,9 +150,9 @@ def _probe(live: Live, now: float) -> str:
     if live.canary is None:
         return ""
     if live.canary.seconds is None:
-        return f" The last probe request, {ago(live.canary.at, now)}, got no token: {live.canary.said}"
+        return f" The last probe request, {time_ago(live.canary.at, now)}, got no token: {live.canary.said}"
     kind = "simulated" if live.simulated else "real"
-    return f" Last {kind} token asked for: {ago(live.canary.at, now)}, it took {duration(live.canary.seconds)}."
+    return f" Last {kind} token asked for: {time_ago(live.canary.at, now)}, it took {duration(live.canary.seconds)}."
 
 
 def _what(watch: DeploymentWatch) -> Html:
@@ -147,7 +161,7 @@ def _what(watch: DeploymentWatch) -> Html:
     if desired:
         recipe = desired.recipe
         rows = [
-            ("model", short(served_name(recipe), 120)),
+            ("model", shortened(served_name(recipe), 120)),
             ("engine", f"{recipe.engine.name} {recipe.engine.version}"),
             ("recipe", recipe.label),
             *rows,
@@ -163,7 +177,7 @@ def _troubles(live: Live, stale: str) -> Html:
     said += [live.quiet] if live.quiet else []
     if not said or stale:
         return Html()
-    return tag("ul", *(tag("li", prose(sentence)) for sentence in said), class_="troubles")
+    return tag("ul", *(tag("li", with_code(sentence)) for sentence in said), class_="troubles")
 
 
 def _starting(live: Live, now: float) -> Html:
@@ -181,8 +195,8 @@ def _loading(rank: LiveRank) -> Html:
     phase = rank.phase or ("no phase was reported yet" if rank.running else "not started")
     known = rank.done is not None and bool(rank.total)
     amount = f"{rank.done:g} of {rank.total:g} {rank.unit}" if known else ""
-    picture = bar((rank.done or 0.0) / (rank.total or 1.0), f"{name}: {amount}") if known else Html()
-    label = tag("span", tag("b", name), f" {phase} ", tag("span", short(rank.text, 120), class_="soft"))
+    picture = bar_picture((rank.done or 0.0) / (rank.total or 1.0), f"{name}: {amount}") if known else Html()
+    label = tag("span", tag("b", name), f" {phase} ", tag("span", shortened(rank.text, 120), class_="soft"))
     return tag("div", tag("div", label, tag("span", amount), class_="row"), picture, class_="rank")
 
 
@@ -196,17 +210,25 @@ def _figures(watch: DeploymentWatch, board: ReportBoard, live: Live, stale: str,
         _rate("Prefill", "prompt tokens/s", rates[1], now),
         _latency("Time to first token", seen.first),
         _latency("Time per token", seen.per_token),
-        _box("Requests", unit(number(seen.requests)), "in 10 min"),
-        _box("Errors", unit(number(seen.failed + seen.limited + seen.refused)), seen.errors_text),
+        _box("Requests", with_unit(number(seen.requests)), "in 10 min"),
+        _box("Errors", with_unit(number(seen.failed + seen.limited + seen.refused)), seen.errors_text),
     ]
     load = [
-        _box("Requests running", unit(number(engine.running)), _waiting(engine)),
-        _box("KV cache in use", unit(percent(kv)), bar(kv, f"KV cache {percent(kv)} in use") if kv is not None else ""),
-        _box("Prefix cache hits", unit(percent(history.hits.value if engine.at else None)), "of prompt tokens, 5 min"),
+        _box("Requests running", with_unit(number(engine.running)), _waiting(engine)),
+        _box(
+            "KV cache in use",
+            with_unit(percent(kv)),
+            bar_picture(kv, f"KV cache {percent(kv)} in use") if kv is not None else "",
+        ),
+        _box(
+            "Prefix cache hits",
+            with_unit(percent(history.hits.value if engine.at else None)),
+            "of prompt tokens, 5 min",
+        ),
     ]
     if live.engine and live.engine.draft_tokens is not None:
         accepted = percent(history.accepted.value if engine.at else None)
-        load.append(_box("Draft acceptance", unit(accepted), "of drafted tokens, 5 min"))
+        load.append(_box("Draft acceptance", with_unit(accepted), "of drafted tokens, 5 min"))
     four = "figures four" if len(load) == 4 else "figures"
     return join(tag("dl", *speed, class_="figures"), tag("dl", *load, class_=four))
 
@@ -214,10 +236,10 @@ def _figures(watch: DeploymentWatch, board: ReportBoard, live: Live, stale: str,
 def _latency(name: str, spread: tuple[float, float] | None) -> Html:
     """Median and 95th percentile of what clients got through the gateway."""
     if spread is None:
-        return _box(name, unit(UNKNOWN), "no streamed answer in 10 min")
+        return _box(name, with_unit(UNKNOWN), "no streamed answer in 10 min")
     middle, high = map(seconds_text, spread)
     value, _, of = middle.partition(" ")
-    return _box(name, unit(value, of), f"median of 10 min; 95 % within {high}")
+    return _box(name, with_unit(value, of), f"median of 10 min; 95 % within {high}")
 
 
 def _current(live: Live, stale: str, now: float) -> LiveEngine:
@@ -236,7 +258,7 @@ def _rate(name: str, of: str, rate: Rate, now: float) -> Html:
     most = max((value for _, value in rate.points), default=0.0)
     picture = sparkline(rate.points, SPAN, now, f"{name} over 10 min, at most {number(most, 1)} {of}")
     ends = (tag("span", text) for text in ("10 min ago", f"peak {number(most, 1)}" if rate.points else "", "now"))
-    return _box(name, unit(number(rate.value, 1), of), join(picture, tag("span", *ends, class_="ends")), "wide")
+    return _box(name, with_unit(number(rate.value, 1), of), join(picture, tag("span", *ends, class_="ends")), "wide")
 
 
 def _box(name: str, value: Html, below: str = "", kind: str = "") -> Html:
@@ -253,7 +275,7 @@ def _incidents(found: Sequence[Incident], now: float) -> Html:
     return tag("section", title, tag("ul", *rows, class_="incidents"), more, class_="recent")
 
 
-def days(board: ReportBoard, only: str) -> Html:
+def day_strips(board: ReportBoard, only: str) -> Html:
     """The last day of each deployment, of four at most; made once in a while for all who watch.
 
     With several, what a mouse points at is left out, so that the page stays small: their tables have it.
@@ -262,7 +284,9 @@ def days(board: ReportBoard, only: str) -> Html:
     made, found = board.past.get(only, (0.0, EMPTY))
     if abs(now - made) >= _MADE_EVERY:
         watches = board.visible(only)[:_STRIPS]
-        found = clean(join(*(strip(one.name, *board.day(one), now, len(watches) == 1) for one in watches)))
+        found = without_controls(
+            join(*(day_strip(one.name, *board.day(one), now, len(watches) == 1) for one in watches))
+        )
         board.past[only] = now, found
     return found
 
@@ -270,9 +294,9 @@ def days(board: ReportBoard, only: str) -> Html:
 def incident_row(one: Incident, now: float) -> Html:
     """One line: which, of what, how it ended, and when."""
     end = "open" if one.is_open else f"away for {duration(one.away)}" if one.away is not None else "closed"
-    what = short("; ".join(filter(None, (one.what, one.cause))), 160)
+    what = shortened("; ".join(filter(None, (one.what, one.cause))), 160)
     link = tag("a", f"{one.number}", href=f"{CONSOLE_PATH}/incidents/{one.number}", aria_label=f"incident {one.number}")
     simulated = " (simulated)" if one.simulated else ""
     about = tag("span", tag("span", f"{one.deployment}: ", class_="soft"), f"{what}{simulated}", class_="text")
     ended = tag("span", end, class_=f"end {'bad' if one.is_open else ''}".strip())
-    return tag("li", link, about, ended, tag("span", ago(one.opened_at, now), class_="soft"))
+    return tag("li", link, about, ended, tag("span", time_ago(one.opened_at, now), class_="soft"))

@@ -3,7 +3,7 @@
 from hashlib import sha256
 from importlib.resources import files
 
-from sparkwright.console.figures import clean
+from sparkwright.console.figures import without_controls
 from sparkwright.console.sessions import Visitor
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.report.markup import Html, join, tag
@@ -40,7 +40,7 @@ _LINKS = (
 _REFRESH = "5"
 
 
-def page(title: str, visitor: Visitor | None, body: Html, live: str = "", at: str = "") -> Html:
+def whole_page(title: str, visitor: Visitor | None, body: Html, live: str = "", at: str = "") -> Html:
     """live: where the events of this page come from, '' for a page that stays as it is. at: which link is current."""
     head = [
         tag("meta", charset="utf-8"),
@@ -57,7 +57,7 @@ def page(title: str, visitor: Visitor | None, body: Html, live: str = "", at: st
     main = tag("main", lost, body, id="main", data_live=live or None, tabindex="-1")
     skip = tag("a", "Skip to content", href="#main", class_="skip")
     document = tag("html", tag("head", *head), tag("body", skip, _top(visitor, at), main), lang="en")
-    return clean(join(Html("<!doctype html>"), document))
+    return without_controls(join(Html("<!doctype html>"), document))
 
 
 def _top(visitor: Visitor | None, at: str) -> Html:
@@ -68,18 +68,18 @@ def _top(visitor: Visitor | None, at: str) -> Html:
     links = (
         tag("a", name, href=f"{CONSOLE_PATH}/{to}", aria_current="page" if to == at else None) for to, name in shown
     )
-    leave = form("logout", visitor, tag("button", "Sign out", type="submit", class_="plain"))
+    leave = session_form("logout", visitor, tag("button", "Sign out", type="submit", class_="plain"))
     who = tag("span", f"{visitor.key.name} · {visitor.key.role}", class_="who")
     return tag("header", brand, tag("nav", *links, aria_label="Pages"), who, leave)
 
 
-def form(action: str, visitor: Visitor, *inside: str, **attributes: str) -> Html:
+def session_form(action: str, visitor: Visitor, *inside: str, **attributes: str) -> Html:
     """A form that only this session can send."""
     hidden = tag("input", type="hidden", name="token", value=visitor.token)
     return tag("form", hidden, *inside, method="post", action=f"{CONSOLE_PATH}/{action}", **attributes)
 
 
-def login(why: str = "", gone: bool = False) -> Html:
+def login_page(why: str = "", gone: bool = False) -> Html:
     said = why or ("Your session has ended: its key was revoked, or a week has passed." if gone else "")
     field = [
         tag("input", name="username", autocomplete="username", value="sparkwright", hidden=True),
@@ -104,11 +104,11 @@ def login(why: str = "", gone: bool = False) -> Html:
         tag("form", *field, method="post", action=f"{CONSOLE_PATH}/login"),
         hint,
     ]
-    return page("Sign in", None, tag("div", *body, class_="login"))
+    return whole_page("Sign in", None, tag("div", *body, class_="login"))
 
 
 def message(title: str, visitor: Visitor | None, text: str) -> Html:
-    return page(title, visitor, join(tag("h1", title), tag("p", text)))
+    return whole_page(title, visitor, join(tag("h1", title), tag("p", text)))
 
 
 def region(body: Html) -> Html:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from sparkwright.console.figures import UNKNOWN, ago, number, short
+from sparkwright.console.figures import UNKNOWN, number, shortened, time_ago
 from sparkwright.domain.history import RequestRecord
 from sparkwright.domain.units import duration
 from sparkwright.domain.values import dataclass
@@ -42,12 +42,12 @@ def _kind(one: RequestRecord) -> str:
     return "refused" if one.outcome == "refused" else "ok" if one.outcome in ("finished", "uncounted") else "failed"
 
 
-def page(found: Sequence[RequestRecord], filters: RequestFilter, query: str, now: float) -> Html:
+def requests_page(found: Sequence[RequestRecord], filters: RequestFilter, query: str, now: float) -> Html:
     """query: of the address, for what the page asks again. found: newest first."""
     about = tag("p", "The last day's requests at the gateway. Prompts and answers are not stored.", class_="soft")
     box = tag(
         "div",
-        rows(found, filters, now),
+        requests_table(found, filters, now),
         id="requests",
         data_poll=f"{CONSOLE_PATH}/requests/rows?{query}",
         data_every="2",
@@ -67,11 +67,13 @@ def _form(found: Sequence[RequestRecord], filters: RequestFilter) -> Html:
 
 
 def _select(name: str, label: str, choices: Mapping[str, str], chosen: str) -> Html:
-    options = (tag("option", short(text, 60), value=value, selected=value == chosen) for value, text in choices.items())
+    options = (
+        tag("option", shortened(text, 60), value=value, selected=value == chosen) for value, text in choices.items()
+    )
     return tag("div", tag("label", label, for_=f"f-{name}"), tag("select", *options, id=f"f-{name}", name=name))
 
 
-def rows(found: Sequence[RequestRecord], filters: RequestFilter, now: float) -> Html:
+def requests_table(found: Sequence[RequestRecord], filters: RequestFilter, now: float) -> Html:
     """The table with a line that says how many there are."""
     mine = [one for one in found if filters.lets(one)]
     if not mine:
@@ -97,9 +99,9 @@ def _row(one: RequestRecord, now: float) -> Html:
     result, kind = _result(one)
     return tag(
         "tr",
-        tag("th", ago(one.at, now), scope="row"),
-        tag("td", short(one.key, 40)),
-        tag("td", short(one.model, 60)),
+        tag("th", time_ago(one.at, now), scope="row"),
+        tag("td", shortened(one.key, 40)),
+        tag("td", shortened(one.model, 60)),
         *(tag("td", figure, class_="num") for figure in figures),
         tag("td", result, class_=kind),
     )

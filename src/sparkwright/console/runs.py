@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from sparkwright.app.bench.runs import REPORT_NAME, REPORTS
-from sparkwright.console.figures import ago, number, short
+from sparkwright.console.figures import number, shortened, time_ago
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.run import RunListing
 from sparkwright.gateway.caddy import CONSOLE_PATH
@@ -46,7 +46,7 @@ def report(state: Path, name: str, models: Collection[str] | None = None) -> byt
     return path.read_bytes()
 
 
-def page(found: list[tuple[str, tuple[RunListing, ...]]], now: float) -> Html:
+def runs_page(found: list[tuple[str, tuple[RunListing, ...]]], now: float) -> Html:
     title, how = tag("h1", "Runs"), tag("p", "A report gets here with ", tag("code", _HOW), ".", class_="soft")
     if not found:
         return join(
@@ -63,15 +63,15 @@ def _row(name: str, runs: tuple[RunListing, ...], now: float) -> Html:
     one, more = runs[0], f" and {len(runs) - 1} more" if len(runs) > 1 else ""
     mark = tag("span", "simulated", class_="mark") if any(run.simulated for run in runs) else ""
     link = tag("a", f"{one.id}{more}", href=f"{CONSOLE_PATH}/runs/{name}")
-    what = one.workload if one.kind == "bench" else short(one.kind, 80)
+    what = one.workload if one.kind == "bench" else shortened(one.kind, 80)
     failed = number(one.errors) if one.kind == "bench" else "–"
     return tag(
         "tr",
         tag("th", link, " ", mark, scope="row"),
-        tag("td", short(what, 80)),
-        tag("td", short(one.model, 80)),
-        tag("td", short(f"{one.engine} {one.engine_version}".strip(), 60) or "unknown"),
+        tag("td", shortened(what, 80)),
+        tag("td", shortened(one.model, 80)),
+        tag("td", shortened(f"{one.engine} {one.engine_version}".strip(), 60) or "unknown"),
         tag("td", number(one.requests) if one.kind == "bench" else "–", class_="num"),
         tag("td", failed, class_="num"),
-        tag("td", ago(one.began, now) if one.began else "unknown"),
+        tag("td", time_ago(one.began, now) if one.began else "unknown"),
     )

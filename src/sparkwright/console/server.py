@@ -23,9 +23,18 @@ from sparkwright.adapters.watched import Watched
 from sparkwright.console import actions, chat, connect, incidents, keys, logs, pages, requests, runs, usage
 from sparkwright.console.board import DeploymentWatch, ReportBoard
 from sparkwright.console.feed import Feed
-from sparkwright.console.figures import clean
-from sparkwright.console.forms import Operated, Shown, allowed, failed, fields, for_operators, html, same_origin
-from sparkwright.console.overview import days, overview
+from sparkwright.console.figures import without_controls
+from sparkwright.console.forms import (
+    Operated,
+    Shown,
+    allowed,
+    failed,
+    fields,
+    for_operators,
+    html_response,
+    same_origin,
+)
+from sparkwright.console.overview import day_strips, overview
 from sparkwright.console.requests import RequestFilter
 from sparkwright.console.sessions import Sessions, Visitor
 from sparkwright.domain.codec import Unreadable, from_json
@@ -116,12 +125,12 @@ class Console:
 
     async def login(self, request: Request) -> Response:
         if request.method != "POST":
-            return html(pages.login(gone="gone" in request.query_params))
+            return html_response(pages.login_page(gone="gone" in request.query_params))
         if not same_origin(request):
-            return html(pages.login("This form came from another page; sign in here."), 403)
+            return html_response(pages.login_page("This form came from another page; sign in here."), 403)
         value, why = self.sessions.begin((await fields(request)).get("key", ""))
         if not value:
-            return html(pages.login(why), 401)
+            return html_response(pages.login_page(why), 401)
         answer = RedirectResponse(f"{CONSOLE_PATH}/", 303, pages.HEADERS)
         secure = request.headers.get("x-forwarded-proto") != "http"
         answer.set_cookie(
@@ -132,7 +141,9 @@ class Console:
     async def logout(self, request: Request) -> Response:
         visitor = self.visitor(request)
         if visitor is None or not allowed(request, visitor, await fields(request)):
-            return html(pages.message("Not signed out", visitor, "This form came from another page or session."), 403)
+            return html_response(
+                pages.message("Not signed out", visitor, "This form came from another page or session."), 403
+            )
         self.sessions.end(request.cookies.get(self.sessions.cookie, ""))
         answer = RedirectResponse(f"{CONSOLE_PATH}/login", 303, pages.HEADERS)
         answer.delete_cookie(self.sessions.cookie, path=CONSOLE_PATH, httponly=True, samesite="strict")
@@ -147,18 +158,18 @@ class Console:
 
     async def overview(self, request: Request, visitor: Visitor) -> Response:
         self.board.refresh()
-        past = await asyncio.to_thread(days, self.board, visitor.key.deployment)
+        past = await asyncio.to_thread(day_strips, self.board, visitor.key.deployment)
         body = pages.region(overview(self.board, visitor.key.deployment, visitor.operates, past))
-        return html(pages.page("Overview", visitor, body, f"{CONSOLE_PATH}/live", ""))
+        return html_response(pages.whole_page("Overview", visitor, body, f"{CONSOLE_PATH}/live", ""))
 
     async def days(self, request: Request, visitor: Visitor) -> Response:
         self.board.refresh()
-        return html(await asyncio.to_thread(days, self.board, visitor.key.deployment))
+        return html_response(await asyncio.to_thread(day_strips, self.board, visitor.key.deployment))
 
     async def requests(self, request: Request, visitor: Visitor) -> Response:
         found, filters = await self._requests(request, visitor)
-        body = requests.page(found, filters, urlencode(asdict(filters)), self.board.now())
-        return html(pages.page("Requests", visitor, body, at="requests"))
+        body = requests.requests_page(found, filters, urlencode(asdict(filters)), self.board.now())
+        return html_response(pages.whole_page("Requests", visitor, body, at="requests"))
 
     async def request_rows(self, request: Request, visitor: Visitor) -> Response:
         """The table alone, for the page that asks again."""
@@ -166,10 +177,10 @@ class Console:
         now, key = self.board.now(), (visitor.key.deployment, filters)
         made, page = self._rows.get(key, (0.0, Html()))
         if abs(now - made) >= _SAME_ROWS:
-            page = clean(requests.rows(found, filters, now))
+            page = without_controls(requests.requests_table(found, filters, now))
             kept = [one for one in self._rows.items() if one[0] != key][:_FILTERS]
             self._rows = dict([(key, (now, page)), *kept])
-        return html(page)
+        return html_response(page)
 
     async def _requests(self, request: Request, visitor: Visitor) -> tuple[tuple[RequestRecord, ...], RequestFilter]:
         self.board.refresh()
@@ -185,30 +196,36 @@ class Console:
 
     async def incidents(self, request: Request, visitor: Visitor) -> Response:
         found = self.board.incidents(visitor.key.deployment)
-        return html(pages.page("Incidents", visitor, incidents.listing(found, self.board.now()), at="incidents"))
+        return html_response(
+            pages.whole_page("Incidents", visitor, incidents.listing(found, self.board.now()), at="incidents")
+        )
 
     async def incident(self, request: Request, visitor: Visitor) -> Response:
         one = self.board.folders.read(request.path_params["number"])
         if one is None or visitor.key.deployment not in ("", one.deployment):
             text = "This head node has no incident of that number."
-            return html(pages.message("No such incident", visitor, text), 404)
-        shown = incidents.shown(one, self.board.now(), self.board.folders.diagnosis(one.number))
-        return html(pages.page(f"Incident {one.number}", visitor, shown, at="incidents"))
+            return html_response(pages.message("No such incident", visitor, text), 404)
+        shown = incidents.incident_page(one, self.board.now(), self.board.folders.diagnosis(one.number))
+        return html_response(pages.whole_page(f"Incident {one.number}", visitor, shown, at="incidents"))
 
     async def connect(self, request: Request, visitor: Visitor) -> Response:
         watch = self._watch(request, visitor)
         if watch is None:
-            return html(pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404)
+            return html_response(
+                pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404
+            )
         names = [one.name for one in self.board.visible(visitor.key.deployment)]
         where = connect.Where(watch, connect.folder_of(request.query_params))
-        return html(pages.page("Connect", visitor, connect.page(names, where), at="connect"))
+        return html_response(pages.whole_page("Connect", visitor, connect.connect_page(names, where), at="connect"))
 
     async def authority(self, request: Request, visitor: Visitor) -> Response:
         """The certificate that clients of this gateway have to trust; it is public."""
         try:
             given = await asyncio.to_thread((self.board.state / "door" / GIVEN).read_bytes)
         except OSError:
-            return html(pages.message("No certificate", visitor, "This gateway has no authority of its own."), 404)
+            return html_response(
+                pages.message("No certificate", visitor, "This gateway has no authority of its own."), 404
+            )
         return Response(given[:_CERTIFICATE], 200, pages.HEADERS, "application/x-x509-ca-cert")
 
     async def usage(self, request: Request, visitor: Visitor) -> Response:
@@ -216,17 +233,19 @@ class Console:
         days = next((span for span in usage.SPANS if str(span) == asked), usage.SPANS[0])
         self.board.refresh()
         rows = await asyncio.to_thread(self.board.used, visitor.key.deployment, days)
-        return html(pages.page("Usage", visitor, usage.page(rows, days), at="usage"))
+        return html_response(pages.whole_page("Usage", visitor, usage.usage_page(rows, days), at="usage"))
 
     async def runs(self, request: Request, visitor: Visitor) -> Response:
         found = await asyncio.to_thread(runs.listed, self.board.state, self._models(visitor))
-        return html(pages.page("Runs", visitor, runs.page(found, self.board.now()), at="runs"))
+        return html_response(pages.whole_page("Runs", visitor, runs.runs_page(found, self.board.now()), at="runs"))
 
     async def run_report(self, request: Request, visitor: Visitor) -> Response:
         name, models = request.path_params["name"], self._models(visitor)
         page = await asyncio.to_thread(runs.report, self.board.state, name, models)
         if page is None:
-            return html(pages.message("No such report", visitor, "No report of this name is on this head node."), 404)
+            return html_response(
+                pages.message("No such report", visitor, "No report of this name is on this head node."), 404
+            )
         return Response(page, 200, pages.HEADERS | {"Content-Security-Policy": runs.POLICY}, "text/html; charset=utf-8")
 
     def _models(self, visitor: Visitor) -> set[str] | None:
@@ -244,12 +263,16 @@ class Console:
     async def logs(self, request: Request, visitor: Visitor) -> Response:
         watch = self._watch(request, visitor)
         if watch is None:
-            return html(pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404)
+            return html_response(
+                pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404
+            )
         follower = self._followers.setdefault(watch.name, logs.Follower(watch))
         lines, names = await follower.first(), tuple(one.name for one in self.board.visible(visitor.key.deployment))
         after = lines[-1].number if lines else 0
-        body = logs.page(names, watch.name, lines, logs.filter_of(request.query_params))
-        return html(pages.page("Logs", visitor, body, f"{CONSOLE_PATH}/logs/{watch.name}/live?after={after}", "logs"))
+        body = logs.logs_page(names, watch.name, lines, logs.filter_of(request.query_params))
+        return html_response(
+            pages.whole_page("Logs", visitor, body, f"{CONSOLE_PATH}/logs/{watch.name}/live?after={after}", "logs")
+        )
 
     async def log_file(self, request: Request, visitor: Visitor) -> Response:
         """The lines that the page has, as text."""
@@ -276,14 +299,16 @@ class Console:
         """A form without a script gets the whole answer at once."""
         watch, key = self._watch(request, visitor), self.sessions.secret(visitor)
         if watch is None:
-            return html(pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404)
+            return html_response(
+                pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404
+            )
         turns: list[Html] = []
         if given.get("prompt", "").strip() and key:
             said = [one async for one in chat.answer(watch, key, chat.messages_of(given))]
             text = "".join(text for kind, text in said if kind == "text") or said[-1][1]
-            turns = [chat.turn("you", given["prompt"]), chat.turn(watch.name, text)]
-        body = chat.page(self.board.visible(visitor.key.deployment), watch, visitor, key is not None, turns)
-        return html(pages.page("Chat", visitor, body, at="chat"))
+            turns = [chat.chat_turn("you", given["prompt"]), chat.chat_turn(watch.name, text)]
+        body = chat.chat_page(self.board.visible(visitor.key.deployment), watch, visitor, key is not None, turns)
+        return html_response(pages.whole_page("Chat", visitor, body, at="chat"))
 
     async def send(self, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
         """Lines of JSON as the answer comes."""
@@ -300,7 +325,9 @@ class Console:
     async def operate(self, verb: str, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
         watch, only = self._watch(request, visitor), visitor.key.deployment
         if watch is None:
-            return html(pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404)
+            return html_response(
+                pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404
+            )
         watches = self.board.visible(only)
         to = given.get("to", "") or request.query_params.get("to", "")
         other = next((one for one in actions.choices(watch, watches) if verb == "switch" and one.name == to), None)
@@ -309,7 +336,9 @@ class Console:
         if posted and self.operations.begin(operation, visitor):
             return RedirectResponse(f"{CONSOLE_PATH}/", 303, pages.HEADERS)
         takes = await actions.outlook_of(operation, visitor)
-        return html(pages.page(operation.title, visitor, actions.plan(operation, visitor, takes, busy=posted)))
+        return html_response(
+            pages.whole_page(operation.title, visitor, actions.plan(operation, visitor, takes, busy=posted))
+        )
 
     async def list_keys(self, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
         return self._keys_page(visitor)
@@ -317,7 +346,7 @@ class Console:
     def _keys_page(self, visitor: Visitor, said: str = "", fresh: str = "", status: int = 200) -> Response:
         names = [one.name for one in self.board.visible(visitor.key.deployment)]
         shown = keys.keys_page(self._known_keys(visitor), visitor, names, said, fresh)
-        return html(pages.page("Keys", visitor, shown, at="keys"), status)
+        return html_response(pages.whole_page("Keys", visitor, shown, at="keys"), status)
 
     def _known_keys(self, visitor: Visitor) -> list[Key]:
         """The keys that the visitor may see: a key for one deployment sees the keys for that one."""
@@ -342,7 +371,7 @@ class Console:
         if watch is None or not mine or len(mine) != sum(key.name == name for key in self.keys.value.keys):
             return self._keys_page(visitor, f"There is no key {name[:80]} whose limits you can set.", status=404)
         if request.method != "POST":
-            return html(pages.page("Limits", visitor, keys.limits_form(mine[0], visitor), at="keys"))
+            return html_response(pages.whole_page("Limits", visitor, keys.limits_form(mine[0], visitor), at="keys"))
         try:
             await keys.limit_key(watch, visitor, name, keys.limits_of(given))
         except SparkwrightError as error:
@@ -355,7 +384,9 @@ class Console:
         if request.method != "POST" or watch is None:
             return self._keys_page(visitor)
         if given.get("sure") != "yes":
-            return html(pages.page("Revoke", visitor, keys.revoke_plan(name, given.get("deployment", ""), visitor)))
+            return html_response(
+                pages.whole_page("Revoke", visitor, keys.revoke_plan(name, given.get("deployment", ""), visitor))
+            )
         try:
             await keys.revoke_key(watch, visitor, name, only or given.get("deployment", ""))
         except SparkwrightError as error:

@@ -31,7 +31,9 @@ class StripRow:
         return [value for value in self.values if value is not None]
 
 
-def strip(name: str, minutes: Sequence[Minute], spans: Sequence[RequestSpan], now: float, pointed: bool = True) -> Html:
+def day_strip(
+    name: str, minutes: Sequence[Minute], spans: Sequence[RequestSpan], now: float, pointed: bool = True
+) -> Html:
     """minutes, spans: of the last day, oldest first. Gaps stay gaps. pointed: with what a mouse shows."""
     end = int(now - now % STEP) + STEP
     times = range(end - SPAN, end, STEP)

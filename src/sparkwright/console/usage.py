@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from sparkwright.console.charts import bar
-from sparkwright.console.figures import number, percent, short
+from sparkwright.console.charts import bar_picture
+from sparkwright.console.figures import number, percent, shortened
 from sparkwright.domain.values import dataclass
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.gateway.usage import Used
@@ -52,7 +52,7 @@ def _sum(name: str, rows: Sequence[Used]) -> Sum:
     return Sum(name, all_of("requests"), all_of("prompt"), all_of("cached"), all_of("completion"), notes)
 
 
-def today(rows: Sequence[Used]) -> Html:
+def used_today(rows: Sequence[Used]) -> Html:
     """A few lines for the first page: the keys that used most."""
     title = tag("h2", "Used today ", tag("span", "(UTC)", class_="soft"))
     more = tag("p", tag("a", "usage by day and key", href=f"{CONSOLE_PATH}/usage"))
@@ -65,7 +65,7 @@ def today(rows: Sequence[Used]) -> Html:
     return tag("div", title, body, others, more, class_="recent")
 
 
-def page(rows: Sequence[Used], days: int) -> Html:
+def usage_page(rows: Sequence[Used], days: int) -> Html:
     """rows: newest first."""
     links = (
         tag(
@@ -97,7 +97,7 @@ def _details(rows: Sequence[Used]) -> Html:
     body = (
         tag(
             "tr",
-            *(tag("td", short(cell, 80)) for cell in (row.day, row.key or "the engine's own", row.model)),
+            *(tag("td", shortened(cell, 80)) for cell in (row.day, row.key or "the engine's own", row.model)),
             *(tag("td", number(count), class_="num") for count in (row.requests, row.prompt)),
             tag("td", number(row.cached) if row.cached else _NONE, class_="num"),
             tag("td", number(row.completion), class_="num"),
@@ -121,11 +121,11 @@ def _table(what: str, found: Sequence[Sum]) -> Html:
 
 
 def _row(one: Sum, every: int) -> Html:
-    name = short(one.name, 80) or "the engine's own key"
+    name = shortened(one.name, 80) or "the engine's own key"
     cached = percent(one.cached / one.prompt) if one.cached else _NONE
     figures = (number(one.requests), number(one.prompt), cached, number(one.completion))
     share = one.tokens / every
-    picture = bar(share, f"{number(one.tokens)} tokens, {percent(share)} of all")
+    picture = bar_picture(share, f"{number(one.tokens)} tokens, {percent(share)} of all")
     notes = tag("div", one.notes, class_="soft notes") if one.notes else ""
     cells = (tag("td", figure, class_="num") for figure in figures)
     return tag("tr", tag("th", name, notes, scope="row"), *cells, tag("td", picture, class_="share"))

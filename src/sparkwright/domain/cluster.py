@@ -34,6 +34,7 @@ class Node:
     """ssh: destination as given to OpenSSH (`host`, `user@host`, an alias), or `local` for this machine.
 
     env: extra environment for every command on this node (used by the simulated nodes of the demo).
+    wake: MAC address of the card that a magic packet wakes it by, '' where nobody may.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Node:
     fabric: Fabric = field(default_factory=Fabric)
     paths: NodePaths = field(default_factory=NodePaths)
     env: tuple[tuple[str, str], ...] = ()
+    wake: str = ""
 
     @property
     def is_local(self) -> bool:
@@ -73,6 +75,7 @@ class Cluster:
     """Nodes in order; `head` is the node of rank 0. ignore: codes of findings that the owner has decided not to see.
 
     notes: what its file has that is no mistake, and has no effect. notify: None leaves what the head has as it is.
+    supervised_on: node of supervisor and gateway, '' for the head; another one for a replica elsewhere.
     """
 
     name: str
@@ -84,10 +87,16 @@ class Cluster:
     transfer: Transfer = field(default_factory=Transfer)
     notes: tuple[str, ...] = ()
     notify: Notify | None = None
+    supervised_on: str = ""
 
     def node(self, name: str) -> Node:
         """The node of that name. Raises KeyError."""
         return {node.name: node for node in reversed(self.nodes)}[name]
+
+    @property
+    def supervisor_node(self) -> str:
+        """The node with the supervisor, the gateway and the keys."""
+        return self.supervised_on or self.head
 
     @property
     def names(self) -> tuple[str, ...]:

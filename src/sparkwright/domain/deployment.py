@@ -84,3 +84,9 @@ class Deployment:
     supervised: "Supervised | None" = None
     program: str = ""
     all_asked: bool = True
+
+    @property
+    def replica_of(self) -> str:
+        """The model of which it is a replica, '' for a deployment that stands alone."""
+        known = [self.supervised.replica_of] if self.supervised else []
+        return next(filter(None, (*known, *(rank.replica_of for rank in self.ranks))), "")

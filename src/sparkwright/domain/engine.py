@@ -6,19 +6,28 @@ from typing import Any
 from sparkwright.domain.values import dataclass, field
 
 CUSTOM = "custom"  # the engine's name in a recipe that brings its own definition
+# Orders in which ranks are started: all workers at once, then the head; the other way; the last rank first, each alone.
+WORKERS_FIRST, HEAD_FIRST, LAST_TO_FIRST = "workers-first", "head-first", "last-to-first"
 
 
 @dataclass(frozen=True, slots=True)
 class EngineDefinition:
-    """command: words that start the head, and every rank where `worker` is empty; placeholders as `{port}`.
+    """command: words that start the head, and every rank where `worker` is empty; placeholders as `{port}`. () for an
+    engine of sparkwright's own, whose ranks its module renders.
 
     several: words that follow where there are two ranks or more. options: key of a recipe's serving section -> words
-    that it adds where the recipe gives it. env: variables of every rank, with placeholders.
+    that it adds where the recipe gives it. env: variables of every rank, with placeholders. caches: variable -> folder
+    below the compile cache, which outlives the rank. per_rank: options that no recipe may give, for each rank has its
+    own.
+    start_order: one of the three above. serial: members of a request that switch speculation off for it, {} if it has
+    none.
     health: a path of its server, '' if it has none. key_env: the variable that hands over the API key; key_words: words
     for it in a file (`{key_file}`). Without both the engine has no key.
-    routes: `METHOD /v1/path` for the gateway; () are the usual ones of OpenAI's API. metrics_page: '' if it has none.
-    metrics: our word -> the name on that page. log: the tables of a log file (engines/dialect.py); phases: phase ->
-    (usual seconds, seconds of silence that count as stuck).
+    routes: `METHOD /v1/path` for the gateway, `{id}` for one segment, `{path}` for one or more; () are the usual ones
+    of OpenAI's API. websockets: paths that a client may upgrade. metrics_page: '' if it has none. metrics: our word ->
+    the name on that page; a name that the engine does not have is left out, one with labels means those alone.
+    log: the tables of engines/dialect.py; traits: those of engines/traits_data.py, {} if nothing is known. phases:
+    phase -> (usual seconds, seconds of silence that count as stuck).
     flags: options with the version since which, and until which they are there; {} where they are not known.
     quantizations: () if not known. most_nodes: 0 if not known. images: repositories whose images start the first word
     of `command` themselves.
@@ -28,22 +37,28 @@ class EngineDefinition:
     """
 
     name: str
-    command: tuple[str, ...]
+    command: tuple[str, ...] = ()
     title: str = ""
     worker: tuple[str, ...] = ()
     several: tuple[str, ...] = ()
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    caches: Mapping[str, str] = field(default_factory=dict)
+    per_rank: tuple[str, ...] = ()
     most_nodes: int = 0
+    start_order: str = WORKERS_FIRST
     stop_signal: str = "SIGTERM"
     stop_grace: float = 30.0
     health: str = ""
     key_env: str = ""
     key_words: tuple[str, ...] = ()
+    serial: Mapping[str, Any] = field(default_factory=dict)
     routes: tuple[str, ...] = ()
+    websockets: tuple[str, ...] = ()
     metrics_page: str = ""
     metrics: Mapping[str, str] = field(default_factory=dict)
     log: Mapping[str, Any] = field(default_factory=dict)
+    traits: Mapping[str, Any] = field(default_factory=dict)
     phases: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     quantizations: tuple[str, ...] = ()

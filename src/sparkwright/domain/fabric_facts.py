@@ -79,13 +79,26 @@ class Firewall:
 
 
 @dataclass(frozen=True, slots=True)
+class WakeCard:
+    """A network card. armed: it wakes the node by a magic packet; None where its driver or the firmware cannot."""
+
+    interface: str
+    mac: str
+    armed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Network:
-    """netplan: file -> its mode in octal (`600`). firewall: None: none is on, as far as can be seen without root."""
+    """netplan: file -> its mode in octal (`600`). firewall: None: none is on, as far as can be seen without root.
+
+    cards: None where they were not read.
+    """
 
     routes: tuple[Route, ...] = ()
     profiles: tuple[Profile, ...] = ()
     netplan: Mapping[str, str] = field(default_factory=dict)
     firewall: Firewall | None = None
+    cards: tuple[WakeCard, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,6 +201,7 @@ class RankStatus:
     exit_code: int | None = None
     oom_killed: bool = False
     forced: bool = False
+    replica_of: str = ""
 
     @property
     def code(self) -> str:

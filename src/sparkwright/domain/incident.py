@@ -58,7 +58,7 @@ class Incident:
 
 
 @dataclass(frozen=True, slots=True)
-class Deployed:
+class DeploymentRecord:
     """A desired state that was armed. nodes: head first."""
 
     deployment: str

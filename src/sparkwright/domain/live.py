@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.replica import ReplicaPlace
 from sparkwright.domain.units import DRAIN_SECONDS, duration
 from sparkwright.domain.values import dataclass, field
 
@@ -88,7 +89,7 @@ class LiveNode:
     unaccounted: pages that no counter explains. per_hour: robust slope of MemAvailable (negative: shrinking).
     time_left: seconds until the floor at that slope, None when it does not shrink. pressure: PSI memory full avg10, %.
     blind: why its kernel log cannot be read, '' where it can. floor: bytes of MemAvailable below which new work is
-    refused, 0 while it is not known.
+    refused, 0 while it is not known. claimed: what the engine's ranks there printed that they need, 0 if they did not.
     """
 
     node: str
@@ -109,6 +110,7 @@ class LiveNode:
     gpu_clock: float | None = None
     blind: str = ""
     floor: int = 0
+    claimed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,42 @@ class RequestAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class LivePrefixes:
+    """Kept prompts sent to the engine again after its last start. at: when it ended, 0 while it goes on. sent, refused:
+    of `kept` so far. tokens: of those sent, as the engine counted. seconds: so far. why: the reason for an early end.
+    """
+
+    kept: int
+    sent: int = 0
+    refused: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    at: float = 0.0
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        """`12 prefixes, 48,000 tokens re-sent in 20 s`."""
+        what = f"{self.sent} {'prefix' if self.sent == 1 else 'prefixes'}"
+        said = f"{what}, {self.tokens:,} tokens re-sent in {duration(self.seconds)}"
+        said += f"; {self.refused} could not be sent" if self.refused else ""
+        left = self.kept - self.sent - self.refused
+        if left and not self.at:
+            return f"{said}; {left} to go"
+        return f"{said}; {left} left out: {self.why}" if left else said
+
+
+@dataclass(frozen=True, slots=True)
+class LiveDiskCache:
+    """The engine's KV cache on one node's disk, in bytes. free: on that disk."""
+
+    node: str
+    used: int
+    size: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True)
 class Live:
     """refusing: new requests get 503 at the gateway, for `why`; back_at: epoch seconds, 0 when nobody knows.
 
@@ -198,7 +236,8 @@ class Live:
     quiet: what requests that get nothing for some seconds show, while a step of a prompt may explain it; '' else.
     declined: when a start on demand was refused last, 0 for never since it served.
     answers: to the last requests. unverified: since when its ranks could not be verified gone, 0 if they are. up_since:
-    when its ranks began to serve, whatever stalls came since; 0 if it does not serve.
+    when its ranks began to serve, whatever stalls came since; 0 if it does not serve. prefixes: kept prompts that were
+    sent again, None where none are kept or it has not begun.
     """
 
     at: float
@@ -231,6 +270,8 @@ class Live:
     answers: tuple[RequestAnswer, ...] = ()
     unverified: float = 0.0
     up_since: float = 0.0
+    prefixes: LivePrefixes | None = None
+    disk_cache: tuple[LiveDiskCache, ...] = ()
 
     def answer_to(self, request: str) -> RequestAnswer | None:
         """None for a request that the supervisor has not seen, or has forgotten."""
@@ -251,7 +292,8 @@ class Supervised:
     running: whether its process is there. unit: the systemd unit that restarts it, '' for a detached process.
     again: it is being started again. by: who called `up`. endpoint: the gateway's, '' without one. users_unit: the unit
     is one of the user's own systemd. unwritable: why its folder cannot be written, '' if it can. program: digest
-    of ours that it runs, '' where that is not known. folder: the state folder there.
+    of ours that it runs, '' where that is not known. folder: the state folder there. replica_of: the model of which it
+    is a replica, '' for a deployment that stands alone.
     """
 
     deployment: str
@@ -267,6 +309,7 @@ class Supervised:
     unwritable: str = ""
     program: str = ""
     folder: str = ""
+    replica_of: str = ""
 
     @property
     def age(self) -> float | None:
@@ -326,7 +369,7 @@ class Desired:
     secrets are not here: they are in a 0600 file next to it. force: the reason given to override findings.
     memory_floor, stop_floor: bytes of MemAvailable below which new work is refused and the engine stopped (0: none).
     python: as at `up`, for ranks that name no other. time_scale: of the supervisor's waits, 1 but for drills.
-    speeds: expected figures (`prefill_tokens_s`).
+    speeds: expected figures (`prefill_tokens_s`). replica: None for a deployment that stands alone.
     """
 
     deployment: str
@@ -342,6 +385,7 @@ class Desired:
     python: str = "python3"
     speeds: Mapping[str, float] = field(default_factory=dict)
     version: int = VERSION
+    replica: ReplicaPlace | None = None
 
 
 class Ask(StrEnum):

@@ -8,6 +8,7 @@ from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import Fit, MemoryLedger
 from sparkwright.domain.recipe import Parallelism, Recipe, Runtime
+from sparkwright.domain.replica import ReplicaPlace
 from sparkwright.domain.values import dataclass, field
 from sparkwright.domain.verdict import LoaderCost, Remedy, Speed, Verdict
 
@@ -185,7 +186,8 @@ class Plan:
 
     verdict: of all ledgers together, None before they are weighed. remedies: what would fit where this does not.
     speeds: what is expected of one stream, of one at full depth, and of many. loaders: what
-    each costs, the recipe's own first. ignored: findings that the cluster file ignores.
+    each costs, the recipe's own first. ignored: findings that the cluster file ignores. replica: None for a deployment
+    that stands alone.
     """
 
     deployment: str
@@ -204,15 +206,17 @@ class Plan:
     speeds: tuple[Speed, ...] = ()
     loaders: tuple[LoaderCost, ...] = ()
     ignored: tuple[Finding, ...] = ()
+    replica: ReplicaPlace | None = None
 
     @property
     def head(self) -> str:
+        """The node of rank 0, where the engine answers."""
         return self.placement.head
 
     @property
-    def launch_order(self) -> tuple[RankSpec, ...]:
-        """Workers first, head last: a head whose workers wait already meets no stale rendezvous."""
-        return (*self.specs[1:], self.specs[0])
+    def supervisor_node(self) -> str:
+        """The node of supervisor and gateway: the head, but for a replica elsewhere."""
+        return self.cluster.supervised_on or self.head
 
 
 def stopping(plan: Plan, force: str) -> tuple[Finding, ...]:

@@ -47,7 +47,7 @@ class PredictionError:
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class PredictionScore:
     """Prediction errors of one quantity on one node: count, median and largest error, and how many lay inside their
     ranges."""
 
@@ -112,7 +112,7 @@ def benched(rows: Sequence[PredictionError], deployment: str, measured: float, a
     return replace(last, measured=measured, at=at) if last and measured > 0 else None
 
 
-def scores(rows: Iterable[PredictionError]) -> tuple[Score, ...]:
+def scores(rows: Iterable[PredictionError]) -> tuple[PredictionScore, ...]:
     """Scores by node and quantity; predictions corrected by an earlier start are counted apart."""
     groups: dict[tuple[str, str, bool], list[PredictionError]] = {}
     for row in rows:
@@ -120,6 +120,6 @@ def scores(rows: Iterable[PredictionError]) -> tuple[Score, ...]:
     return tuple(_score(key, group) for key, group in sorted(groups.items()))
 
 
-def _score(key: tuple[str, str, bool], group: Sequence[PredictionError]) -> Score:
+def _score(key: tuple[str, str, bool], group: Sequence[PredictionError]) -> PredictionScore:
     off = [abs(one.off) for one in group]
-    return Score(*key, len(group), median(off), max(off), sum(one.inside for one in group))
+    return PredictionScore(*key, len(group), median(off), max(off), sum(one.inside for one in group))

@@ -27,7 +27,7 @@ class Probed:
     usage, continuous, cached: whether a stream has usage at its end, in every chunk, and cached tokens in it.
     reasoning: whether its tokens came as reasoning. thinking: whether it accepts `chat_template_kwargs`.
     ignore_eos: whether it accepts that. metrics: path of its figures, '' without. names: word of
-    engines/data/metrics.toml -> name on that page. seconds: until the first of the probe's tokens.
+    engines/data/engines -> name on that page. seconds: until the first of the probe's tokens.
     """
 
     url: str

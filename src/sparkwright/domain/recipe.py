@@ -248,6 +248,7 @@ class Gateway:
     routes: tuple[str, ...] = ()
     end_loops: bool = False
     reasoning_tokens: int = 0
+    answer_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +259,14 @@ class Serving:
 
     queue: requests that may wait for a place among `sequences`; more are refused at once. 0: no limit.
 
+    disk_cache: a folder on each node for KV that the engine's next start reads, '' for none; disk_cache_size: bytes.
+
+    remember: bytes of clients' prompts that are kept encrypted on the head for the engine's next start, 0 for none,
+    each for remember_hours after its last use.
+
     coherence: after each start the model's answers to easy questions are judged.
+
+    replicas: groups of nodes that each serve the whole model behind the one gateway.
 
     on_demand: stopped after idle_minutes without a request, started by the next, which waits for wait_seconds at most.
     """
@@ -275,7 +283,12 @@ class Serving:
     kv_cache_bytes: int = 0
     api_key_env: str = ""
     host_cache: int = 0
+    disk_cache: str = ""
+    disk_cache_size: int = 0
+    remember: int = 0
+    remember_hours: float = 24.0
     coherence: bool = True
+    replicas: int = 1
     on_demand: bool = False
     idle_minutes: float = 15.0
     wait_seconds: float = 600.0

@@ -178,7 +178,7 @@ class RunConditions:
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """The server's counters at one moment (words of engines/data/metrics.toml), and the nodes' memory if they are ours.
+    """The server's counters at one moment (words of engines/data/engines), and the nodes' memory if they are ours.
 
     at: seconds since the level's start. memory: node -> bytes available.
     """

@@ -67,7 +67,7 @@ class LevelSummary:
 
     errors: kind -> how often. sent, good: requests; tokens: output tokens of good ones. met: share that met the SLO,
     None without one. doubts: why its figures may not count; notes: what to know about them. server: from its own
-    counters, by words of engines/data/metrics.toml (gauges: the most; counters: the increase), and prefix_hit_share,
+    counters, by words of engines/data/engines (gauges: the most; counters: the increase), and prefix_hit_share,
     acceptance, memory_available_least. spoiled: metrics that are not valid: the client was behind at every level.
     """
 

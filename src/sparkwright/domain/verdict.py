@@ -44,7 +44,10 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """decode: tokens/s of one stream; decode_all: of all together. prefill: tokens/s. ttft, loading: seconds."""
+    """decode: tokens/s of one stream; decode_all: of all together. prefill: tokens/s. ttft, loading: seconds.
+
+    starts: loading again, for a start from the disk and for a later one from the page cache.
+    """
 
     load: Load
     decode: Estimate
@@ -52,6 +55,7 @@ class Speed:
     prefill: Estimate
     ttft: Estimate
     loading: Estimate
+    starts: tuple[tuple[str, Estimate], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,10 @@ class Length:
     high: int
     median: int = 0
 
+    @property
+    def mean(self) -> int:
+        return self.median or (self.low + self.high) // 2
+
 
 class Arrival(StrEnum):
     CLOSED = "closed"  # a new request when one ends: `concurrency` at any time
@@ -52,6 +56,15 @@ class Pace:
     rate: float = 0.0
     burst: int = 0
     to_rate: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTurn:
+    """One turn in tokens: its whole prompt, what of it was sent or answered before, what is new (all with frames)."""
+
+    prompt: int
+    known: int
+    new: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +99,16 @@ class Agent:
     think: float = 0.0
     noise: int = 0
     cold: bool = False
+
+    def planned_turns(self) -> tuple[PlannedTurn, ...]:
+        """The turns of one loop. With `cached`, (prompt + answer before) is that share of each prompt."""
+        prompt = self.system + self.tools + self.first
+        turns = [PlannedTurn(prompt, 0, prompt)]
+        for _ in range(self.turns - 1):
+            known = prompt + self.output
+            prompt = round(known / self.cached) if self.cached else known + self.each_turn
+            turns.append(PlannedTurn(prompt, known, prompt - known))
+        return tuple(turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +148,38 @@ class LevelPlan:
     warmup: int = 1
     seconds: float = 0.0
     rest: float = 0.0
+
+    @property
+    def request_count(self) -> int:
+        """Requests of one repeat, without warm-up: each turn of an agent is one."""
+        return self.requests * (self.shape.turns if isinstance(self.shape, Agent) else 1)
+
+    @property
+    def mean_tokens(self) -> tuple[int, int] | None:
+        """Mean (prompt, output) tokens of its requests; None where only the file of a replay knows."""
+        match self.shape:
+            case Agent():
+                prompts = [turn.prompt for turn in self.shape.planned_turns()]
+                return sum(prompts) // len(prompts), self.shape.output
+            case Single():
+                return self.shape.depth + self.shape.prompt.mean, self.shape.output.mean
+            case Replay():
+                return None
+
+    @property
+    def most_tokens(self) -> int:
+        """Tokens of its longest request, answer included; 0 where only the file of a replay knows."""
+        match self.shape:
+            case Agent():
+                return self.shape.planned_turns()[-1].prompt + self.shape.output
+            case Single():
+                return self.shape.depth + self.shape.prompt.high + self.shape.output.high
+            case Replay():
+                return 0
+
+    def fits_context(self, max_context: int) -> bool:
+        """True if the server's context (0: unknown) holds its longest request."""
+        return not max_context or self.most_tokens <= max_context
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from sparkwright.emit import FORM_NAMES
 from sparkwright.emit.compose import compose
 from sparkwright.emit.k8s import k8s
 from sparkwright.emit.shell import shell
-from sparkwright.emit.source import DeploymentSource, Written
+from sparkwright.emit.source import DeploymentSource, EmittedFile
 from sparkwright.emit.systemd import systemd
 
-FORMS: Mapping[str, Callable[[DeploymentSource], tuple[Written, ...]]] = dict(
+FORMS: Mapping[str, Callable[[DeploymentSource], tuple[EmittedFile, ...]]] = dict(
     zip(FORM_NAMES, (compose, shell, k8s, systemd), strict=True)
 )

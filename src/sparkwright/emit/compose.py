@@ -6,7 +6,7 @@ from typing import Any
 
 from sparkwright.domain.plan import Mount, RankSpec
 from sparkwright.emit import source as common
-from sparkwright.emit.source import DeploymentSource, Varied, Written
+from sparkwright.emit.source import DeploymentSource, EmittedFile, Varied
 from sparkwright.remote import docker
 
 _SOURCED = 'set -a; . "$0"; set +a; exec "$@"'
@@ -17,7 +17,7 @@ _WHY = (
 )
 
 
-def compose(source: DeploymentSource) -> tuple[Written, ...]:
+def compose(source: DeploymentSource) -> tuple[EmittedFile, ...]:
     """NODE/compose.yaml, NODE/.env, NODE/files, NODE/secrets.env and a README. Raises UsageError without containers."""
     common.no_docker(source, "compose")
     steps = [
@@ -28,10 +28,13 @@ def compose(source: DeploymentSource) -> tuple[Written, ...]:
         "`docker compose logs -f` shows the rank. Ready is when the head has answered a real request.",
         "`docker compose down` on all nodes ends it. When one rank ends, stop the others, too.",
     ]
-    return (Written("README.md", common.manual(source, steps)), *(f for s in source.specs for f in _node(source, s)))
+    return (
+        EmittedFile("README.md", common.manual(source, steps)),
+        *(f for s in source.specs for f in _node(source, s)),
+    )
 
 
-def _node(source: DeploymentSource, spec: RankSpec) -> tuple[Written, ...]:
+def _node(source: DeploymentSource, spec: RankSpec) -> tuple[EmittedFile, ...]:
     text, values = _service(source, spec)
     head = common.comment(
         (common.rank_title(source), *_WHY, "The values in ${...} come from the .env next to this file.")
@@ -40,8 +43,8 @@ def _node(source: DeploymentSource, spec: RankSpec) -> tuple[Written, ...]:
         f"{k}={_env_value(v)}\n" for k, v in values.items()
     )
     return (
-        Written(f"{spec.node}/compose.yaml", head + text),
-        Written(f"{spec.node}/.env", env),
+        EmittedFile(f"{spec.node}/compose.yaml", head + text),
+        EmittedFile(f"{spec.node}/.env", env),
         *common.secrets_file(spec, spec.node, always=bool(common.secret_names(source))),
         *common.rank_files(spec, spec.node),
     )

@@ -16,7 +16,7 @@ from typing import Any
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import RankSpec
 from sparkwright.emit import source as common
-from sparkwright.emit.source import DeploymentSource, Written
+from sparkwright.emit.source import DeploymentSource, EmittedFile
 from sparkwright.remote import docker
 
 RDMA = "rdma/hca_shared_devices_a"
@@ -29,13 +29,13 @@ _NODE = "SPARKWRIGHT_NODE"
 _LONGEST = 63 - len("-0-") - 10
 
 
-def k8s(source: DeploymentSource) -> tuple[Written, ...]:
+def k8s(source: DeploymentSource) -> tuple[EmittedFile, ...]:
     """One file for `kubectl apply -f`. Raises UsageError for the process runtime, and where one template cannot do."""
     common.no_docker(source, "k8s")
     _one_template(source)
     objects = [_scripts(source), _group(source), *_service(source)]
     text = "".join(f"---\n{common.as_yaml(entry)}" for entry in objects)
-    return (Written(f"{kubernetes_name(source)}.yaml", common.comment(_head(source)) + text),)
+    return (EmittedFile(f"{kubernetes_name(source)}.yaml", common.comment(_head(source)) + text),)
 
 
 def kubernetes_name(source: DeploymentSource) -> str:

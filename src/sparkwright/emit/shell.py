@@ -5,26 +5,26 @@ import shlex
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.emit import source as common
-from sparkwright.emit.source import DeploymentSource, Written
+from sparkwright.emit.source import DeploymentSource, EmittedFile
 from sparkwright.remote import process
 from sparkwright.remote.host import filled, texts
 
 _text = texts(__name__)
 
 
-def shell(source: DeploymentSource) -> tuple[Written, ...]:
+def shell(source: DeploymentSource) -> tuple[EmittedFile, ...]:
     """NODE/rank.sh with NODE/files and NODE/secrets.env next to it."""
     return tuple(file for spec in source.specs for file in _node(source, spec))
 
 
-def _node(source: DeploymentSource, spec: RankSpec) -> tuple[Written, ...]:
+def _node(source: DeploymentSource, spec: RankSpec) -> tuple[EmittedFile, ...]:
     order = f"Start on the nodes in this order: {common.start_order(source)}. When one rank ends, stop the others, too."
     text = "#!/bin/sh\n" + common.comment((common.rank_title(source, spec), *common.filling_step(source), order))
     if spec.runtime is Runtime.PROCESS or spec.files or spec.secrets:
         text += '\nhere=$(cd "$(dirname "$0")" && pwd) || exit 1\n'
     text += _docker(source, spec) if spec.runtime is Runtime.DOCKER else _process(source, spec)
     return (
-        Written(f"{spec.node}/rank.sh", text + _text("main"), 0o755),
+        EmittedFile(f"{spec.node}/rank.sh", text + _text("main"), 0o755),
         *common.secrets_file(spec, spec.node),
         *common.rank_files(spec, spec.node),
     )

@@ -11,6 +11,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.values import dataclass, field, replace
+from sparkwright.engines.catalog import start_groups
 from sparkwright.remote import docker
 
 HERE = "\0here\0"
@@ -44,7 +45,7 @@ class DeploymentSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class EmittedFile:
     """One file of the result; path is relative to the folder that the user names. mode 0600: the user adds a secret."""
 
     path: str
@@ -65,29 +66,34 @@ def comment(lines: Iterable[str]) -> str:
 
 
 def start_order(source: DeploymentSource) -> str:
-    """`spark-2, spark-3, then spark-1 (head)`: a head whose workers wait already meets no stale rendezvous."""
-    *workers, head = (spec.node for spec in source.plan.launch_order)
-    return f"{', '.join(workers)}, then {head} (head)" if workers else head
+    """`spark-2, spark-3, then spark-1 (head)`, as the engine wants it."""
+    groups = start_groups(source.plan.recipe, source.specs)
+    if len(groups) == 1:
+        return source.plan.head
+    named = (", ".join(spec.node if spec.rank else f"{spec.node} (head)" for spec in group) for group in groups)
+    return ", then ".join(named)
 
 
-def rank_files(spec: RankSpec, folder: str) -> tuple[Written, ...]:
+def rank_files(spec: RankSpec, folder: str) -> tuple[EmittedFile, ...]:
     """The rank's own files; one that holds a secret is left for the user to fill."""
 
-    def written(file: RankFile) -> Written:
+    def written(file: RankFile) -> EmittedFile:
         path = f"{folder}/files/{file.name}"
-        return Written(path, to_fill(file.name, file.secret), 0o600) if file.secret else Written(path, file.text)
+        return (
+            EmittedFile(path, to_fill(file.name, file.secret), 0o600) if file.secret else EmittedFile(path, file.text)
+        )
 
     return tuple(map(written, spec.files))
 
 
-def secrets_file(spec: RankSpec, folder: str, always: bool = False) -> tuple[Written, ...]:
+def secrets_file(spec: RankSpec, folder: str, always: bool = False) -> tuple[EmittedFile, ...]:
     """A template of names without values; always: also for a rank without secrets."""
     names = "".join(f"{name}=\n" for name in spec.secrets)
     head = (
         "Fill in; values with spaces or $ go between single quotes. Sourced by sh before the engine starts.",
         "A name takes the same value on all nodes. What the ranks share is any random text: openssl rand -hex 32",
     )
-    return (Written(f"{folder}/secrets.env", comment(head) + names, 0o600),) if names or always else ()
+    return (EmittedFile(f"{folder}/secrets.env", comment(head) + names, 0o600),) if names or always else ()
 
 
 def filling_step(source: DeploymentSource) -> tuple[str, ...]:

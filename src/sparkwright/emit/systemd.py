@@ -8,13 +8,13 @@ from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.service import Manager, Service
 from sparkwright.emit import source as common
-from sparkwright.emit.source import DeploymentSource, Written
+from sparkwright.emit.source import DeploymentSource, EmittedFile
 from sparkwright.remote import process
 
 _ROOM = 15  # seconds between the engine's grace and systemd's own SIGKILL, so that Docker's comes first
 
 
-def systemd(source: DeploymentSource) -> tuple[Written, ...]:
+def systemd(source: DeploymentSource) -> tuple[EmittedFile, ...]:
     """NODE/sparkwright-NAME.service, and NODE/files and NODE/secrets.env for the folder that the unit names."""
     name = engine_unit(source)
     steps = [
@@ -27,14 +27,17 @@ def systemd(source: DeploymentSource) -> tuple[Written, ...]:
         f"`journalctl -fu {name}` shows the rank. Ready is when the head has answered a real request.",
         f"`systemctl stop {name}` on all nodes ends it. When one rank ends, stop the others, too.",
     ]
-    return (Written("README.md", common.manual(source, steps)), *(f for s in source.specs for f in _node(source, s)))
+    return (
+        EmittedFile("README.md", common.manual(source, steps)),
+        *(f for s in source.specs for f in _node(source, s)),
+    )
 
 
 def folder(source: DeploymentSource) -> str:
     return f"/etc/sparkwright/{source.name}"
 
 
-def _node(source: DeploymentSource, spec: RankSpec) -> tuple[Written, ...]:
+def _node(source: DeploymentSource, spec: RankSpec) -> tuple[EmittedFile, ...]:
     docker = spec.runtime is Runtime.DOCKER
     lines = [
         "[Unit]",
@@ -55,7 +58,7 @@ def _node(source: DeploymentSource, spec: RankSpec) -> tuple[Written, ...]:
     ]
     order_line = f"Start on the nodes in this order: {common.start_order(source)}."
     text = common.comment((common.rank_title(source, spec), order_line)) + "\n" + "\n".join(lines) + "\n"
-    written, own = Written(f"{spec.node}/{engine_unit(source)}", text), spec.node
+    written, own = EmittedFile(f"{spec.node}/{engine_unit(source)}", text), spec.node
     return (written, *common.secrets_file(spec, own), *common.rank_files(spec, own))
 
 

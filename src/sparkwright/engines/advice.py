@@ -40,6 +40,12 @@ def fitting(steps: Sequence[str], engine: str, line: str) -> tuple[str, ...]:
     return tuple(own or [step for step in kept if not _FLAG.search(step)] or kept)
 
 
+def is_of_another(key: str, engine: str) -> bool:
+    """True if the key names an engine (`llamacpp-...`), and not this one; False for '', an engine not known."""
+    named = next((name for name in SEPARATE if key.startswith(f"{name.replace('-', '')}-")), engine)
+    return bool(engine) and named != engine
+
+
 def _sets(step: str, value: str) -> bool:
     return re.search(rf"(?:--[\w-]+[ =]|=)[\"']?{re.escape(value)}\b", step) is not None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Phase
-from sparkwright.domain.engine import CUSTOM, EngineDefinition
+from sparkwright.domain.engine import CUSTOM, HEAD_FIRST, LAST_TO_FIRST, EngineDefinition
 from sparkwright.domain.errors import RecipeError, SparkwrightError
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.finding import Finding
@@ -15,6 +15,7 @@ from sparkwright.domain.recipe import EngineChoice, PhaseTime, Recipe, Runtime
 from sparkwright.domain.units import gib
 from sparkwright.engines.data_engine import USUAL_ROUTES, DataEngine, phase_times_of, traits_of
 from sparkwright.engines.definitions import shipped_definitions
+from sparkwright.engines.disk_cache import check_disk_cache
 from sparkwright.engines.engine import Engine, RenderContext
 from sparkwright.engines.environment import check_rdma
 from sparkwright.engines.findings import ENG
@@ -74,13 +75,28 @@ def figures_of(recipe: Recipe) -> Mapping[str, str]:
 def routes_of(recipe: Recipe) -> Routes:
     """Calls that the gateway passes on; the usual ones where the engine's own are not known."""
     described = definition_of(recipe)
-    return Routes(described.routes or USUAL_ROUTES, ()) if described else routes(recipe.engine.name)
+    if described is None:
+        return routes(recipe.engine.name)
+    calls = described.routes or USUAL_ROUTES
+    return Routes((*calls, *(f"GET {path}" for path in described.websockets)), described.websockets)
 
 
 def phases_of(recipe: Recipe) -> Mapping[Phase, PhaseTime]:
     """Usual seconds of each start-up phase, and the silence after which it counts as stuck."""
     described = definition_of(recipe)
     return phase_times_of(described) if described else phase_times(recipe.engine.name)
+
+
+def start_groups(recipe: Recipe, specs: Sequence[RankSpec]) -> tuple[tuple[RankSpec, ...], ...]:
+    """The ranks in the order of their engine; those of one group are started at once.
+
+    The head is last where the engine does not mind: one whose workers wait already meets no stale rendezvous.
+    """
+    order, (head, *workers) = traits(recipe).start_order, specs
+    if order == LAST_TO_FIRST:
+        return tuple((spec,) for spec in reversed(specs))
+    groups = ((head,), tuple(workers)) if order == HEAD_FIRST else (tuple(workers), (head,))
+    return tuple(group for group in groups if group)
 
 
 def simulator(recipe: Recipe) -> bool:
@@ -99,12 +115,18 @@ def engine(name: str) -> Engine:
     return found
 
 
+def leavings(label: str) -> str:
+    """Traits.leaves of the engine of this label (`vllm 0.33.0`); '' for one that is not known."""
+    found = ENGINES.get(label.partition(" ")[0])
+    return found.traits.leaves if found else ""
+
+
 def known_names() -> tuple[str, ...]:
     return (*ENGINES, *shipped_definitions(), CUSTOM)
 
 
 def review(recipe: Recipe, specs: Sequence[RankSpec], library: FlagLibrary = SHIPPED) -> tuple[Finding, ...]:
-    """Findings ENG001 to ENG041 without repetition, in the order found. Raises RecipeError for an unknown engine."""
+    """Findings ENG001 to ENG042 without repetition, in the order found. Raises RecipeError for an unknown engine."""
     choice = recipe.engine
     found = [*engine_of(recipe).check(recipe), *check_weight_cache(recipe)]
     if recipe.serving.queue and not traits(recipe).queue:
@@ -119,6 +141,7 @@ def review(recipe: Recipe, specs: Sequence[RankSpec], library: FlagLibrary = SHI
     found += check_rdma(specs)
     found += _check_tag(choice)
     found += _check_host_cache(recipe)
+    found += check_disk_cache(recipe, engine_of(recipe).traits)
     if choice.name not in ENGINES:
         return tuple(dict.fromkeys(found))
     own = build_variables(choice, recipe.env)

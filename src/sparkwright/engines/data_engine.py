@@ -1,7 +1,7 @@
 """An engine that a definition describes: its commands, its log and its figures, with what is not known left out."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -22,6 +22,7 @@ from sparkwright.engines.mounts import HUB_AT, caches, container_folder, model_w
 from sparkwright.engines.options import merge, option_name, option_words
 from sparkwright.engines.patterns import safe_pattern
 from sparkwright.engines.traits import Cache, Claim, Traits
+from sparkwright.engines.traits_data import told_traits
 from sparkwright.engines.version import version_key
 
 KEY_FILE = "api-key"
@@ -56,17 +57,13 @@ USUAL_PHASES: Mapping[Phase, PhaseTime] = {
 
 
 def traits_of(definition: EngineDefinition) -> Traits:
-    """The traits of a described engine for planning: it takes what it needs, at its start, and nothing else is
-    known."""
-    return Traits(
-        claim=Claim.NONE,
-        cache=Cache.SEQUENCES,
-        outside=lambda recipe: (OVERHEAD, KV_POOL),
-        batches=False,
-        owned_by=definition.owned_by,
-        kv_option="",
-        opaque=True,
-    )
+    """The traits of a described engine for planning. Without any of memory it takes what it needs, at its start, and
+    nothing else is known."""
+    told = told_traits(definition)
+    usual: dict[str, Any] = {"batches": False, "kv_option": "", "claim": Claim.NONE, "cache": Cache.SEQUENCES}
+    if not told.keys() & {"claim", "whole"}:
+        usual |= {"outside": lambda recipe: (OVERHEAD, KV_POOL), "opaque": True}
+    return Traits(**usual | told)
 
 
 def phase_times_of(definition: EngineDefinition) -> Mapping[Phase, PhaseTime]:
@@ -75,9 +72,9 @@ def phase_times_of(definition: EngineDefinition) -> Mapping[Phase, PhaseTime]:
     return {**USUAL_PHASES, **own}
 
 
-def dialect_of(log: Mapping[str, Any], file: str) -> Dialect:
+def dialect_of(log: Mapping[str, Any], file: str, compiled: Callable[[str], re.Pattern[str]] = safe_pattern) -> Dialect:
     """The log's rules with safe patterns; without any, nothing is understood. Raises ValueError: file and rule."""
-    return made(file, {"begins": "(?!x)x", "exceptions": True, "rule": [], **log}, safe_pattern)
+    return made(file, {"begins": "(?!x)x", "exceptions": True, "rule": [], **log}, compiled)
 
 
 class DataEngine:
@@ -88,14 +85,17 @@ class DataEngine:
         self.name = definition.name
         self.metrics_page = definition.metrics_page.lstrip("/")
         self.stop = Stop(definition.stop_signal, definition.stop_grace)
-        self.traits = traits_of(definition)
+
+    @cached_property
+    def traits(self) -> Traits:
+        return traits_of(self.definition)
 
     @cached_property
     def _dialect(self) -> Dialect:
         return dialect_of(self.definition.log, self.definition.source or self.name)
 
     def check(self, recipe: Recipe) -> Iterator[Finding]:
-        yield from check_distributed(recipe, ())
+        yield from check_distributed(recipe, self.definition.per_rank)
         yield from _check_words(self.definition, recipe)
         yield from _check_flags(self.definition, recipe)
 
@@ -189,7 +189,7 @@ def _rank(
     argv = [*(fill(word, values) for word in words), *option_words(merge({}, recipe.flags))]
     env = {
         **OFFLINE,
-        **caches(recipe, node, context, {}),
+        **caches(recipe, node, context, definition.caches),
         **(fabric(placement.fabric[node]) if several else {}),
         **{name: fill(text, values) for name, text in definition.env.items()},
         **{name: str(value) for name, value in recipe.env.items()},

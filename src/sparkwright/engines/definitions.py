@@ -1,25 +1,50 @@
-"""The engine definitions that ship: one TOML file each in data/engines."""
+"""The engine definitions that ship: one TOML file each in data/engines.
 
-import tomllib
-from collections.abc import Mapping
+Those of BUILT_IN have a module that renders their ranks and computes their memory; the file has the rest.
+"""
+
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Generic, TypeVar
 
 from sparkwright.domain.codec import from_tree
 from sparkwright.domain.engine import EngineDefinition
 from sparkwright.domain.values import replace
+from sparkwright.engines.tables import BUILT_IN, engine_table
+
+T = TypeVar("T")
 
 
 @cache
 def shipped_definitions() -> Mapping[str, EngineDefinition]:
-    """The shipped definitions by name. They keep the schema of recipes/engine_file.py: a unit test reads each with
-    it."""
-    found = {}
-    for entry in sorted(files("sparkwright.engines").joinpath("data", "engines").iterdir(), key=lambda one: one.name):
-        if entry.name.endswith(".toml"):
-            made = from_tree(EngineDefinition, tomllib.loads(entry.read_text(encoding="utf-8")))
-            found[made.name] = replace(made, source=f"engines/{entry.name}")
-    return found
+    """The shipped definitions of engines without a module, by name.
+
+    They keep the schema of recipes/engine_file.py: a unit test reads each with it.
+    """
+    entries = files("sparkwright.engines").joinpath("data", "engines").iterdir()
+    names = sorted(entry.name.removesuffix(".toml") for entry in entries if entry.name.endswith(".toml"))
+    return {name: read_definition(name) for name in names if name not in BUILT_IN}
+
+
+@cache
+def read_definition(name: str) -> EngineDefinition:
+    """The shipped definition of that name, an engine with a module or without."""
+    return replace(from_tree(EngineDefinition, dict(engine_table(name))), source=f"engines/{name}.toml")
+
+
+class FromFile(Generic[T]):
+    """An attribute of an engine's class that its file gives. The file is read when the attribute is first asked for."""
+
+    def __init__(self, take: Callable[[EngineDefinition], T]) -> None:
+        self._take = take
+        self._kept: dict[str, T] = {}
+
+    def __get__(self, engine: object, owner: type) -> T:
+        name = str(owner.name)  # type: ignore[attr-defined]
+        if name not in self._kept:
+            self._kept[name] = self._take(read_definition(name))
+        return self._kept[name]
 
 
 def program_words(definition: EngineDefinition) -> tuple[str, ...]:

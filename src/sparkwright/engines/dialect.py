@@ -10,7 +10,7 @@ from typing import Any
 
 from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.values import dataclass, field, replace
-from sparkwright.engines.tables import DATA_OF, RUNS_AS_IT_IS, SEPARATE, table
+from sparkwright.engines.tables import DATA_OF, RUNS_AS_IT_IS, SEPARATE, engine_table
 from sparkwright.engines.version import version_key
 from sparkwright.logscan.envelope import is_json, plain_text
 
@@ -159,7 +159,7 @@ def progress(bars: Iterable[tuple[re.Pattern[str], Phase, str]], body: str) -> L
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The log of one engine, from data/log-ENGINE.toml: lines with a prefix before each message.
+    """The log of one engine, as `log` of its file has it: lines with a prefix before each message.
 
     versions: those whose log was read, oldest first. begins: where a message starts inside a line. prefix: a group
     `who` names the process, E or F in a group `level` is an error. failures: headlines that are errors besides
@@ -198,8 +198,8 @@ class Dialect:
 
 @cache
 def dialect(engine: str) -> Dialect:
-    """The dialect of data/log-ENGINE.toml."""
-    return made(f"log-{engine}.toml", table(f"log-{engine}"))
+    """The dialect of an engine of sparkwright's own."""
+    return made(f"engines/{engine}.toml", engine_table(engine)["log"])
 
 
 def log_read_up_to(engine: str, version: str) -> str:

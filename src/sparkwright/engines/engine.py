@@ -13,6 +13,7 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.values import dataclass, field
+from sparkwright.engines.definitions import FromFile
 from sparkwright.engines.traits import Traits
 from sparkwright.remote import docker, process
 
@@ -68,9 +69,19 @@ class Engine(Protocol):
     """One inference engine: pure knowledge of its command line, its log and its metric names."""
 
     name: str
-    metrics_page: str  # its path, below the server's root
-    stop: Stop
-    traits: Traits  # what memory, splits and speed are planned by
+
+    @property
+    def metrics_page(self) -> str:
+        """Its path, below the server's root."""
+        ...
+
+    @property
+    def stop(self) -> Stop: ...
+
+    @property
+    def traits(self) -> Traits:
+        """The facts that memory, splits and speed are planned by."""
+        ...
 
     def check(self, recipe: Recipe) -> Iterator[Finding]:
         """Findings for parts of the recipe that this engine cannot do; flags are checked apart, against a version's
@@ -84,6 +95,10 @@ class Engine(Protocol):
     def read(self, line: str) -> LogEvent | None:
         """One line of a rank's log, understood; None for lines that are not about start-up. Never raises."""
         ...
+
+
+PAGE = FromFile(lambda made: made.metrics_page.lstrip("/"))
+STOP = FromFile(lambda made: Stop(made.stop_signal, made.stop_grace))
 
 
 def served_name(recipe: Recipe) -> str:

@@ -1,4 +1,4 @@
-"""The meanings of the codes ENG001 to ENG041; the engines make findings of them. Codes are never reused."""
+"""The meanings of the codes ENG001 to ENG042; the engines make findings of them. Codes are never reused."""
 
 from sparkwright.domain.check import Check, by_code, explained
 from sparkwright.domain.finding import BLOCK, OVERRIDE, WARN
@@ -45,5 +45,6 @@ CHECKS = explained(
     Check("ENG039", WARN, "engine cannot limit its queue"),
     Check("ENG040", OVERRIDE, "entrypoint drops the rank's options"),
     Check("ENG041", BLOCK, "engine has no cache in host memory"),
+    Check("ENG042", BLOCK, "engine has no cache on a disk"),
 )
 ENG = by_code(CHECKS)

@@ -9,6 +9,7 @@ the built-in ones.
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import pairwise
 
 from sparkwright.domain.finding import Finding, Severity
@@ -124,6 +125,12 @@ def _unknown(data: FlagData, given: WrittenFlag, severity: Severity) -> Finding:
     )
 
 
+@lru_cache(maxsize=256)
+def _near(name: str, names: tuple[str, ...], cutoff: float) -> list[str]:
+    """The name that is spelled nearly so. A search for remedies asks again for every change of a recipe."""
+    return get_close_matches(name, names, 1, cutoff)
+
+
 def _hint(data: FlagData, name: str, advice: OptionAdvice, when: str) -> str:
     """The hint: first a certain replacement, then the versions with the option, then a similar name."""
     if advice.word:
@@ -132,7 +139,7 @@ def _hint(data: FlagData, name: str, advice: OptionAdvice, when: str) -> str:
         return f"leave it out, or take another version: {when}"
     if foreign := flag_words.owner(data, name):
         return f"remove it: it is {foreign}'s, and {data.engine} has none of that name"
-    near = get_close_matches(name, data.names, 1, 0.75)
+    near = _near(name, tuple(data.names), 0.75)
     if near:
         return f"did you mean {near[0]}?"
     return "remove it; if the image's own build has it, name it in engine.extra_flags"
@@ -198,7 +205,7 @@ def _instead(data: FlagData, name: str, when: str) -> str:
             return f"write the option {option}: this version has no variable for it"
     if when:
         return f"leave it out, or take another version: {when}"
-    if near := get_close_matches(name, data.env, 1, 0.85):
+    if near := _near(name, tuple(data.env), 0.85):
         return f"did you mean {near[0]}?"
     return "remove it; if the image's own build reads it, name it in engine.extra_env"
 

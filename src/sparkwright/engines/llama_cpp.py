@@ -12,21 +12,23 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from sparkwright.domain.deployment import LogEvent
+from sparkwright.domain.engine import EngineDefinition
 from sparkwright.domain.finding import BLOCK, Finding
-from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Mount, Placement, RankSpec
 from sparkwright.domain.recipe import ModelKind, Parallelism, Recipe, Runtime
 from sparkwright.domain.units import MIB, gib
+from sparkwright.engines.definitions import FromFile, read_definition
 from sparkwright.engines.dialect import dialect
-from sparkwright.engines.engine import SHM_BYTES, RenderContext, Stop, files_at, served_name
+from sparkwright.engines.disk_cache import disk_cache_mounts, disk_cache_seen
+from sparkwright.engines.engine import PAGE, SHM_BYTES, STOP, RenderContext, files_at, served_name
 from sparkwright.engines.environment import OFFLINE, check_distributed
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.launchers import script
 from sparkwright.engines.mounts import CACHE_AT, docker_entrypoint, parse_mount, uses_rdma
 from sparkwright.engines.options import Options, amount, flag, merge, option_words
-from sparkwright.engines.traits import Cache, Claim, Range, Traits
+from sparkwright.engines.traits import Traits
+from sparkwright.engines.traits_data import told_traits
 
-PER_RANK = ("model", "host", "port", "api-key", "api-key-file", "rpc")
 LAUNCHER = "llama_server.py"
 DOCKER_PROGRAM = ("/app/llama-server",)  # ghcr.io/ggml-org/llama.cpp:server*, not on the image's PATH
 # `--load-mode` took the place of `--no-mmap` before b10114 (ggml-org/llama.cpp#20834); for a while both worked.
@@ -60,51 +62,29 @@ def _prompt_cache(recipe: Recipe, pool: int) -> tuple[float, str]:
     return float(size), f"llama.cpp's prompt cache in host memory: {gib(int(size))}" if size else ""
 
 
-TRAITS = Traits(
-    choose=lambda texts: {"grammar": "root ::= " + " | ".join(f'"{text}"' for text in texts)},
-    claim=Claim.NONE,
-    limits=lambda recipe, unified: (2048, 4),
-    whole=Range(OVERHEAD, 1.0, 0.3, 2.0, "compute buffers of llama.cpp's server"),
-    tier=_prompt_cache,
-    host_cache=True,
-    cache=Cache.SEQUENCES,
-    refusals=_layers_only,
-    by_layer=True,
-    # It multiplies quantized weights as they are: 3,670 tokens/s of gpt-oss-20b on GB10, where vLLM reads 8,658.
-    prefill=0.5,
-    # 23 GGUF models of one published list (b10380): dense ones read at 190 GB/s where others read at 220, small and
-    # sparse ones at the same share; other lists of the same files are up to a third slower.
-    paces=(("gguf", (1.05, 0.89, 0.6)), ("packed", (1.0, 0.8, 0.4))),
-    # The head describes the worker's whole graph anew for each token. Nemotron-3-Super Q8_0 and MiniMax-M3 IQ4 on two
-    # nodes (10.5 and 10.7 tokens/s) take 25 to 30 ms more than reading and kernels.
-    hop=(1e-3, 12e-3, 30e-3),
-    # The table of Qwen3.8-Flash-Next on the CPU: 3 lists of decoding; prompts of 10,000 tokens with 73 % of it in the
-    # page cache took 0.8 ms a token more than without, others 3 ms (16 rows of 160 bytes, perhaps a fault each).
-    rows=(2e-3, 8e-3, 14e-3),
-    rows_read=(0.2e-3, 1.5e-3, 5e-3),
-    tables_off=(("override-tensor", "per_layer_token_embd=CPU"),),
-    # It answers once the files are read: 84 GB in 97 s from disk, 4 s from the page cache.
-    compiles=False,
-    around=(1.0, 8.0, 30.0),
-    files=(40.0, 1.0, 0.3),
-    batches=False,
-    kv_option="cache-type-k",
-    gguf=True,
-    faults=frozenset({"RCP025"}),
-    helpers=frozenset({"rpc"}),
-    owned_by="llamacpp",
-    property="default_generation_settings",
-)
+def _reader(recipe: Recipe) -> str:
+    """Mapped files unless an option reads them: --no-mmap of older builds, --load-mode of newer ones."""
+    mode = str(flag(recipe, "load-mode") or "")
+    return "gguf-read" if flag(recipe, "no-mmap") or mode in ("none", "mlock", "dio") else "gguf"
+
+
+def _traits(made: EngineDefinition) -> Traits:
+    return Traits(
+        **told_traits(made),
+        choose=lambda texts: {"grammar": "root ::= " + " | ".join(f'"{text}"' for text in texts)},
+        tier=_prompt_cache,
+        disk_cache=lambda recipe: "" if recipe.nodes == 1 else "over RPC its slots were not tried",
+        refusals=_layers_only,
+        reader=_reader,
+    )
 
 
 class LlamaCpp:
     name = "llama-cpp"
-    metrics_page = "metrics"
-    stop = Stop("SIGTERM", 15.0)
-    traits = TRAITS
+    metrics_page, stop, traits = PAGE, STOP, FromFile(_traits)
 
     def check(self, recipe: Recipe) -> Iterator[Finding]:
-        yield from check_distributed(recipe, PER_RANK)
+        yield from check_distributed(recipe, read_definition(self.name).per_rank)
         model = recipe.model
         if not model.path.endswith(".gguf"):  # its server loads one file (the first of several), never a folder
             yield ENG["ENG017"].on(
@@ -135,7 +115,7 @@ def _head(recipe: Recipe, placement: Placement, context: RenderContext) -> RankS
         image=recipe.engine.image,
         files=(script(LAUNCHER),) if not docker and recipe.engine.venv and not recipe.engine.entrypoint else (),
         entrypoint=docker_entrypoint(recipe, DOCKER_PROGRAM) if docker else None,
-        mounts=_mounts(recipe, node, context) if docker else (),
+        mounts=_mounts(recipe, node, context) if docker else disk_cache_mounts(recipe),
         secrets={"LLAMA_API_KEY": context.api_key} if context.api_key else {},
         listens=((context.bind, context.port),),
         gpu=not (on_cpu(recipe) or context.simulated),
@@ -173,6 +153,7 @@ def _options(recipe: Recipe, placement: Placement, context: RenderContext) -> Op
         "parallel": s.sequences or None,
         "batch-size": s.batched_tokens or None,
         "cache-ram": s.host_cache // MIB if s.host_cache else None,
+        "slot-save-path": f"{disk_cache_seen(recipe)}/" if s.disk_cache else None,
         **dict.fromkeys(KV_OPTIONS, s.kv_dtype or None),
         **({} if on_cpu(recipe) or flags.keys() & {"load-mode", "mmap", "no-mmap"} else _unmapped(recipe)),
         **_remote_options(recipe, placement),
@@ -181,7 +162,8 @@ def _options(recipe: Recipe, placement: Placement, context: RenderContext) -> Op
         "jinja": True,
         "metrics": True,
     }
-    return merge(ours, {name: value for name, value in flags.items() if name not in PER_RANK})
+    own = read_definition("llama-cpp").per_rank
+    return merge(ours, {name: value for name, value in flags.items() if name not in own})
 
 
 def _unmapped(recipe: Recipe) -> Options:
@@ -207,7 +189,8 @@ def _mounted(node: str, path: str, context: RenderContext) -> tuple[str, str]:
 
 def _mounts(recipe: Recipe, node: str, context: RenderContext) -> tuple[Mount, ...]:
     host, inside = _mounted(node, context.models.get(node, "") or recipe.model.path, context)
-    return (Mount(host, inside, read_only=True), *(parse_mount(text) for text in recipe.mounts))
+    own = (Mount(host, inside, read_only=True), *disk_cache_mounts(recipe))
+    return (*own, *(parse_mount(text) for text in recipe.mounts))
 
 
 def _remote_options(recipe: Recipe, placement: Placement) -> Options:

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 
 from sparkwright.domain.plan import Mount, Placement, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.engines.disk_cache import disk_cache_mounts
 from sparkwright.engines.engine import SHM_BYTES, RenderContext
 
 HUB_AT = "/models/hub"
@@ -43,7 +44,7 @@ def cache_root(recipe: Recipe, node: str, context: RenderContext) -> str:
 def mounts(recipe: Recipe, node: str, context: RenderContext) -> tuple[Mount, ...]:
     """Docker runtime: weights read-only at one place in every container, caches writable, then the recipe's own."""
     if recipe.engine.runtime is not Runtime.DOCKER:
-        return ()
+        return disk_cache_mounts(recipe)
     staged = context.models.get(node, "")
     folder = staged or recipe.model.path
     weights: tuple[Mount, ...] = ()
@@ -53,7 +54,7 @@ def mounts(recipe: Recipe, node: str, context: RenderContext) -> tuple[Mount, ..
     elif folder and not context.from_hub and (staged or not recipe.model.simulated):
         weights = (Mount(folder, container_folder(folder), read_only=True),)
     cache = Mount(cache_root(recipe, node, context), CACHE_AT)
-    return (*weights, cache, *(parse_mount(text) for text in recipe.mounts))
+    return (*weights, cache, *disk_cache_mounts(recipe), *(parse_mount(text) for text in recipe.mounts))
 
 
 def parse_mount(text: str) -> Mount:

@@ -11,42 +11,29 @@ from dataclasses import replace
 
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import LogEvent
+from sparkwright.domain.engine import EngineDefinition
 from sparkwright.domain.finding import Finding
-from sparkwright.domain.ledger import ACTIVATIONS, COMMUNICATION, CONTEXT, GRAPHS, PROCESSES, Counts
+from sparkwright.domain.ledger import Counts
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import ModelKind, Parallelism, Recipe, Runtime, Speculation
-from sparkwright.domain.units import GIB
+from sparkwright.engines.definitions import FromFile, read_definition
 from sparkwright.engines.dialect import dialect
-from sparkwright.engines.engine import RenderContext, Stop, files_at, served_name
+from sparkwright.engines.disk_cache import OF_HOST, disk_cache_seen
+from sparkwright.engines.engine import PAGE, STOP, RenderContext, files_at, served_name
 from sparkwright.engines.environment import LOOPBACK, OFFLINE, check_distributed, fabric
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.launchers import script
 from sparkwright.engines.mounts import caches, docker_entrypoint, model_word, rank_spec
 from sparkwright.engines.options import Options, merge, option_words
 from sparkwright.engines.sglang_pools import tier, windows
-from sparkwright.engines.traits import Cache, Claim, Range, Traits
+from sparkwright.engines.traits import Traits
+from sparkwright.engines.traits_data import told_traits
 from sparkwright.engines.version import since
 from sparkwright.engines.weight_cache import PORT, keeper, keeps_weights, socket_folder
 
 KEY_FILE = "sglang.yaml"
 TIMEOUT = 1800  # seconds; the defaults (300) end a rank that still loads or compiles
 ATTN_DP_SINCE = (0, 5, 23)  # before: --dp-size with --enable-dp-attention, which 0.5.23 calls deprecated
-CACHES = {
-    "SGLANG_CACHE_DIR": "sglang",
-    "SGLANG_DG_CACHE_DIR": "deep_gemm",
-    "SGLANG_JIT_CACHE_DIR": "jit",  # since 0.5.20: else below ~/.cache, which a container loses
-    "TVM_FFI_CACHE_DIR": "tvm_ffi",  # the same kernels before it
-    "TRITON_CACHE_DIR": "triton",
-    "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
-    "TILELANG_CACHE_DIR": "tilelang",
-    "CUDA_CACHE_PATH": "cuda",
-}
-# Set per rank by sparkwright. config: it is how the key gets to the engine, and SGLang takes one such file only.
-PER_RANK = (
-    *("nnodes", "node-rank", "dist-init-addr", "nccl-init-addr", "host", "port", "api-key", "admin-api-key"),
-    *("config", "use-ray"),
-)
 # Our words for a method (vLLM's) -> SGLang's algorithm. Others go through in capitals, as SGLang writes its names.
 ALGORITHMS = {"mtp": "NEXTN", "draft_model": "STANDALONE"}
 CHAINS = ("NEXTN", "EAGLE", "EAGLE3", "STANDALONE")
@@ -54,7 +41,6 @@ MODULE = ("-m", "sglang.launch_server")
 KEEPER = ("-m", "sglang.srt.weight_cache.daemon")
 _READY = "weight cache daemons on node"
 KEEPS_SECRETS = "sglang_server.py"
-_OUTSIDE = (PROCESSES, COMMUNICATION, CONTEXT, ACTIVATIONS, GRAPHS)
 
 
 def _no_replicas(split: Parallelism) -> tuple[str, ...]:
@@ -62,57 +48,32 @@ def _no_replicas(split: Parallelism) -> tuple[str, ...]:
     return (f"dp {split.dp}: {why}",) if split.dp > 1 else ()
 
 
-TRAITS = Traits(
-    tier=tier,
-    host_cache=True,
-    positions=4.0,  # FP32 (layers/rotary_embedding.py)
-    windows=windows,
-    choose=lambda texts: {"regex": f"({'|'.join(texts)})"},
-    claim=Claim.FREE,
-    # psutil's available where CPU and GPU share memory (0.5.10 to 0.5.23); before it torch.cuda.mem_get_info
-    counts=lambda recipe: Counts.AVAILABLE if since(recipe, 0, 5, 10) else Counts.FREE,
-    # Computed from the GPU's memory at start (0.5.23, arg_groups/memory_hook.py); near this on a GB10.
-    fraction=0.85,
-    limits=lambda recipe, unified: (8192, 48),  # near these on a GB10 (0.5.23, arg_groups)
-    # On a GB10 with Qwen2.5-1.5B: 62.1-62.9 GiB free after start with graphs, 65.0 without, of 67.2 after the pools;
-    # larger models took 5-14 GiB in all.
-    context=Range(CONTEXT, 1.5, 0.5, 4.0, "kernels and attention workspaces, outside the fraction"),
-    graphs=Range(GRAPHS, 2.5, 0.5, 6.0, "CUDA graphs, outside the fraction"),
-    outside=lambda recipe: _OUTSIDE,
-    # It calls weights what free memory fell by while it loaded them: 0.35-0.44 GiB more on ten of eleven GB10 logs.
-    loaded=0.38 * GIB,
-    cache=Cache.TOKENS,
-    eagle_inside=True,
-    queue=True,
-    convolutions=True,
-    exact_states=True,
-    refusals=_no_replicas,
-    one_stage="SGLang drafts",
-    even_experts=True,
-    blocks=True,
-    eager_flag="disable-cuda-graph",
-    # sgl-project/sglang#37995, for Qwen3.8-Flash-Next on one GB10: rows are read from NVMe, staged a step ahead.
-    tables_off=(("ple-offload-embedding", True), ("ple-offload-backend", "file")),
-    faults=frozenset({"MODEL013", "RCP005", "RCP007", "RCP011", "RCP014", "RCP016", "RCP017", "RCP018"}),
-    timeout=("dist-timeout", 1800),
-    proven=(0.75, 0.80),
-    fa3=("attention-backend", "prefill-attention-backend", "decode-attention-backend"),
-    media="files",
-    owned_by="sglang",
-    kills_itself=True,
-    tool_option="tool-call-parser",
-)
+def _no_disk_cache(recipe: Recipe) -> str:
+    """The file backend of HiCache is in all lists of options from 0.5.12 on; it writes what leaves host memory."""
+    if not since(recipe, 0, 5, 12):
+        return "its file backend was not read before 0.5.12"
+    return "" if recipe.serving.host_cache else OF_HOST
+
+
+def _traits(made: EngineDefinition) -> Traits:
+    return Traits(
+        **told_traits(made),
+        tier=tier,
+        disk_cache=_no_disk_cache,
+        windows=windows,
+        choose=lambda texts: {"regex": f"({'|'.join(texts)})"},
+        # psutil's available where CPU and GPU share memory (0.5.10 to 0.5.23); before it torch.cuda.mem_get_info
+        counts=lambda recipe: Counts.AVAILABLE if since(recipe, 0, 5, 10) else Counts.FREE,
+        refusals=_no_replicas,
+    )
 
 
 class Sglang:
     name = "sglang"
-    metrics_page = "metrics"
-    # A worker ignores SIGTERM until rank 0 tells it to stop (0.5.20 and later): all ranks are stopped together.
-    stop = Stop("SIGTERM", 30.0)
-    traits = TRAITS
+    metrics_page, stop, traits = PAGE, STOP, FromFile(_traits)
 
     def check(self, recipe: Recipe) -> Iterator[Finding]:
-        yield from check_distributed(recipe, PER_RANK)
+        yield from check_distributed(recipe, read_definition(self.name).per_rank)
         yield from _check_own(recipe)
 
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
@@ -199,7 +160,8 @@ def rank_options(recipe: Recipe, placement: Placement, context: RenderContext, r
     }
     ours |= _listening(recipe, placement, context, rank) | _sizes(recipe)
     ours |= _many_nodes(recipe, placement, rank) | _limits(recipe) | _speculation(recipe.speculation) | _parsers(recipe)
-    flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in PER_RANK}
+    own = read_definition("sglang").per_rank
+    flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in own}
     kind = {"enable-metrics": True, "is-embedding": recipe.model.kind is ModelKind.EMBEDDING or None}
     return merge(ours | kind, flags)
 
@@ -229,7 +191,8 @@ def environment(recipe: Recipe, placement: Placement, context: RenderContext, ra
         "HOST_IP": address["SGLANG_HOST_IP"],  # the same for what SGLang imports
         **(fabric(placement.fabric[node]) if many else {}),
         **OFFLINE,
-        **caches(recipe, node, context, CACHES),
+        **caches(recipe, node, context, read_definition("sglang").caches),
+        **({"SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR": disk_cache_seen(recipe)} if recipe.serving.disk_cache else {}),
         **{k: str(v) for k, v in recipe.env.items()},
         **address,
     }
@@ -284,6 +247,7 @@ def _limits(recipe: Recipe) -> Options:
         "mem-fraction-static": s.memory_fraction or None,
         "enable-hierarchical-cache": True if s.host_cache else None,
         "hicache-size": max(1, s.host_cache // 10**9) if s.host_cache else None,  # GB of a rank
+        "hicache-storage-backend": "file" if s.disk_cache else None,
     }
 
 

@@ -5,41 +5,27 @@ from dataclasses import replace
 
 from sparkwright.domain.deployment import LogEvent
 from sparkwright.domain.finding import Finding
-from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
-from sparkwright.engines import vllm
+from sparkwright.engines.definitions import FromFile, read_definition
 from sparkwright.engines.dialect import dialect
-from sparkwright.engines.engine import RenderContext, Stop
+from sparkwright.engines.engine import PAGE, STOP, RenderContext
 from sparkwright.engines.environment import check_distributed
 from sparkwright.engines.mounts import CACHE_AT, docker_entrypoint
-from sparkwright.engines.traits import Range
 from sparkwright.engines.vllm import Vllm
-from sparkwright.engines.vllm.releases import TRAITS
+from sparkwright.engines.vllm.releases import vllm_traits
 
 SHM_BYTES = 64 * 1024**2
 MODULE = ("-m", "sparkwright.simulator")
-_TAKES = Range(OVERHEAD, 0.2, 0.1, 0.3, "the simulator's own processes")
 
 
 class Simulator:
     name = "simulator"
-    metrics_page = "metrics"
-    stop = Stop("SIGTERM", 10.0)
     # vLLM as it was measured, but for what the simulator itself takes.
-    traits = replace(
-        TRAITS,
-        eager_flag="",
-        plays=Vllm.name,
-        whole=_TAKES,
-        faults=frozenset(),
-        helpers=frozenset(),
-        media="",
-        owned_by="",
-    )
+    metrics_page, stop, traits = PAGE, STOP, FromFile(lambda made: vllm_traits(made.name))
 
     def check(self, recipe: Recipe) -> Iterator[Finding]:
-        return check_distributed(recipe, vllm.PER_RANK)
+        return check_distributed(recipe, read_definition(self.name).per_rank)
 
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
         """vLLM's ranks with another program, no devices, and nothing compiled that would want a cache."""
@@ -53,7 +39,8 @@ class Simulator:
 def _as_simulated(spec: RankSpec, recipe: Recipe, context: RenderContext) -> RankSpec:
     arguments = spec.argv[next(at for at, word in enumerate(spec.argv) if word in ("serve", "preload")) :]
     shm = recipe.shm_bytes or SHM_BYTES
-    env = {name: value for name, value in spec.env.items() if name not in vllm.CACHES}
+    compiled = read_definition(Vllm.name).caches
+    env = {name: value for name, value in spec.env.items() if name not in compiled}
     mounts = tuple(m for m in spec.mounts if m.container != CACHE_AT)
     spec = replace(spec, env=env, mounts=mounts, shm_bytes=shm, labels={**spec.labels, "simulated": "true"})
     if spec.keeper:

@@ -1,4 +1,4 @@
-"""Data of each engine (data/*.toml): log phases, metric names, routes, options, words for options."""
+"""Data of each engine: its own file (data/engines), and tables by topic (data/*.toml)."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ RUNS_AS_IT_IS = ("vllm-ray",)
 DEFAULT, LOAD_FORMAT = "default", "load-format"  # of loaders: the usual one, the option that chooses one
 # Those with flags, logs and figures of their own.
 SEPARATE = ("vllm", "sglang", "trtllm", "llama-cpp")
+# Those whose ranks a module renders.
+BUILT_IN = (*SEPARATE, *DATA_OF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +49,21 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """A loader of weights. GiB as (likely, least, most): buffers while it reads, keeps afterwards. rate: GB/s a rank as
-    (fast, likely, slow)."""
+    """A loader of weights. GiB as (likely, least, most): buffers while it reads, keeps afterwards. disk, cached: GB/s a
+    rank as (fast, likely, slow), from its disk and from the page cache. own: no load-format."""
 
     what: str
     buffers: tuple[float, float, float]
-    rate: tuple[float, float, float]
+    disk: tuple[float, float, float]
+    cached: tuple[float, float, float]
     see: tuple[str, ...]
     keeps: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    own: bool = False
+
+    @property
+    def rate(self) -> tuple[float, float, float]:
+        """The same where nobody knows what the page cache holds."""
+        return self.cached[0], self.disk[1], self.disk[2]
 
 
 @cache
@@ -63,8 +72,8 @@ def loader(name: str) -> Loader:
     keys."""
     rows = table("loaders")
     row: Mapping[str, Any] = rows.get(name, rows[DEFAULT])
-    more = {key: tuple(row[key]) for key in row if key != "what"}
-    return Loader(what=row["what"], **more)
+    more = {key: tuple(row[key]) for key in row if key not in ("what", "own")}
+    return Loader(what=row["what"], own=row.get("own", False), **more)
 
 
 @cache
@@ -73,23 +82,29 @@ def table(name: str) -> Mapping[str, Any]:
 
 
 @cache
+def engine_table(name: str) -> Mapping[str, Any]:
+    """The file of an engine, in the form of docs/guides/adding-an-engine.md."""
+    return table(f"engines/{name}")
+
+
+@cache
 def phase_times(engine: str) -> Mapping[Phase, PhaseTime]:
     """Usual seconds of each start-up phase, and the silence after which it counts as stuck."""
     from sparkwright.domain.recipe import PhaseTime  # `diagnose` reads other tables, and starts quickly
 
-    return {Phase(name): PhaseTime(*seconds) for name, seconds in table("phases")[engine].items()}
+    return {Phase(name): PhaseTime(*seconds) for name, seconds in engine_table(engine)["phases"].items()}
 
 
 def metric_names(engine: str) -> Mapping[str, str]:
     """Our vocabulary -> the name on this engine's page of figures."""
-    names: Mapping[str, str] = table("metrics")[DATA_OF.get(engine, engine)]
+    names: Mapping[str, str] = engine_table(DATA_OF.get(engine, engine))["metrics"]
     return names
 
 
 @cache
 def routes(engine: str) -> Routes:
     """The routes of an engine in the catalog, whatever its version: an older one answers 404 itself."""
-    found = table("routes")[DATA_OF.get(engine, engine)]
+    found = engine_table(DATA_OF.get(engine, engine))
     sockets = tuple(found["websockets"])
     return Routes((*found["routes"], *(f"GET {path}" for path in sockets)), sockets)
 

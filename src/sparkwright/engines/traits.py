@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any
 
+from sparkwright.domain.engine import WORKERS_FIRST
 from sparkwright.domain.ledger import OVERHEAD, PROCESSES, Counts, LedgerLine, Origin
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB
@@ -76,8 +77,10 @@ class Traits:
     wide where nothing was measured. prefill: pace against a BF16 product. hop: seconds (fast, likely, slow) of an
     exchange; None: as links give. rows: seconds (fast, likely, slow) that a step waits for rows of tables off memory;
     None: as usual. rows_read: so does each token of a prompt.
-    Starting. compiles: kernels and CUDA graphs before it answers. around: seconds (fast, likely, slow) of imports,
-    profile and warm-up. files: GB/s at which it reads files; None: as its loader does.
+    Starting. start_order: as of EngineDefinition.
+    compiles: kernels and CUDA graphs before it answers. around: seconds (fast, likely, slow) of imports,
+    profile and warm-up. reader: its way to read files among the loaders,
+    '' for the one that its load-format names.
     Options. queue: can limit how many requests wait. batches: has a limit on batched tokens; eager_flag: switches CUDA
     graphs off; kv_option: the cache's type.
     tables_off: options that leave tables of single rows (n-grams, PLE, Engram) on disk, where a version has them all.
@@ -89,7 +92,9 @@ class Traits:
     Server. owned_by: as its list of models names the owner; property: of /props, where it has such a page.
     kills_itself: its first process ends with SIGKILL when one of its own has ended. choose: members of a request that
     allow these answers only; None: unknown. tool_option: without it no tool call is parsed; '' where none is needed.
-    opaque: what it takes besides its weights is not known.
+    opaque: what it takes besides its weights is not known. leaves: pattern (`grep -E`) of the files in shared memory
+    that it names in its log, and leaves when it is killed; '' for none. disk_cache: why serving.disk_cache does not
+    work with a recipe, '' if it does. slots: it writes contexts to that folder and reads them only when it is asked to.
     """
 
     claim: Claim = Claim.POOL
@@ -125,9 +130,10 @@ class Traits:
     hop: tuple[float, float, float] | None = None
     rows: tuple[float, float, float] | None = None
     rows_read: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    start_order: str = WORKERS_FIRST
     compiles: bool = True
     around: tuple[float, float, float] = (25.0, 120.0, 480.0)
-    files: tuple[float, float, float] | None = None
+    reader: Callable[[Recipe], str] = lambda recipe: ""
     queue: bool = False
     batches: bool = True
     eager_flag: str = ""
@@ -147,6 +153,9 @@ class Traits:
     choose: Callable[[Sequence[str]], dict[str, Any]] | None = None
     tool_option: str = ""
     opaque: bool = False
+    leaves: str = ""
+    disk_cache: Callable[[Recipe], str] = lambda recipe: "sparkwright knows no such tier of it"
+    slots: bool = False
 
     def pace(self, written: str) -> tuple[float, float, float]:
         """The pace of weights in this format; 1.0 for those that rates.toml was fitted to."""

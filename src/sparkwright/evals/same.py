@@ -1,9 +1,11 @@
 """Are the answers as before? Greedy texts and log-probabilities of two settings, against the noise of each alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from random import Random
 from statistics import fmean
+from types import MappingProxyType
+from typing import Any
 
 from sparkwright.domain.evaluation import Evaluation, Greedy, ProbeEvidence, ProbeOutcome, ProbeState
 from sparkwright.domain.values import dataclass
@@ -41,8 +43,11 @@ def prompts(seed: int, count: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def ask(given: ProbeInputs, prompt: str, logprobs: bool) -> ProbeRequest:
-    return given.short(prompt, TOKENS, **({"logprobs": True, "top_logprobs": _TOP} if logprobs else {}))
+def ask(
+    given: ProbeInputs, prompt: str, logprobs: bool, more: Mapping[str, Any] = MappingProxyType({})
+) -> ProbeRequest:
+    """more: members that the engine has of its own."""
+    return given.short(prompt, TOKENS, **({"logprobs": True, "top_logprobs": _TOP} if logprobs else {}), **more)
 
 
 def greedy(prompt: str, heard: Sequence[ProbeAnswer]) -> Greedy:

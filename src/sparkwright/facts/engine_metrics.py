@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from sparkwright.domain.live import LiveEngine
 
-# Field of LiveEngine -> word of the vocabulary (engines/data/metrics.toml).
+# Field of LiveEngine -> word of the vocabulary (engines/data/engines).
 FIELDS: Mapping[str, str] = {
     "running": "requests_running",
     "waiting": "requests_waiting",

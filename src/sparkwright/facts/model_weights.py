@@ -26,7 +26,7 @@ _EXPERT_TYPES = {"fp4": "mxfp4", "mxfp4": "mxfp4", "nvfp4": "nvfp4", "fp8": "fp8
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WeightFormat:
     """One format; rows, group: how many outputs and inputs share a scale."""
 
     format: str = ""
@@ -43,7 +43,7 @@ def weights(top: Config, config: Config, layers: int) -> dict[str, Any]:
     rest, experts = _parts(found, config, plain)
     if not experts and _attention_left_out(found, layers):
         # What a quantizer leaves as it was has 16 bits in every family; gpt-oss does not say so.
-        rest, experts = Written(plain or "bf16"), rest
+        rest, experts = WeightFormat(plain or "bf16"), rest
     named: dict[str, Any] = {"quantization": "".join(str(found.get("quant_method") or "").split())[:40]}
     if experts:
         named |= {"expert_format": experts.format, "expert_group": max(experts.rows, experts.group)}
@@ -66,11 +66,11 @@ def _quantization(top: Config, config: Config) -> Config:
     return {**found, **part(found, "quantization")}
 
 
-def _parts(found: Config, config: Config, plain: str) -> tuple[Written, Written | None]:
+def _parts(found: Config, config: Config, plain: str) -> tuple[WeightFormat, WeightFormat | None]:
     """(format of most numbers, of the experts' where the config distinguishes them)."""
     experts = _EXPERT_TYPES.get(str(config.get("expert_dtype") or found.get("expert_dtype") or ""), "")
     if experts:
-        return _numbers(found), Written(experts, 0, _BLOCKS.get(experts, 0))
+        return _numbers(found), WeightFormat(experts, 0, _BLOCKS.get(experts, 0))
     if listed := part(found, "quantized_layers"):
         return _mixed(listed, _numbers(found), plain)
     method, groups = str(found.get("quant_method") or "").lower(), part(found, "config_groups")
@@ -80,7 +80,7 @@ def _parts(found: Config, config: Config, plain: str) -> tuple[Written, Written 
     return _numbers(found), None
 
 
-def _mixed(listed: Config, whole: Written, plain: str) -> tuple[Written, Written | None]:
+def _mixed(listed: Config, whole: WeightFormat, plain: str) -> tuple[WeightFormat, WeightFormat | None]:
     """ModelOpt's MIXED_PRECISION names each quantized layer: what most experts have, and most attention or Mamba.
 
     A dense model has its FFN's instead, which is most of it. whole: the default without a name. Draft layers,
@@ -88,17 +88,17 @@ def _mixed(listed: Config, whole: Written, plain: str) -> tuple[Written, Written
     """
     experts, attention, ffn = (_usual(listed, name) for name in (r"\.experts(\.|$)", _MIXERS, "mlp"))
     told = attention if experts else ffn or attention
-    return told or (whole if whole.format else Written(plain)), experts
+    return told or (whole if whole.format else WeightFormat(plain)), experts
 
 
-def _usual(listed: Config, name: str) -> Written | None:
+def _usual(listed: Config, name: str) -> WeightFormat | None:
     """The format of most layers whose name has this part; None when none has."""
     rows = (row for key, row in listed.items() if re.search(name, str(key)) and not str(key).startswith("mtp"))
     told = Counter(_numbers(row) for row in rows if isinstance(row, Mapping))
     return _most(told) if told else None
 
 
-def _apart(kinds: Mapping[str, Written]) -> tuple[Written, Written | None]:
+def _apart(kinds: Mapping[str, WeightFormat]) -> tuple[WeightFormat, WeightFormat | None]:
     """Formats by what they are for: the experts' most common one, and the most common one of everything else."""
     experts = Counter(kind for name, kind in kinds.items() if "expert" in name and "shared" not in name)
     rest = Counter(kind for name, kind in kinds.items() if "expert" not in name)
@@ -107,11 +107,11 @@ def _apart(kinds: Mapping[str, Written]) -> tuple[Written, Written | None]:
     return _most(rest), _most(experts)
 
 
-def _most(kinds: Counter[Written]) -> Written:
-    return kinds.most_common(1)[0][0] if kinds else Written()
+def _most(kinds: Counter[WeightFormat]) -> WeightFormat:
+    return kinds.most_common(1)[0][0] if kinds else WeightFormat()
 
 
-def _numbers(found: Config) -> Written:
+def _numbers(found: Config) -> WeightFormat:
     method = str(found.get("quant_method") or "").lower()
     algorithm = str(found.get("quant_algo") or "").lower()
     group = number(found, "group_size")
@@ -119,10 +119,10 @@ def _numbers(found: Config) -> Written:
     if method in _INTEGERS or method.startswith("auto"):
         written = {4: "int4", 8: "int8"}.get(number(found, "bits", "w_bit"), "")
     if method in _PACKED and (bits := _packed(found)):
-        return Written(f"{bits:.3f}bit")
+        return WeightFormat(f"{bits:.3f}bit")
     block = found.get("weight_block_size")
     rows, columns = _pair(block) if block else (0, group or _BLOCKS.get(written, 0))
-    return Written(written, rows, columns)
+    return WeightFormat(written, rows, columns)
 
 
 def _packed(found: Config) -> float:
@@ -135,14 +135,14 @@ def _packed(found: Config) -> float:
     return bits if 0.5 <= bits <= _MOST_BITS else 0.0
 
 
-def _group(kind: Config) -> Written:
+def _group(kind: Config) -> WeightFormat:
     """The weights of one group of a compressed-tensors config."""
     bits, group = number(kind, "num_bits"), number(kind, "group_size")
     written = f"{'fp' if kind.get('type') == 'float' else 'int'}{bits}"
     if written == "fp4":
         written = "mxfp4" if group == _BLOCKS["mxfp4"] else "nvfp4"
     rows, columns = _pair(kind.get("block_structure")) if kind.get("block_structure") else (0, group)
-    return Written(written if written in ("nvfp4", "mxfp4", "fp8", "int4", "int8") else "", rows, columns)
+    return WeightFormat(written if written in ("nvfp4", "mxfp4", "fp8", "int4", "int8") else "", rows, columns)
 
 
 def _attention_left_out(found: Config, layers: int) -> bool:

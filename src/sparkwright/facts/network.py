@@ -6,13 +6,14 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import TypeGuard
 
 from sparkwright.domain.command import Completed
-from sparkwright.domain.fabric_facts import Firewall, Network, Profile, Route
+from sparkwright.domain.fabric_facts import Firewall, Network, Profile, Route, WakeCard
 from sparkwright.domain.facts import NOT_ASKED, Address, Interface, Listener, Unknown
 from sparkwright.facts.fact import Fact, Plain, not_understood, parsed_json, sections, whole
 from sparkwright.remote.host import script, texts
 
 _sh = texts(__name__)
 _TEXT_ROUTE = re.compile(r"(default|[0-9][0-9./]*)(?: via ([0-9.]+))?(?: \S+)*? dev (\S+).*", re.ASCII)
+_CARD = re.compile(r"([A-Za-z0-9._-]{1,15}) ((?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2})(?: (enabled|disabled))?", re.ASCII)
 _MODE = re.compile(r"([0-7]{3,4}) (/[^\x00-\x1f\x7f]+)", re.ASCII)
 # `Anywhere on enp1s0f0np0   ALLOW IN   Anywhere` and `Anywhere   ALLOW IN   10.40.0.0/24`: rules for all ports.
 _ALLOW = re.compile(r"Anywhere(?: on (\S+))?\s+ALLOW(?: IN)?\s+(Anywhere|[0-9./]+)\s*(?:#.*)?", re.ASCII)
@@ -38,7 +39,14 @@ def parse(done: Completed) -> Network | Unknown:
         profiles=tuple(Profile(words[1], words[0], words[2]) for words in profiles if len(words) > 2 and words[2]),
         netplan={found[2]: found[1] for found in modes if found},
         firewall=_ufw(parts) or _firewalld(parts.get("firewalld", "")) or _nftables(parts),
+        cards=_cards(parts["cards"]) if "cards" in parts else None,
     )
+
+
+def _cards(text: str) -> tuple[WakeCard, ...]:
+    """`enp1s0 48:b0:2d:00:00:01 enabled`; the last word is missing where the card cannot wake the node."""
+    found = (_CARD.fullmatch(line.strip()) for line in text.splitlines())
+    return tuple(WakeCard(m[1], m[2].lower(), m[3] == "enabled" if m[3] else None) for m in found if m)
 
 
 def _routes(text: str) -> tuple[Route, ...]:

@@ -28,6 +28,12 @@ printf '@@ firewalld\n'
 if command -v firewall-cmd >/dev/null 2>&1; then LC_ALL=C timeout 3 firewall-cmd --get-active-zones 2>/dev/null; fi
 printf '@@ nftables\n'
 systemctl is-active nftables 2>/dev/null
+# The kernel's own switch: `ethtool -s CARD wol g` sets it, and anybody may read it.
+printf '@@ cards\n'
+for d in "$R"/sys/class/net/*/device; do
+  i="${d%/device}"
+  [ ! -r "$i/address" ] || printf '%s %s %s\n' "${i##*/}" "$(cat "$i/address")" "$(cat "$d/power/wakeup" 2>/dev/null)"
+done
 exit 0
 
 #: listeners

@@ -107,6 +107,7 @@ def _status(labels: Mapping[str, str], **rest: Any) -> RankStatus:
         key_env=Plain.NAME.only(labels.get("key-env", "")),
         simulated=labels.get("simulated") == "true",
         forced=bool(labels.get("forced")),
+        replica_of=found if is_deployment_name(found := labels.get("replica-of", "")) else "",
         **rest,
     )
 

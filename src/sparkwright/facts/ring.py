@@ -27,8 +27,9 @@ def copied(state: str, deployment: str, head: str) -> Command:
     return script(_sh("copy"), state, deployment, head, timeout=10.0)
 
 
-def copy_place(state: str, head: str, deployment: str) -> str:
-    return f"{state}/ring/{deployment}/of-{head}"
+def keep_copy(state: str, deployment: str, head: str, records: bytes) -> Command:
+    """Writes that copy on the peer, beside its own ring; nothing if `down` has taken that away."""
+    return script(_sh("keep"), state, deployment, head, timeout=10.0, stdin=records)
 
 
 def parse_ring(done: Completed) -> tuple[RingRecord, ...]:

@@ -30,6 +30,9 @@ ring_kernel() { [ -n "$ring_file" ] || return 0; printf '%.300s\n' "$1" >>"$ring
 f="$(x "$1")/ring/$2/$3"
 tail -q -c 65536 "$f.1" "$f" 2>/dev/null; tail -q -n 40 "$f.k1" "$f.k" 2>/dev/null; exit 0
 
+#: keep
+d="$(x "$1")/ring/$2"; umask 077; [ ! -d "$d" ] || { cat >"$d/of-$3.new" && mv -f "$d/of-$3.new" "$d/of-$3"; }
+
 #: copy
 f="$(x "$1")/ring/$2/of-$3"
 tail -c 32768 "$f" 2>/dev/null; exit 0

@@ -1,6 +1,12 @@
 """The headers of safetensors files: bytes by kind of tensor, and whether each file is as long as it promises.
 
-The node reads the headers and adds them up (remote.staging); format: 8 bytes length, JSON, then the numbers.
+The node reads the headers and adds them up (remote/staging.sh); a file is 8 bytes of length, JSON, then the numbers.
+What it prints comes here as rows of words:
+
+    tensor NAME TYPE BYTES COUNT    tensors of one kind, over all files
+    head FILE PROMISED TENSORS      a file that an engine loads, and the size that its header promises (-1: no header)
+    shard "FILE"                    a file that the index below names
+    index FILE TOTAL ENTRIES        an index with its own sum of bytes, and how many tensors it names
 """
 
 import json

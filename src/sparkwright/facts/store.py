@@ -22,14 +22,14 @@ from sparkwright.remote.host import script, texts
 T = TypeVar("T")
 CLOSED = "the state folder cannot be entered"
 _DIGEST = re.compile(r"[0-9a-f]{16}")
-VERSION = 2  # of the store; a later one is not guessed at
+STORE_VERSION = 2  # a later one is not guessed at
 _sh = texts(__name__)
 _LOG = 'case "$2" in 0) exec cat -- "$1" ;; *) exec tail -n "$2" -- "$1" ;; esac'
 
 
 def incidents(state: str, number: int = 0) -> Command:
     """The newest incidents, or one with its events, its diagnosis and the names and sizes of its files."""
-    return script(_sh("incidents"), state, str(number), str(VERSION))
+    return script(_sh("incidents"), state, str(number), str(STORE_VERSION))
 
 
 def log(path: str, tail: int) -> Command:
@@ -78,17 +78,19 @@ def _supervised(row: Mapping[str, Any], node: str, state: str) -> Supervised:
         node=node,
         now=float(row["now"]),
         running=bool(row["running"]),
-        live=_made(Live, row["live"]),
+        live=_decoded(Live, row["live"]),
         again=row.get("again") is True,
         users_unit=row.get("users_unit") is True,
         unwritable=unwritable_text(*str(row.get("unwritable", "")).split()[:2] or [""]),
         folder=state,
+        replica_of=of if is_deployment_name(of := str(row.get("replica_of", ""))) else "",
         program=found if _DIGEST.fullmatch(found := str(row.get("program", ""))) else "",
         **words,
     )
 
 
-def _made(kind: type[T], found: Any) -> T | None:
+def _decoded(kind: type[T], found: Any) -> T | None:
+    """The value of the JSON tree; None if it is not of this type, as one of a later version may be."""
     try:
         return from_tree(kind, found)
     except Unreadable:
@@ -99,7 +101,7 @@ def parse_incidents(done: Completed) -> StoredIncidents | Unknown:
     """Incidents newest first; one that cannot be read is passed over."""
     try:
         found = json.loads(done.stdout)
-        rows = tuple(one for row in found["incidents"] if (one := _made(Incident, row)))
+        rows = tuple(one for row in found["incidents"] if (one := _decoded(Incident, row)))
         files = tuple((str(name), int(size)) for name, size in found.get("files", ()))
         restarts = (
             (str(name), IncidentEvent(float(at), *map(str, said))) for name, at, *said in found.get("restarts", ())

@@ -70,6 +70,7 @@ def row(home):
     alive, unit, users = process(word(live, "pid"), home)
     return {"users_unit": users, "unwritable": unwritable(home), "program": text(home + "/runtime").strip(),
             "deployment": os.path.basename(home), "live": live, "by": word(desired, "by") or "", "running": alive,
+            "replica_of": word(word(desired, "replica"), "of") or "",
             "again": not alive and comes_back(home), "unit": unit, "endpoint": text(home + "/door/endpoint").strip(),
             "now": time.time()}
 

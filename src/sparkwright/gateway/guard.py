@@ -27,10 +27,16 @@ _BYTES_OF_A_TOKEN = 16  # of an event that brings several: hardly ever more than
 
 @dataclass(frozen=True, slots=True)
 class GuardSetting:
-    """end_loops: answers that repeat themselves are ended. reasoning_tokens: the most of an answer, 0 for no limit."""
+    """end_loops: answers that repeat themselves are ended. reasoning_tokens: the most of an answer, 0 for no limit.
+
+    answer_tokens: the most of a chat's answer whose client names no limit, held by the engine; 0 for none. context:
+    tokens of a prompt and its answer.
+    """
 
     end_loops: bool = False
     reasoning_tokens: int = 0
+    answer_tokens: int = 0
+    context: int = 0
 
     @property
     def on(self) -> bool:
@@ -39,7 +45,7 @@ class GuardSetting:
     def with_limits(self, end_loops: bool, reasoning_tokens: int) -> "GuardSetting":
         """The stricter of both."""
         limits = [one for one in (self.reasoning_tokens, reasoning_tokens) if one > 0]
-        return GuardSetting(self.end_loops or end_loops, min(limits, default=0))
+        return GuardSetting(self.end_loops or end_loops, min(limits, default=0), self.answer_tokens, self.context)
 
 
 UNGUARDED = GuardSetting()

@@ -98,12 +98,15 @@ def text_of(keys: Keys) -> str:
     return to_json(replace(keys, version=VERSION if restricts else 1), indent=1) + "\n"
 
 
-def owner(keys: Iterable[Key], deployment: str, shown: Iterable[str]) -> Key | None:
-    """The key among those that a client showed. Every known one is compared in full: timing reveals nothing."""
+def owner(keys: Iterable[Key], deployment: str, shown: Iterable[str], replica_of: str = "") -> Key | None:
+    """The key among those that a client showed. Every known one is compared in full: timing reveals nothing.
+
+    A key for the model-wide deployment opens each of its replicas.
+    """
     found = None
     digests = [digest(one) for one in shown]
     for key in keys:
-        fits = key.deployment in ("", deployment)
+        fits = key.deployment in ("", deployment, replica_of)
         for given in digests:
             same = hmac.compare_digest(given.encode(), key.sha256.encode())
             found = key if same and fits else found
@@ -153,7 +156,10 @@ class RouteSetting:
     limit: bytes of a body. key_env: name of the engine's own key in the supervisor's secrets, '' for an engine without
     one. routes: `METHOD /v1/path` that clients may call; nothing else reaches the engine. websockets: paths on which a
     client may change to one. metrics: port on loopback of its figures. patience: seconds that a request waits for a
-    deployment started on demand, 0 for others. end_loops, reasoning_tokens: of each answer (gateway/guard.py)."""
+    deployment started on demand, 0 for others. end_loops, reasoning_tokens, answer_tokens: of each answer
+    (gateway/guard.py). context: tokens, 0 if not known. remember: bytes of prompts that are kept for the next start, 0
+    for none, for remember_hours after their last use. replica_of: name of the
+    model-wide deployment of which this one is a replica, '' for one that stands alone."""
 
     deployment: str
     engine: str
@@ -167,6 +173,11 @@ class RouteSetting:
     patience: float = 0.0
     end_loops: bool = False
     reasoning_tokens: int = 0
+    answer_tokens: int = 0
+    context: int = 0
+    remember: int = 0
+    remember_hours: float = 24.0
+    replica_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

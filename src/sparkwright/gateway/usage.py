@@ -56,6 +56,24 @@ def asks_nothing(body: Body) -> bool:
     return streams(body) and body.find(b'"stream_options"') < 0
 
 
+_LIMITS = (b'"max_tokens"', b'"max_completion_tokens"')
+
+
+# Tokens of a prompt are at most so many: code has three bytes a token, texts without spaces two.
+_LEAST_BYTES = 1.5
+
+
+def answer_limit(body: Body, most: int, context: int) -> bytes:
+    """The member that limits a chat's answer whose client names no limit; b'' for one that does, and for no JSON.
+
+    A tool's parameter of that name counts as a limit, too: then the answer is left as it is. So is that of a prompt
+    that may leave less than `most` of the context: the engine would refuse what has no room, and ends it anyway.
+    """
+    if not most or body[:1] != b"{" or len(body) / _LEAST_BYTES + most > context:
+        return b""
+    return b"" if any(body.find(word) >= 0 for word in _LIMITS) else b'"max_tokens":%d,' % most
+
+
 def streams(body: Body) -> bool:
     if body[:1] != b"{":
         return False

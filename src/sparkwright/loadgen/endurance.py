@@ -17,14 +17,14 @@ from sparkwright.loadgen import figures, samples
 from sparkwright.loadgen.trend import FEWEST, changes, fit_trend, thinned
 
 SOAK = "soak"
-PROCESS = "process_memory"  # word of engines/data/metrics.toml
+PROCESS = "process_memory"  # word of engines/data/engines
 SERVER = "server process"
 # What must be gone at least: less is what other programs of a machine do, and what an allocator takes once.
 _LEAST_NODE, _LEAST_PROCESS = 256 * MIB, 32 * MIB
 SLOWER = 0.2  # what latency must change by
 _OWN = ("time-up", "not-sent")
 _GROUPS, _IN_GROUP = 120, 4
-_LATENCIES = {"ttft": lambda row: row.first, "tpot": figures.tpot}
+_LATENCIES = {"ttft": lambda row: row.first, "tpot": figures.time_per_token}
 _EVENTS = ("incident", "floor", "gone")
 
 

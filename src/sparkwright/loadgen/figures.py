@@ -11,7 +11,7 @@ def is_open(plan: LevelPlan) -> bool:
     return plan.pace.arrival is not Arrival.CLOSED
 
 
-def tpot(row: Row) -> float | None:
+def time_per_token(row: Row) -> float | None:
     """(last token - first token) / tokens after the first read: that read's own tokens came in no time."""
     at, tokens = row.reads.at, row.reads.tokens
     if row.output_tokens is None or len(at) < 2:
@@ -21,7 +21,7 @@ def tpot(row: Row) -> float | None:
 
 
 def decode(row: Row) -> float | None:
-    each = tpot(row)
+    each = time_per_token(row)
     return 1.0 / each if each else None
 
 
@@ -51,7 +51,12 @@ _LATENCIES: Mapping[str, Figure] = {
     "ttft_content": lambda row: row.first_content,
     "end_to_end": lambda row: row.end,
 }
-_OTHERS: Mapping[str, Figure] = {"tpot": tpot, "decode": decode, "prefill": prefill, "cached_share": cached_share}
+_OTHERS: Mapping[str, Figure] = {
+    "tpot": time_per_token,
+    "decode": decode,
+    "prefill": prefill,
+    "cached_share": cached_share,
+}
 
 
 def waited(row: Row) -> float:

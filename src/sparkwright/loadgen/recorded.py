@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.values import dataclass
+from sparkwright.domain.values import dataclass, replace
+from sparkwright.domain.workload import LevelPlan, Replay, Workload
+from sparkwright.loadgen.profiles import shipped_file
 
 BLOCK = 512
 _HINT = "docs/reference/workloads.md shows the formats that can be replayed"
@@ -124,3 +126,19 @@ def _seconds(value: Any, where: str) -> float | None:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value >= 0):
         return value
     raise UsageError(f"{where}: a time is a number that is not negative, found {str(value)[:40]}", _HINT)
+
+
+def with_counts(workload: Workload, files: Mapping[str, str]) -> Workload:
+    """Levels that replay, with the number of requests of their files. files: path -> text. Raises UsageError."""
+    return replace(workload, levels=tuple(_with_count(level, files) for level in workload.levels))
+
+
+def _with_count(level: LevelPlan, files: Mapping[str, str]) -> LevelPlan:
+    if not isinstance(level.shape, Replay):
+        return level
+    path = level.shape.path
+    text = shipped_file(path)
+    found = parse(files[path] if text is None else text, path, level.shape.limit)
+    if level.shape.timed and any(one.at is None for one in found):
+        raise UsageError(f"{path}: `timed: true` needs a time in every record", "leave it out, and give a rate instead")
+    return replace(level, requests=len(found))

@@ -26,7 +26,7 @@ def judged(rows: Sequence[Row], slo: Slo) -> bool:
 def _flows(row: Row, limit: float) -> bool:
     """An answer of one token, or one that came in one read, kept nobody waiting for the next: no limit binds it."""
     at_once = row.output_tokens == 1 or (row.output_tokens is not None and len(row.reads.at) == 1)
-    return at_once or _within(figures.tpot(row), limit, 0.0)
+    return at_once or _within(figures.time_per_token(row), limit, 0.0)
 
 
 def _within(value: float | None, limit: float, late: float) -> bool:

@@ -96,7 +96,7 @@ def faults(level: Level) -> tuple[ClientFault, ...]:
     lag, found = level.lag, []
     rows = samples.without_errors(samples.counted(level))
     limits = [(LAG, "whatever is measured")]
-    for name, figure in (("time per token", figures.tpot), ("time to first token", lambda row: row.first)):
+    for name, figure in (("time per token", figures.time_per_token), ("time to first token", lambda row: row.first)):
         if values := [value for row in rows if (value := figure(row))]:
             share = LAG_SHARE * statistics.median(values)
             limits.append((max(share, LAG_FLOOR), f"{LAG_SHARE:.0%} of the median {name}"))

@@ -20,6 +20,7 @@ from sparkwright.logscan.sign import WINDOW, Sign, TableRows
 _LOW = bytes(bytes(range(256)).lower()).replace(b"\r", b"\x0c")
 # The same with every digit as 0: lines that differ in their numbers alone are judged once.
 _SHAPE = bytes(48 if 48 <= letter < 58 else letter for letter in _LOW)
+_NO_DIGITS = bytes(48 if 48 <= letter < 58 else letter for letter in range(256))
 # A run of letters that a pattern leaves open: longer ones are taken for so long. From each of many places to the line's
 # end would be quadratic; where a pattern begins with the line there is one place only.
 RUN = 300
@@ -144,12 +145,17 @@ class Book:
             return False
         return self.patterns[signed.unless].search(line) is not None
 
+    def excuses_blindly(self, signed: Signed) -> bool:
+        """True if digits do not matter to the lines that the sign excludes."""
+        return signed.unless is None or self.patterns[signed.unless].digit_blind
+
     def marks_of(self, pattern: int) -> tuple[str, ...]:
         return self._marks_of.get(pattern, ())
 
-    def wanted_again(self, pattern: int) -> bool:
-        """True if a story asks for later lines that have it."""
-        return not self._once.issuperset(self.marks_of(pattern))
+    @cached_property
+    def wanted_again(self) -> Set[int]:
+        """The patterns of which a story asks for later lines that have them."""
+        return {pattern for pattern, names in self._marks_of.items() if not self._once.issuperset(names)}
 
     @cached_property
     def only_near(self) -> Mapping[int, tuple[Signed, ...]]:
@@ -175,9 +181,9 @@ class Book:
         encoded = [word.encode() for word in self.needles if any(letter.isdigit() for letter in word)]
         return Finder(encoded or [b"\n"])
 
-    def words_with_digits(self, low: bytes) -> Iterator[int]:
-        """Positions of words with digits in a lowercased block."""
-        return (at for _, at, _ in self._of_digits.hits(low))
+    def words_with_digits(self, low: bytes) -> Iterator[tuple[int, int]]:
+        """(number, position) of the words with digits in a lowercased block."""
+        return ((word, at) for word, at, _ in self._of_digits.hits(low))
 
     def live(self, shape: bytes, words: Iterable[int], line: bytes) -> tuple[int, ...]:
         """Patterns with a word of `words`: those that depend on digits, and those that this line matches."""
@@ -223,6 +229,11 @@ def lowered(block: bytes) -> bytes:
 
 def shaped(block: bytes) -> bytes:
     return block.translate(_SHAPE)
+
+
+def without_digits(block: bytes) -> bytes:
+    """The same with every digit as 0; the case of letters stays."""
+    return block.translate(_NO_DIGITS)
 
 
 def _around(block: bytes, at: int, in_parts: bool) -> tuple[int, int]:

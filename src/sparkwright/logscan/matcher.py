@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sparkwright.domain.diagnosis import Proof
 from sparkwright.domain.printable import without_escapes
-from sparkwright.logscan.book import Book, Signed, lowered, shaped
+from sparkwright.logscan.book import Book, Signed, lowered, shaped, without_digits
 from sparkwright.logscan.envelope import rejoined
 from sparkwright.logscan.logline import Excerpt, decoded, is_settings, when, who
 from sparkwright.logscan.sign import WINDOW, MarkCount, Story
@@ -20,6 +20,7 @@ _LONGEST_LINE = 1 << 20
 _CLEAN, _LONG = 50_000, 2000  # so many shapes of lines with nothing in them are kept, of so many bytes at most
 _KEPT = 4096  # shapes of lines, and surroundings, whose result is kept
 _FAR, _BEFORE = 150, 100  # characters
+_Part = tuple[int, int, tuple[int, ...]]  # of a line: start, end, patterns
 _COUNTED = 100  # from then on a sign's lines are not counted any more
 
 
@@ -65,11 +66,18 @@ class Scan:
         self._head: list[bytes] = []
         self._tail: deque[tuple[int, bytes]] = deque(maxlen=WINDOW)
         self._open: list[Open] = []
+        self._new: list[Hit] = []  # of this block
         self._clean: set[bytes] = set()  # shapes of lines in which there is nothing
         self._tried: set[int] = set()  # of lines with those around them, in which there is nothing either
         self._by_digits = False  # whether the last look depended on more than shapes
+        self._shown: dict[tuple[int, bytes], tuple[Signed, ...]] = {}
+        self._parts: dict[tuple[bytes, tuple[int, ...] | None], list[_Part]] = {}  # by shape, and words with digits
+        self._parts_without: frozenset[int] | None = None  # the needless words that they were found without
         self._known: dict[tuple[bytes, frozenset[int]], tuple[int, ...]] = {}
         self._vain: set[tuple[int, int]] = set()
+        self._unwanted: set[tuple[int, int] | None] = (
+            set()
+        )  # patterns among lines of these shapes, until a sign is found
         self._done: set[int] = set()
         self._needless: frozenset[int] = frozenset()  # words of what is done
 
@@ -80,20 +88,21 @@ class Scan:
             self._rest += chunk
             return () if len(self._rest) < _LONGEST_LINE else self.close()
         block, self._rest = self._rest + whole, rest
-        return tuple(self._block(rejoined(without_escapes(block))))
+        return self._block(rejoined(without_escapes(block)))
 
     def close(self) -> tuple[Hit, ...]:
         """Reads the last line, which has no end."""
         block, self._rest = self._rest, b""
-        return tuple(self._block(rejoined(without_escapes(block)))) if block else ()
+        return self._block(rejoined(without_escapes(block))) if block else ()
 
-    def _block(self, block: bytes) -> Iterator[Hit]:
+    def _block(self, block: bytes) -> tuple[Hit, ...]:
         window = LineWindow(block, self.lines + 1, tuple(self._tail))
-        yield from self._waiting(window)
+        self._waiting(window)
         low = lowered(block)
-        fresh, dirty, wanted = self._fresh(low, window), set[int](), set[int]()
-        for line, start, end, words in self._lines_with_words(low, window.starts, fresh):
-            for pattern in self._live(block[start:end], frozenset(words)):
+        digits = self._digits(low, window.starts)
+        fresh, dirty, wanted = self._fresh(digits, window), set[int](), set[int]()
+        for line, start, end, live in self._lines_with_patterns(block, low, window, fresh, digits):
+            for pattern in live:
                 if pattern not in self._done:
                     dirty.add(line)
                     self._by_digits = False
@@ -101,7 +110,7 @@ class Scan:
                     if is_wanted or self._by_digits:
                         wanted.add(line)
                     if is_wanted:
-                        yield from self._line(pattern, window.first + line, block[start:end], window)
+                        self._line(pattern, window.first + line, block[start:end], window)
         # Lines of these shapes need no second look. Logs repeat themselves, but for their numbers.
         shapes = (window.shapes[line] for line in fresh if line not in dirty)
         if len(self._clean) < _CLEAN:
@@ -117,17 +126,50 @@ class Scan:
             self.answered = window.first + block.count(b"\n", 0, at)
         self.lines = window.last
         self.bytes += len(block) + 1
+        new, self._new = tuple(self._new), []
+        return new
 
-    def _fresh(self, low: bytes, window: LineWindow) -> list[int]:
+    def _digits(self, low: bytes, starts: list[int]) -> dict[int, tuple[int, ...]]:
+        """The words with digits, which shapes hide, as (number, place in the line) one after the other, by line."""
+        found: dict[int, tuple[int, ...]] = {}
+        for word, at in self._book.words_with_digits(low):
+            line = bisect_right(starts, at) - 1
+            found[line] = (*found.get(line, ()), word, at - starts[line])
+        return found
+
+    def _fresh(self, digits: Mapping[int, tuple[int, ...]], window: LineWindow) -> list[int]:
         """The lines, from 0, that have to be searched: their shape is new, or they have a word with digits."""
-        known = self._clean.issuperset(window.shapes)  # quicker than one by one
-        fresh = set() if known else {line for line, shape in enumerate(window.shapes) if shape not in self._clean}
+        clean = self._clean
+        fresh = {line for line, shape in enumerate(window.shapes) if shape not in clean}
         if self._tried:  # without those that were no sign before, among the same lines
             spans = ((line, window.span(window.first + line, WINDOW)) for line in fresh)
             fresh = {line for line, span in spans if not (span and window.key(span) in self._tried)}
         if len(fresh) < len(window.shapes):
-            fresh.update(bisect_right(window.starts, at) - 1 for at in self._book.words_with_digits(low))
+            fresh.update(digits)
         return sorted(fresh)
+
+    def _lines_with_patterns(
+        self, block: bytes, low: bytes, window: LineWindow, fresh: list[int], digits: Mapping[int, tuple[int, ...]]
+    ) -> Iterator[tuple[int, int, int, tuple[int, ...]]]:
+        """(line from 0, start and end in the block, live patterns) of the fresh lines that have any word.
+
+        Kept for other lines of the same shape with the same words with digits.
+        """
+        if self._parts_without is not self._needless:
+            self._parts, self._parts_without = {}, self._needless
+        starts, shapes, parts = window.starts, window.shapes, self._parts
+        keys = [(shapes[line], digits.get(line)) for line in fresh]
+        seen: dict[int, list[_Part]] = {line: [] for line, key in zip(fresh, keys, strict=True) if key not in parts}
+        for line, start, end, words in self._lines_with_words(low, starts, list(seen)):
+            live = self._live(block[start:end], frozenset(words))
+            seen[line].append((start - starts[line], end - starts[line], live))
+        if len(parts) < _KEPT:
+            new = ((key, seen[line]) for line, key in zip(fresh, keys, strict=True) if line in seen)
+            parts.update((key, found) for key, found in new if len(key[0]) < _LONG)
+        for line, key in zip(fresh, keys, strict=True):
+            at = starts[line]
+            for start, end, live in seen[line] if line in seen else parts[key]:
+                yield line, at + start, at + end, live
 
     def _lines_with_words(
         self, low: bytes, starts: list[int], fresh: list[int]
@@ -154,7 +196,16 @@ class Scan:
     def _is_wanted(self, pattern: int, number: int, window: LineWindow) -> bool:
         """True if the pattern deserves a closer look: it has company, or needs none."""
         signs = self._book.only_near.get(pattern)
-        return signs is None or any(s in self.hits or self._has_company(s, pattern, number, window) for s in signs)
+        if signs is None:
+            return True
+        span = window.span(number, WINDOW)
+        key = (pattern, window.key(span)) if span else None
+        if key in self._unwanted:
+            return False
+        wanted = any(s in self.hits or self._has_company(s, pattern, number, window) for s in signs)
+        if key and not (wanted or self._by_digits) and len(self._unwanted) < _CLEAN:
+            self._unwanted.add(key)
+        return wanted
 
     def _has_company(self, signed: Signed, pattern: int, number: int, window: LineWindow) -> bool:
         """True if the lines around may have the other patterns of the sign, and were not searched before."""
@@ -176,47 +227,60 @@ class Scan:
         self._vain.add(key)
         return possible and not known
 
-    def _line(self, pattern: int, number: int, raw: bytes, window: LineWindow) -> Iterator[Hit]:
-        text, searched = decoded(raw), self._book.patterns[pattern]
+    def _line(self, pattern: int, number: int, raw: bytes, window: LineWindow) -> None:
+        searched = self._book.patterns[pattern]
         # What does not look at digits was found in a line of this shape: `live` has seen to it.
-        if searched.digit_blind or searched.search(text):
-            yield from self._found(pattern, MatchedLine(number, text, searched), window)
+        if searched.digit_blind or searched.search(decoded(raw)):
+            self._found(pattern, MatchedLine(number, raw, searched), window)
 
-    def _found(self, pattern: int, line: MatchedLine, window: LineWindow) -> Iterator[Hit]:
+    def _found(self, pattern: int, line: MatchedLine, window: LineWindow) -> None:
         self._last[pattern] = line
         for name in self._book.marks_of(pattern):
             self._seen_mark(name, line)
         signs = self._book.signs_of(pattern)
-        for signed in () if signs and is_settings(line.text) else signs:
-            if not self._book.excused(signed, line.text):
-                yield from self._sign(signed, pattern, line, window)
-        if all(self._counts[signed] > _COUNTED for signed in signs) and not self._book.wanted_again(pattern):
+        for signed in signs and self._signs_in(pattern, line):
+            self._sign(signed, pattern, line, window)
+        if pattern not in self._book.wanted_again and all(self._counts[signed] > _COUNTED for signed in signs):
             self._done.add(pattern)
             self._needless |= self._book.needless(self._done, pattern)
 
-    def _sign(self, signed: Signed, pattern: int, line: MatchedLine, window: LineWindow) -> Iterator[Hit]:
+    def _signs_in(self, pattern: int, line: MatchedLine) -> tuple[Signed, ...]:
+        """The signs of the pattern that the line may show. Kept for lines that differ in digits alone."""
+        key = pattern, without_digits(line.raw)
+        known = self._shown.get(key)
+        if known is not None:
+            return known
+        signs = () if is_settings(line.text) else self._book.signs_of(pattern)
+        known = tuple(signed for signed in signs if not self._book.excused(signed, line.text))
+        if all(self._book.excuses_blindly(signed) for signed in signs):
+            if len(self._shown) > _KEPT:
+                self._shown.clear()
+            self._shown[key] = known
+        return known
+
+    def _sign(self, signed: Signed, pattern: int, line: MatchedLine, window: LineWindow) -> None:
         if len(signed.parts) == 1 or signed in self.hits:
-            yield from self._count(signed, {pattern: line})
+            self._count(signed, {pattern: line})
         elif signed.sign.within > WINDOW:
-            yield from self._anywhere(signed, line.number)
+            self._anywhere(signed, line.number)
         elif pattern in self._book.only_near or self._has_company(signed, pattern, line.number, window):
             open_ = Open(signed, line.number + signed.sign.within, {pattern: line})
-            yield from self._look(open_, window.around(line.number, signed.sign.within), window.last)
+            self._look(open_, window.around(line.number, signed.sign.within), window.last)
 
-    def _anywhere(self, signed: Signed, number: int) -> Iterator[Hit]:
+    def _anywhere(self, signed: Signed, number: int) -> None:
         """Hits of a sign whose patterns were all seen close enough to this line."""
         seen = {part: self._last[part] for part in signed.parts if part in self._last}
         if all(part in seen and number - seen[part].number <= signed.sign.within for part in signed.parts):
-            yield from self._count(signed, seen)
+            self._count(signed, seen)
 
-    def _look(self, open_: Open, around: Iterable[tuple[int, bytes]], last: int) -> Iterator[Hit]:
+    def _look(self, open_: Open, around: Iterable[tuple[int, bytes]], last: int) -> None:
         """The other patterns of a sign in the lines around its rarest; what may still come is waited for."""
         lines = [(number, raw, shaped(raw)) for number, raw in around]
         for part in open_.signed.parts:
             if part not in open_.found and not self._is_there(part, lines, open_) and open_.until <= last:
                 return
         if len(open_.found) == len(set(open_.signed.parts)):
-            yield from self._count(open_.signed, open_.found)
+            self._count(open_.signed, open_.found)
         else:
             self._open.append(open_)
 
@@ -226,18 +290,18 @@ class Scan:
             if pattern.possible(shape):
                 text = decoded(raw)
                 if pattern.search(text):
-                    open_.found[part] = MatchedLine(number, text, pattern)
+                    open_.found[part] = MatchedLine(number, raw, pattern)
                     return True
         return False
 
-    def _waiting(self, window: LineWindow) -> Iterator[Hit]:
+    def _waiting(self, window: LineWindow) -> None:
         """Signs whose surroundings went on beyond the last block."""
         waiting, self._open = self._open, []
         for open_ in waiting:
             if open_.signed not in self.hits:
-                yield from self._look(open_, window.until(open_.until), window.last)
+                self._look(open_, window.until(open_.until), window.last)
 
-    def _count(self, signed: Signed, found: Mapping[int, MatchedLine]) -> Iterator[Hit]:
+    def _count(self, signed: Signed, found: Mapping[int, MatchedLine]) -> None:
         self._counts[signed] += 1
         if signed in self.hits:
             self.hits[signed].count = self._counts[signed]
@@ -247,7 +311,8 @@ class Scan:
             groups = {name: text for match in matches for name, text in match.groupdict().items() if text}
             proof = tuple(self._proof(lines[number]) for number in sorted(lines))
             self.hits[signed] = Hit(signed, proof, groups, self._counts[signed])
-            yield self.hits[signed]
+            self._new.append(self.hits[signed])
+            self._unwanted.clear()
 
     def _seen_mark(self, name: str, line: MatchedLine) -> None:
         count, first, _ = self._marks.get(name, (0, line, line))
@@ -262,7 +327,7 @@ class Scan:
             for match in row.finditer(block):
                 number = self.lines + 1 + block.count(b"\n", 0, match.start())
                 if number > top:
-                    self._seen_mark(name, MatchedLine(number, decoded(match[0])))
+                    self._seen_mark(name, MatchedLine(number, match[0]))
 
     def _proof(self, line: MatchedLine) -> Proof:
         """The proof of a line; if the match is far from its beginning, only the part from there on."""
@@ -286,9 +351,7 @@ class Scan:
         return next((t for t in first if t is not None), None), next((t for t in last if t is not None), None)
 
     def story(self, ended: bool = True) -> Story:
-        tail = tuple(self._proof(MatchedLine(number, decoded(line))) for number, line in self._tail if line.strip())[
-            -TAIL:
-        ]
+        tail = tuple(self._proof(MatchedLine(number, line)) for number, line in self._tail if line.strip())[-TAIL:]
         marks = {
             name: MarkCount(n, self._proof(first), self._proof(last)) for name, (n, first, last) in self._marks.items()
         }

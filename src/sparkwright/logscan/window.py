@@ -6,15 +6,20 @@ from itertools import accumulate
 
 from sparkwright.domain.values import dataclass
 from sparkwright.logscan.book import Pattern, Signed, shaped
+from sparkwright.logscan.logline import decoded
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedLine:
-    """A line that a pattern was found in; where in it is looked for only when somebody asks."""
+    """A line that a pattern was found in; it is decoded, and where in it is looked for, only when somebody asks."""
 
     number: int
-    text: str
+    raw: bytes
     pattern: Pattern | None = None
+
+    @property
+    def text(self) -> str:
+        return decoded(self.raw)
 
     @property
     def match(self) -> re.Match[str] | None:
@@ -39,6 +44,7 @@ class LineWindow:
         self.shapes = self._shape.split(b"\n")
         self.starts = [0, *accumulate(map((1).__add__, map(len, self.shapes)))]
         self.last = first + len(self.shapes) - 1
+        self._keys: dict[tuple[int, int], int] = {}
 
     def span(self, number: int, within: int) -> tuple[int, int] | None:
         """The range of lines of the block around one, counted from 0; None if some are not here."""
@@ -48,7 +54,10 @@ class LineWindow:
 
     def key(self, span: tuple[int, int]) -> int:
         """The same for lines of the same shapes. Their hashes are known by now, so this is quick."""
-        return hash(tuple(self.shapes[span[0] : span[1]]))
+        known = self._keys.get(span)
+        if known is None:
+            known = self._keys[span] = hash(tuple(self.shapes[span[0] : span[1]]))
+        return known
 
     def shape(self, span: tuple[int, int]) -> bytes:
         return self._shape[self.starts[span[0]] : self.starts[span[1]] - 1]

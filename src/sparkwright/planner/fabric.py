@@ -13,6 +13,7 @@ from sparkwright.domain.cluster import Fabric, Node
 from sparkwright.domain.fabric_facts import cage
 from sparkwright.domain.facts import FabricChoice, Interface, NodeFacts, RdmaPort, Unknown
 from sparkwright.domain.finding import Finding
+from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass
 from sparkwright.planner import fabric_findings as say
 
@@ -267,3 +268,21 @@ def _networks(view: _View) -> dict[str, list[str]]:
 
 def _shown(way: _Way) -> str:
     return f"{way.interface} {way.address}/{way.network.prefixlen}"
+
+
+def fabric_networks(facts: NodeFacts) -> frozenset[str]:
+    """Subnets in which this node has an RDMA netdev; those of its plain interfaces if it has no RDMA device."""
+    links, rdma = known(facts.interfaces) or (), known(facts.rdma) or ()
+    ways = [way for way in _ways(links, rdma) if not _is_virtual(way) and bool(way.ports) == bool(rdma)]
+    return frozenset(str(way.network) for way in ways)
+
+
+def shared_addresses(one: NodeFacts, other: NodeFacts) -> tuple[str, str] | None:
+    """An address of each in a subnet that both have, one of the fabric first; None if they share none."""
+    mine, theirs = (
+        [way for way in _ways(known(facts.interfaces) or (), known(facts.rdma) or ()) if not _is_virtual(way)]
+        for facts in (one, other)
+    )
+    pairs = [(a, b) for a in mine for b in theirs if a.network == b.network and a.address != b.address]
+    best = min(pairs, key=lambda pair: (not (pair[0].ports and pair[1].ports), pair[0].network), default=None)
+    return (str(best[0].address), str(best[1].address)) if best else None

@@ -295,7 +295,7 @@ def _streams(s: ModelShape) -> Iterator[Weights]:
 
 
 def _encoder(s: ModelShape) -> Iterator[Weights]:
-    if s.senses:
+    if s.senses and s.quantization != "gguf":  # llama.cpp has it in a file of its own (mmproj)
         yield Weights(ENCODER, _ENCODER, Spread.HEADS, ends=True, idle=True)
 
 

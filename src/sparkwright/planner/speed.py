@@ -5,7 +5,7 @@ likely ones give the value, the fast and the slow ones the interval. docs/refere
 """
 
 from collections.abc import Sequence
-from math import exp, hypot, log
+from math import exp, hypot, log, sqrt
 
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
@@ -43,7 +43,10 @@ _PROMPT = 2048  # tokens of a prompt when nobody says: what most published bench
 # Our own captures (vLLM 0.21.0): compiling took 10 s for 4 layers, 31 s for 36; graphs 0.08 s a batch size for 36.
 _COMPILE = (8.0, 0.64)
 _GRAPH = (0.03, 0.0015)
-_UNSURE = (1 / 3, 1.0, 3.0)
+# States of a start: nothing of it is in any cache, or files in the page cache and kernels in the engine's.
+DISK, CACHED = "first, from the disk", "again, from the page cache"
+_UNSURE = {"": (1 / 3, 1.0, 3.0), DISK: (0.5, 1.0, 3.0), CACHED: (0.2, 0.4, 1.0)}
+_LEAST_FIRST = 0.8  # of the usual seconds around: six first starts took 190 to 500 s beside their files
 _USUAL = ("", "auto", "safetensors", "hf")
 Lines = tuple[str, ...]
 
@@ -76,7 +79,7 @@ def speed(recipe: Recipe, shape: ModelShape, size: int, load: Load, anchor: Meas
         cache = ()
     if why:
         none = Estimate(0.0, why=(why,))
-        return Speed(load, none, none, none, none, loaded)
+        return Speed(load, none, none, none, none, loaded, starts(recipe, shape, size))
     model = Model(recipe, shape, size, cache)
     one = _decode(model, load, anchor or Measured())
     asked = load if load.prompt else replace(load, prompt=_PROMPT, depth=0)
@@ -85,7 +88,7 @@ def speed(recipe: Recipe, shape: ModelShape, size: int, load: Load, anchor: Meas
     every = replace(one, value=one.value * count, low=one.low * count, high=one.high * count)
     fast, likely, slow = (prompt.tokens / prompt.seconds for prompt in prompts)
     read = Estimate(likely, slow, fast, of_prefill(prompts[1]))
-    return Speed(load, one, every, read, _first(model, asked, prompts), loaded)
+    return Speed(load, one, every, read, _first(model, asked, prompts), loaded, starts(recipe, shape, size))
 
 
 def _unknown(shape: ModelShape, size: int) -> str:
@@ -163,14 +166,24 @@ def _first(model: Model, load: Load, prompts: Sequence[Prefill]) -> Estimate:
     return Estimate(likely, fast, slow, (*of_prefill(prompts[1]), *queue, f"one step: {steps[1] * 1000:.0f} ms"))
 
 
-def started(recipe: Recipe, shape: ModelShape, size: int) -> Estimate:
-    """Seconds from the start to a server that answers."""
+def started(recipe: Recipe, shape: ModelShape, size: int, state: str = "") -> Estimate:
+    """Seconds from the start to a server that answers. state: DISK, CACHED, or '' where nobody knows which it is."""
     if not size:
         return Estimate(0.0, why=("the checkpoint's size is not known",))
-    fast, likely, slow = loading(recipe, shape, size)
-    # A second start finds files and kernels in their caches at once; what slows one part does not slow the others.
-    late = hypot(slow.files - likely.files, slow.prepared - likely.prepared, slow.around - likely.around)
-    return Estimate(likely.seconds, fast.seconds, likely.seconds + late, of_loading(likely))
+    fast, likely, slow = loading(recipe, shape, size, state)
+    # What slows or speeds up one part does not do so to the others; a later start finds everything in caches at once.
+    early, late = _apart_of(likely, fast), _apart_of(likely, slow)
+    low = likely.seconds - early if state == DISK else fast.seconds
+    return Estimate(likely.seconds, low, likely.seconds + late, of_loading(likely))
+
+
+def starts(recipe: Recipe, shape: ModelShape, size: int) -> tuple[tuple[str, Estimate], ...]:
+    """The first start, whose files and kernels are in no cache, and a later one; () where the size is not known."""
+    return tuple((state, started(recipe, shape, size, state)) for state in (DISK, CACHED)) if size else ()
+
+
+def _apart_of(one: "Loading", other: "Loading") -> float:
+    return hypot(one.files - other.files, one.prepared - other.prepared, one.around - other.around)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,18 +199,27 @@ class Loading:
         return self.files + self.prepared + self.around
 
 
-def loading(recipe: Recipe, shape: ModelShape, size: int) -> tuple[Loading, Loading, Loading]:
-    """(fast, likely, slow) for a checkpoint of so many bytes."""
+def loading(recipe: Recipe, shape: ModelShape, size: int, state: str = "") -> tuple[Loading, Loading, Loading]:
+    """(fast, likely, slow) for a checkpoint of so many bytes. state: as of `started`."""
     held = size / (recipe.parallelism.tp * recipe.parallelism.pp)
     prepared = 0.0
     engine = traits(recipe)
     if engine.compiles and not eager(recipe):
         per_size = _GRAPH[0] + _GRAPH[1] * shape.layers
         prepared = _COMPILE[0] + _COMPILE[1] * shape.layers + captures(recipe)[0] * per_size
-    rates = tuple(rate * 1e9 for rate in engine.files or loader(loader_name(recipe)).rate)
-    every = zip(rates, _UNSURE, engine.around, strict=True)
-    fast, likely, slow = (Loading(held / rate, prepared * times, around) for rate, times, around in every)
+    row = loader(engine.reader(recipe) or loader_name(recipe))
+    rates = {DISK: row.disk, CACHED: row.cached}.get(state, row.rate)
+    every = zip(rates, _UNSURE[state], _around(engine.around, state), strict=True)
+    fast, likely, slow = (Loading(held / rate / 1e9, prepared * times, around) for rate, times, around in every)
     return fast, likely, slow
+
+
+def _around(usual: tuple[float, float, float], state: str) -> tuple[float, float, float]:
+    """Seconds (fast, likely, slow): the slower half of the range where kernels are compiled for the first time."""
+    fast, likely, slow = usual
+    if state == DISK:
+        return _LEAST_FIRST * likely, sqrt(likely * slow), slow
+    return (fast, sqrt(fast * likely), 2 * likely) if state == CACHED else usual
 
 
 def loader_name(recipe: Recipe) -> str:
@@ -213,7 +235,8 @@ def loader_costs(recipe: Recipe, size: int) -> tuple[LoaderCost, ...]:
     if has is None or own == "dummy":
         return ()
     held = size / (recipe.parallelism.tp * recipe.parallelism.pp) / 1e9
-    return tuple(_cost(name, held, True if name == DEFAULT else has(name)) for name in {own: 1, **table("loaders")})
+    names = {own: 1, **{name: 1 for name in table("loaders") if not loader(name).own}}
+    return tuple(_cost(name, held, True if name == DEFAULT else has(name)) for name in names)
 
 
 def _cost(name: str, held: float, there: bool | None) -> LoaderCost:

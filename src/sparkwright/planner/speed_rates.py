@@ -19,6 +19,7 @@ _ALIKE = 3.0
 _EIGHT_BITS = 1.06  # bytes, with a scale for 32
 _FOUR_BITS = {"nvfp4", "mxfp4", "int4"}
 _GGUF_ENDS = 210 / 256  # bytes of a number in Q6_K, in which 4-bit GGUF files have the vocabulary; BF16 elsewhere
+_Q8 = 34 / 32  # bytes of a number in Q8_0
 # What tools write that quantize a finished model, and leave layers out of; FP8 releases are as their config says.
 _AFTERWARDS = {"nvfp4", "int4", "int8"}
 # How fast a product of that number format runs against BF16: dense, and grouped by expert.
@@ -113,7 +114,8 @@ def weighed(shape: ModelShape, checkpoint: int, rest: float = 0.0) -> tuple[Weig
     except KeyError:
         return ()
     if shape.quantization == "gguf":
-        return _in_file(_packed(counted, own), checkpoint) if counted else ()
+        plain = shape.format == "bf16" and shape.expert_format == "mxfp4"
+        return _in_file(_beside_mxfp4(counted) if plain else _packed(counted, own), checkpoint) if counted else ()
     if shape.quantization == "mxfp4" and shape.experts:
         return _requantized(counted, shape, (rest or _EIGHT_BITS) / own)
     if not checkpoint and {shape.format, shape.expert_format} & _FOUR_BITS:
@@ -125,6 +127,11 @@ def _packed(counted: tuple[Weights, ...], own: float) -> tuple[Weights, ...]:
     """GGUF files have the vocabulary in few bits, too: a large part of what small models read."""
     ends = max(_GGUF_ENDS, own) / _BF16
     return tuple(_scaled(part, ends) if part.ends and not part.idle else part for part in counted)
+
+
+def _beside_mxfp4(counted: tuple[Weights, ...]) -> tuple[Weights, ...]:
+    """llama.cpp's MXFP4_MOE files have all but the experts in Q8_0: gpt-oss-120b's 63.4 GB are exactly that."""
+    return tuple(part if part.spread is Spread.EXPERTS else _scaled(part, _Q8 / _BF16) for part in counted)
 
 
 def _in_file(counted: tuple[Weights, ...], checkpoint: int) -> tuple[Weights, ...]:

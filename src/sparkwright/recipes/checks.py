@@ -106,6 +106,13 @@ def _limits(recipe: Recipe) -> Iterator[Complaint]:
         yield ("serving", "batched_tokens"), f"`serving.batched_tokens`: found {s.batched_tokens}; allowed: {why}"
 
 
+def _disk_cache(recipe: Recipe) -> Iterator[Complaint]:
+    folder, size = recipe.serving.disk_cache, recipe.serving.disk_cache_size
+    if bool(folder) != bool(size):
+        name, other = ("disk_cache_size", "disk_cache") if folder else ("disk_cache", "disk_cache_size")
+        yield ("serving", other), f"`serving.{other}` needs `serving.{name}`, too: a folder and how large it may be"
+
+
 def _gateway(recipe: Recipe) -> Iterator[Complaint]:
     s, gateway = recipe.serving, recipe.serving.gateway
     path = ("serving", "gateway")
@@ -113,11 +120,28 @@ def _gateway(recipe: Recipe) -> Iterator[Complaint]:
     for port, what in ((gateway.port, "`serving.gateway.port`"), (gateway.port + 1, "the port after it, for metrics,")):
         if port in taken:
             yield (*path, "port"), f"`serving.gateway.port`: found {gateway.port}; {what} is `{taken[port]}`"
+    if gateway.answer_tokens and gateway.answer_tokens >= s.context:
+        allowed = f"less than `serving.context`, which is {s.context or 'not given'}"
+        yield (*path, "answer_tokens"), f"`serving.gateway.answer_tokens`: found {gateway.answer_tokens}; {allowed}"
     files = gateway.tls is GatewayTls.FILES
     for name, value in (("certificate", gateway.certificate), ("key", gateway.key)):
         if files != bool(value):
             why = f"expected with `serving.gateway.tls: files`, found {shown(gateway.tls.value)} and {shown(value)}"
             yield (*path, name), f"`serving.gateway.{name}`: a path is {why}"
+
+
+def _replicas(recipe: Recipe) -> Iterator[Complaint]:
+    count, length = recipe.serving.replicas, len(recipe.name) + len(f"-r{recipe.serving.replicas}")
+    path = ("serving", "replicas")
+    if count > 1 and recipe.serving.on_demand:
+        why = "replicas share the load of a model that always serves; leave out one of the two"
+        yield path, f"`serving.replicas`: found {count} with `serving.on_demand: true`; {why}"
+    if count > 1 and length > _LONGEST_NAME:
+        why = f"its replicas are called {recipe.name}-r1 and so on, and a name has at most {_LONGEST_NAME} characters"
+        yield ("name",), f"`name`: found {len(recipe.name)} characters; {why}"
+
+
+_LONGEST_NAME = 63
 
 
 def _mounts(recipe: Recipe) -> Iterator[Complaint]:
@@ -324,7 +348,9 @@ CHECKS = (
     CrossCheck(("nodes", "parallelism", "parallelism.tp", "parallelism.pp", "parallelism.dp"), _ranks),
     CrossCheck(("engine.name", "parallelism", "speculation"), _parallelism),
     CrossCheck(("serving.port", "serving.master_port", "serving.batched_tokens", "serving.sequences"), _limits),
-    CrossCheck(("serving.port", "serving.master_port", "serving.gateway"), _gateway),
+    CrossCheck(("serving.disk_cache", "serving.disk_cache_size"), _disk_cache),
+    CrossCheck(("serving.port", "serving.master_port", "serving.context", "serving.gateway"), _gateway),
+    CrossCheck(("name", "serving.replicas", "serving.on_demand"), _replicas),
     CrossCheck(("env", "flags", "engine.name"), flags_and_env),
     CrossCheck(("mounts",), _mounts),
     CrossCheck(("mods", "engine.runtime"), _mods),

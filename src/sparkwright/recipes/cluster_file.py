@@ -34,6 +34,7 @@ _SSH = Matching(
 )
 _FOLDER = Matching(r"(/|~/)[^\n:]*", "an absolute path, or one that begins with ~/")
 _CODE = Matching(r"[A-Z]{2,8}[0-9]{3}", "the code of a finding as `sparkwright check` prints it, as in MEM009")
+_MAC = Matching(r"([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}", "the MAC address of a network card, as in 48:b0:2d:00:00:01")
 _STREAMS = Within(0, 32, "sshd lets in ten at once, and sixteen were no faster than eight")
 _VARIABLE = Matching(r"[A-Za-z_][A-Za-z0-9_]{0,63}", "the name of an environment variable, as in NTFY_URL", hide=True)
 _MAILBOX = Matching(r"[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9][A-Za-z0-9.-]{0,251}", "a mail address, as in me@example.com")
@@ -95,6 +96,7 @@ class NodePart(Part):
     fabric: FabricPart = FabricPart()
     paths: PathsPart = PathsPart()
     env: dict[str, Text] = Field(default_factory=dict)
+    wake: Annotated[Text, _MAC] = ""
 
 
 class TransferPart(Part):
@@ -180,7 +182,7 @@ def _node(part: NodePart) -> Node:
     given = {key: None if value == "auto" else value for key, value in part.fabric}
     hcas = None if given["hcas"] is None else tuple(given["hcas"])
     paths, fabric = NodePaths(**part.paths.model_dump()), Fabric(given["address"], given["interface"], hcas)
-    return Node(part.name, part.ssh or part.name, fabric, paths, tuple(part.env.items()))
+    return Node(part.name, part.ssh or part.name, fabric, paths, tuple(part.env.items()), part.wake.lower())
 
 
 def _checks(cluster: Cluster, part: ClusterPart) -> Iterator[Complaint]:

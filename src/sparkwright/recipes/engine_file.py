@@ -11,7 +11,7 @@ from sparkwright.domain.engine import EngineDefinition
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import replace
 from sparkwright.engines.catalog import ENGINES
-from sparkwright.recipes.engine_schema import DefinitionPart, definition_complaints
+from sparkwright.recipes.engine_schema import BuiltInPart, DefinitionPart, definition_complaints
 from sparkwright.recipes.problems import Complaint, report, valid_keys, validated
 from sparkwright.recipes.values import domain_value, shown
 from sparkwright.recipes.yaml_lines import Document, Path, Problem
@@ -24,15 +24,18 @@ _KEY = re.compile(r"\s{0,40}([\w.\"'-]{1,200}?)\s{0,40}=")
 
 
 @lru_cache(maxsize=64)
-def read_engine(text: str, source: str) -> EngineDefinition:
-    """The definition in a file. Raises RecipeError: one line per mistake, each beginning with `FILE:LINE:`."""
-    document = _document(text, source)
-    part, found = validated(document.value, DefinitionPart, valid_keys(DefinitionPart))
+def read_engine(text: str, source: str, built_in: bool = False) -> EngineDefinition:
+    """The definition in a file. Raises RecipeError: one line per mistake, each beginning with `FILE:LINE:`.
+
+    built_in: a module renders the engine's ranks, so that it has no command, and its log's patterns are our own.
+    """
+    document, schema = _document(text, source), BuiltInPart if built_in else DefinitionPart
+    part, found = validated(document.value, schema, valid_keys(schema))
     complaints: list[Complaint] = list(found)
     made: EngineDefinition | None = domain_value(EngineDefinition, part.model_dump()) if part else None
     if made:
-        complaints += definition_complaints(made)
-        if made.name in ENGINES or made.name == "custom":
+        complaints += definition_complaints(made, built_in=built_in)
+        if (not built_in and made.name in ENGINES) or made.name == "custom":
             complaints.append(
                 (("name",), f"`name`: {shown(made.name)} is an engine of sparkwright's own: take another")
             )

@@ -1,6 +1,7 @@
 """An engine's definition as it is written, in a TOML file or in a recipe: pydantic models, used at this border only."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
@@ -10,7 +11,9 @@ from sparkwright.domain.deployment import Phase
 from sparkwright.domain.engine import EngineDefinition
 from sparkwright.engines.data_engine import OPTIONS, PLACEHOLDERS, dialect_of, placeholders
 from sparkwright.engines.dialect import Dialect
-from sparkwright.engines.tables import table
+from sparkwright.engines.patterns import safe_pattern
+from sparkwright.engines.tables import SEPARATE, metric_names
+from sparkwright.engines.traits_data import plain_traits
 from sparkwright.recipes.problems import Complaint
 from sparkwright.recipes.values import Matching, Part, Seconds, Text, Within, looks_secret, shown
 from sparkwright.recipes.yaml_lines import Path
@@ -20,15 +23,23 @@ ROUTE = Matching(
     r"(GET|POST|PUT|PATCH|DELETE) /v1(/(\{id\}|[A-Za-z0-9_~-][A-Za-z0-9._~-]*))+",
     "a method and a path below /v1, as in `POST /v1/load_lora_adapter`; `{id}` is any one segment",
 )
+_ROUTE = Matching(
+    r"(GET|POST|PUT|PATCH|DELETE) /v1(/(\{id\}|\{path\}|[A-Za-z0-9_~-][A-Za-z0-9._~-]*))+",
+    "a method and a path below /v1, as in `GET /v1/models/{path}`; `{id}` is any one segment, `{path}` one or more",
+)
+_FOLDER = Matching(r"[a-z0-9][a-z0-9_-]{0,39}", "the name of a folder, as in triton")
 _PATH = Matching(r"/[\w./-]{0,200}", "a path of its server without query, as in /health")
 _VARIABLE = Matching(r"[A-Za-z_][A-Za-z0-9_]{0,99}", "the name of an environment variable")
 _METRIC = Matching(
-    r"[A-Za-z_:][A-Za-z0-9_:]{0,199}", "the name of a Prometheus metric, as in tensorfold:requests_total"
+    r"[A-Za-z_:][A-Za-z0-9_:]{0,199}(\{\w{1,60}=\"[^\"\n]{0,100}\"(,\w{1,60}=\"[^\"\n]{0,100}\"){0,5}\})?",
+    "the name of a Prometheus metric, perhaps with labels, as in tensorfold:requests_total",
 )
 _FLAG = Matching(r"[A-Za-z0-9][\w-]{0,99}", "an option without dashes before it, as in kv-dtype")
+_MEMBER = Matching(r"[A-Za-z_][\w.]{0,99}", "a member of a request's body, as in draft")
 _VERSION = Matching(r"v?\d+(\.\d+)*[\w.+-]{0,30}", "one version, as in 0.6.4")
 _URL = Matching(r"https://\S{1,300}", "the URL of a public source")
 _IMAGE = Matching(r"[\w.-]+(:\d+)?(/[\w.-]+){0,5}", "an image without tag, as in avarok/atlas-gb10")
+_ORDER = Literal["workers-first", "head-first", "last-to-first"]
 _SIGNAL = Literal["SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP"]
 _NODES = Within(1, 64, "more nodes than anybody has wired up", zero=True)
 _GRACE = Within(1, 600, "a server that needs longer to end hangs")
@@ -46,16 +57,22 @@ class DescribedPart(Part):
     several: _Words = []
     options: dict[str, _Words] = {}
     env: dict[str, Text] = {}
+    caches: dict[Annotated[Text, _VARIABLE], Annotated[Text, _FOLDER]] = {}
+    per_rank: Annotated[list[Annotated[Text, _FLAG]], Field(max_length=200)] = []
     most_nodes: Annotated[int, _NODES] = 0
+    start_order: _ORDER = "workers-first"
     stop_signal: _SIGNAL = "SIGTERM"
     stop_grace: Annotated[float, _GRACE] = 30.0
     health: Annotated[Text, _PATH] = ""
     key_env: Annotated[Text, _VARIABLE] = ""
     key_words: _Words = []
-    routes: Annotated[list[Annotated[Text, ROUTE]], Field(max_length=200)] = []
+    serial: Annotated[dict[Annotated[Text, _MEMBER], Text | int | float | bool], Field(max_length=20)] = {}
+    routes: Annotated[list[Annotated[Text, _ROUTE]], Field(max_length=200)] = []
+    websockets: Annotated[list[Annotated[Text, _PATH]], Field(max_length=20)] = []
     metrics_page: Annotated[Text, _PATH] = ""
     metrics: dict[str, Annotated[Text, _METRIC]] = {}
     log: dict[str, Any] = {}
+    traits: dict[str, Any] = {}
     phases: dict[str, _Times] = {}
     flags: Annotated[dict[Annotated[Text, _FLAG], _Since], Field(max_length=5000)] = {}
     quantizations: list[Text] = []
@@ -65,19 +82,35 @@ class DescribedPart(Part):
     see: list[Annotated[Text, _URL]] = []
 
 
-class DefinitionPart(DescribedPart):
-    """The whole file."""
+class BuiltInPart(DescribedPart):
+    """The whole file of an engine whose ranks a module renders."""
 
     name: Annotated[Text, NAME]
-    command: _Words
     images: Annotated[list[Annotated[Text, _IMAGE]], Field(max_length=20)] = []
 
 
-def definition_complaints(definition: EngineDefinition, at: Path = ()) -> Iterator[Complaint]:
-    """The faults across the keys of a definition; at: its place in its file."""
+class DefinitionPart(BuiltInPart):
+    """The whole file of any other engine."""
+
+    command: _Words
+
+
+def definition_complaints(definition: EngineDefinition, at: Path = (), built_in: bool = False) -> Iterator[Complaint]:
+    """The faults across the keys of a definition; at: its place in its file. built_in: it has no command."""
     yield from _words(definition, at)
+    yield from () if built_in else _command(definition, at)
     yield from _names(definition, at)
-    yield from _log(definition, at)
+    if definition.log:
+        yield from _log(definition, at, re.compile if built_in else safe_pattern)
+    yield from _traits(definition, at)
+
+
+def _traits(definition: EngineDefinition, at: Path) -> Iterator[Complaint]:
+    for key, value in definition.traits.items():
+        try:
+            plain_traits({key: value})
+        except ValueError as error:
+            yield (*at, "traits", key), f"`traits`: {error}"
 
 
 def _words(definition: EngineDefinition, at: Path) -> Iterator[Complaint]:
@@ -97,6 +130,9 @@ def _words(definition: EngineDefinition, at: Path) -> Iterator[Complaint]:
                 yield (*at, *path), f"`{key}`: a key must not be in a file (its value is not shown)"
             if "key_file" in placeholders(word) and path != ("key_words",):
                 yield (*at, *path), f"`{key}`: {{key_file}} belongs into `key_words`: without a key there is no file"
+
+
+def _command(definition: EngineDefinition, at: Path) -> Iterator[Complaint]:
     if not definition.command:
         yield (*at, "command"), "`command` is empty; it starts a rank"
     elif not any("port" in placeholders(word) for word in (*definition.command, *definition.env.values())):
@@ -106,7 +142,7 @@ def _words(definition: EngineDefinition, at: Path) -> Iterator[Complaint]:
 
 
 def _names(definition: EngineDefinition, at: Path) -> Iterator[Complaint]:
-    words = sorted({word for row in table("metrics").values() for word in row})
+    words = sorted({word for name in SEPARATE for word in metric_names(name)})
     allowed = (("options", definition.options, sorted(OPTIONS)), ("metrics", definition.metrics, words))
     for key, found, known in (*allowed, ("phases", definition.phases, [str(phase) for phase in Phase])):
         for name in found:
@@ -116,13 +152,13 @@ def _names(definition: EngineDefinition, at: Path) -> Iterator[Complaint]:
                 yield (*at, key, name), f"`{key}`: unknown key {shown(name)}; {meant}"
 
 
-def _log(definition: EngineDefinition, at: Path) -> Iterator[Complaint]:
+def _log(definition: EngineDefinition, at: Path, compiled: Callable[[str], re.Pattern[str]]) -> Iterator[Complaint]:
     rules = definition.log.get("rule", [])
     if not isinstance(rules, list) or len(rules) > 500 or not all(isinstance(one, Mapping) for one in rules):
         yield (*at, "log", "rule"), "`log.rule`: expected at most 500 tables, as in [[log.rule]]"
         return
     try:
-        yield from _groups(dialect_of(definition.log, "log"), at)
+        yield from _groups(dialect_of(definition.log, "log", compiled), at)
     except (ValueError, TypeError, AttributeError) as error:
         place = next((n for n, one in enumerate(rules) if repr(one.get("pattern")) in str(error)), None)
         where: Path = ("log",) if place is None else ("log", "rule", place)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 
-from sparkwright.domain.engine import CUSTOM
+from sparkwright.domain.engine import CUSTOM, WORKERS_FIRST
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import ModelKind, PhaseTime, Recipe, Speculation
 from sparkwright.domain.values import asdict, dataclass, replace
@@ -25,14 +25,20 @@ from sparkwright.recipes.yaml_lines import Document, Path, Problem, read_yaml
 
 PROSE = {"title", "notes", "published", "license_note", "phases", "loading", "source", "conditions", "references"}
 PROSE |= {"state", "state_reason", "instead", "profile", "profiles", "hash", "gates"}
-_DEFINITION_PROSE = ("title", "see", "tried", "source")
-_BEFORE_THE_ENGINE = ("gateway", "coherence", "on_demand", "idle_minutes", "wait_seconds")
+_DEFINITION_PROSE = ("title", "see", "tried", "source", "serial")
+# Keys of a definition that came later: a recipe from before, which has none of them, has the same hash.
+_NEWER_KEYS = ("start_order", "websockets", "caches", "per_rank", "traits")
+_SAYS_NOTHING: tuple[Any, ...] = (WORKERS_FIRST, (), [], {})
+_BEFORE_THE_ENGINE = (
+    *("gateway", "coherence", "replicas", "on_demand", "idle_minutes", "wait_seconds"),
+    *("remember", "remember_hours"),
+)
 PROSE |= {"build"}  # an image that is built from it carries the hash of it in its name
 """Fields that describe a recipe without changing what is served."""
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class RecipeVariant:
     """The recipe as one profile ('' for the base) makes it; recipe is None where there are problems with it.
 
     rest: the recipe without what the complaints are about, None where too much is missing.
@@ -49,7 +55,7 @@ class _File:
     """A good file: the profile that serves where none is asked for, every variant, the line of `profiles`."""
 
     default: str
-    variants: tuple[Variant, ...]
+    variants: tuple[RecipeVariant, ...]
     line: int
 
 
@@ -96,17 +102,19 @@ def _top(document: Document, source: str) -> Mapping[str, Any]:
     raise RecipeError(f"{source}:1: found {shown(document.value)}; a recipe is a mapping, one `key: value` a line")
 
 
-def _variant(base: dict[str, Any], profiles: Mapping[str, Any], name: str, source: str, engines: Texts = ()) -> Variant:
+def _variant(
+    base: dict[str, Any], profiles: Mapping[str, Any], name: str, source: str, engines: Texts = ()
+) -> RecipeVariant:
     tree = clean(overlay(base, profiles[name]) if name else base)
     tree.setdefault("name", _stem(source))
     part, broken = validated(tree, RecipePart, valid_keys(RecipeFile))
     if part is None:
-        return Variant(name, None, broken)
+        return RecipeVariant(name, None, broken)
     recipe = with_engine(to_recipe(part, source), engines)
     recipe = served(replace(recipe, profile=name, profiles=tuple(profiles)))
     found = () if recipe.name else ((("name",), _NO_NAME),)
     found = (*broken, *found, *cross_check(recipe, frozenset(path for path, _ in broken)))
-    return Variant(name, None if found else replace(recipe, hash=digest(recipe)), found, recipe)
+    return RecipeVariant(name, None if found else replace(recipe, hash=digest(recipe)), found, recipe)
 
 
 def with_engine(recipe: Recipe, engines: Texts) -> Recipe:
@@ -163,7 +171,7 @@ def _stem(source: str) -> str:
         return ""
 
 
-def _problems(variants: tuple[Variant, ...], document: Document) -> list[Problem]:
+def _problems(variants: tuple[RecipeVariant, ...], document: Document) -> list[Problem]:
     """Complaints with their lines; what concerns only some of the variants names them."""
     where: dict[Problem, list[str]] = {}
     for variant in variants:
@@ -192,12 +200,17 @@ def digest(recipe: Recipe) -> str:
         facts["engine"].pop(name)
     definition = facts["engine"].pop("definition")
     if definition:  # its texts and places are prose
-        facts["engine"]["definition"] = {k: v for k, v in definition.items() if k not in _DEFINITION_PROSE}
+        told = {k: v for k, v in definition.items() if k not in _DEFINITION_PROSE}
+        facts["engine"]["definition"] = {
+            k: v for k, v in told.items() if k not in _NEWER_KEYS or v not in _SAYS_NOTHING
+        }
     for name in ("shape", "on_disk", "stated"):  # what is planned with
         facts["model"].pop(name)
     facts["speculation"].pop("draft")
-    if not facts["serving"]["host_cache"]:  # as before there was one
-        facts["serving"].pop("host_cache")
+    for name in ("host_cache", "disk_cache"):  # as before there was one
+        if not facts["serving"][name]:
+            facts["serving"].pop(name)
+    facts["serving"].pop("disk_cache_size")
     for name in _BEFORE_THE_ENGINE:  # no rank knows of it
         facts["serving"].pop(name)
     for mod in facts["mods"]:  # who has read it, and where it came from

@@ -7,6 +7,7 @@ from pydantic import Field, create_model
 
 from sparkwright.domain.deployment import Phase
 from sparkwright.domain.model import ModelShape
+from sparkwright.domain.replica import MOST_REPLICAS
 from sparkwright.recipes.engine_schema import NAME as ENGINE_NAME
 from sparkwright.recipes.engine_schema import ROUTE, DescribedPart
 from sparkwright.recipes.values import Matching, Part, Seconds, Size, Text, Within
@@ -31,10 +32,15 @@ _HOST_CACHE = Within(GIB, 64 * GIB, "on a GB10 it is taken from the memory that 
 _SHM = Within(64 * 1024**2, 121 * GIB, "NCCL needs it (64g is proven), and a node has 121.6 GiB in all", zero=True)
 _MEMORY = Within(64 * 1024**2, 121 * GIB, "it is what one rank takes of a node, which has 121.6 GiB in all", zero=True)
 _BODY = Within(64 * 1024, 4 * GIB, "a chat with pictures needs megabytes, and each is held in memory")
+_DISK_CACHE = Within(GIB, 64 * 1024 * GIB, "one long context of a large model takes gigabytes", zero=True)
+_REMEMBER = Within(1024**2, 4 * GIB, "1 MiB holds a context of about 250,000 tokens", zero=True)
+_REMEMBER_HOURS = Within(0.1, 720, "texts of clients are not kept for longer than a month")
 _IDLE = Within(0.1, 10_080, "a start takes minutes, and after a week without a request nobody waits for the next")
+_ANSWER = Within(16, 10_000_000, "a shorter one cuts answers that nobody calls long", zero=True)
 _REASONING = Within(100, 10_000_000, "a shorter one ends answers that only think a little", zero=True)
 _WAIT = Within(1, 3600, "no client waits for longer than an hour, and OpenAI's own for ten minutes")
 _DRAFT = Within(1, 32, "each drafted token is verified in the same step")
+_REPLICAS = Within(1, MOST_REPLICAS, "each replica has nodes of its own, and larger fleets have engines made for them")
 _NODES = Within(1, 64, "more nodes than anybody has wired up")
 _JOBS = Within(1, 256, "each compiler of CUDA code takes gigabytes; 16 is proven on a GB10 (GanyX19)", zero=True)
 _COUNT = Within(1, 10_000_000, "it is a count or a width of a model's parts", zero=True)
@@ -177,6 +183,7 @@ class GatewayPart(Part):
     routes: list[Annotated[Text, ROUTE]] = []
     end_loops: bool = False
     reasoning_tokens: Annotated[int, _REASONING] = 0
+    answer_tokens: Annotated[int, _ANSWER] = 0
 
 
 class ServingPart(Part):
@@ -192,7 +199,12 @@ class ServingPart(Part):
     memory_fraction: Annotated[float, _FRACTION] = 0.0
     kv_cache_bytes: Annotated[Size, _KV_BYTES] = 0
     host_cache: Annotated[Size, _HOST_CACHE] = 0
+    disk_cache: Annotated[Text, _ABSOLUTE] = ""
+    disk_cache_size: Annotated[Size, _DISK_CACHE] = 0
+    remember: Annotated[Size, _REMEMBER] = 0
+    remember_hours: Annotated[float, _REMEMBER_HOURS] = 24.0
     coherence: bool = True
+    replicas: Annotated[int, _REPLICAS] = 1
     on_demand: bool = False
     idle_minutes: Annotated[float, _IDLE] = 15.0
     wait_seconds: Annotated[float, _WAIT] = 600.0

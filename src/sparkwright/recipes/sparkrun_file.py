@@ -11,10 +11,8 @@ import yaml
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.recipes.values import looks_secret
+from sparkwright.recipes.vocabulary import SPARKRUN_RUNTIMES
 
-# Engine -> what sparkrun calls its runtime.
-RUNTIMES = {"vllm": "vllm-distributed", "vllm-ray": "vllm-ray", "sglang": "sglang", "llama-cpp": "llama-cpp"}
-RUNTIMES |= {"trtllm": "trtllm"}
 # Options that the launcher fills in for each rank, and places that are nobody else's business.
 _OURS = "host port nnodes node-rank master-addr master-port headless dist-init-addr rpc uds api-key ssl-keyfile "
 _OURS += "ssl-certfile ssl-ca-certs root-path chat-template tool-parser-plugin download-dir"
@@ -24,11 +22,11 @@ _MODEL = ("model", "model-path", "m")
 
 def runtime_of(engine: str) -> str:
     """Raises UsageError for an engine that sparkrun does not run."""
-    if engine not in RUNTIMES:
+    if engine not in SPARKRUN_RUNTIMES:
         raise UsageError(
-            f"sparkrun has no runtime for {engine or 'an unknown engine'}", f"it has: {', '.join(RUNTIMES)}"
+            f"sparkrun has no runtime for {engine or 'an unknown engine'}", f"it has: {', '.join(SPARKRUN_RUNTIMES)}"
         )
-    return RUNTIMES[engine]
+    return SPARKRUN_RUNTIMES[engine]
 
 
 def recipe_text(model: str, image: str, engine: str, argv: Sequence[str], nodes: int) -> str:

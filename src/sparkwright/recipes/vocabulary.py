@@ -12,6 +12,7 @@ from sparkwright.domain.finding import Finding
 _LAUNCHER = "is filled in for each rank by the launcher"
 _WORDS = tomllib.loads((files("sparkwright.recipes") / "vocabulary.toml").read_text(encoding="utf-8"))
 ALIASES: Mapping[str, str] = {alias: key for key, aliases in _WORDS["keys"].items() for alias in aliases}
+SPARKRUN_RUNTIMES: Mapping[str, str] = _WORDS["sparkrun"]
 PER_RANK_ENV = frozenset(_WORDS["variables"]["per_rank"])
 
 

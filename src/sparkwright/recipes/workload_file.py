@@ -49,7 +49,7 @@ def load_workload(text: str, source: str) -> Workload:
 def _workload(part: WorkloadPart, source: str) -> Workload:
     tree = plain(part.model_dump(exclude={"levels"})) | {
         "name": part.name or PurePath(source).stem or "workload",
-        "levels": tuple(plan for level in part.levels for plan in plans(level)),
+        "levels": tuple(plan for level in part.levels for plan in plans_of_level(level)),
         "thinking": None if part.thinking == "unset" else part.thinking,
     }
     made: Workload = domain_value(Workload, tree)
@@ -68,14 +68,14 @@ def _checks(part: WorkloadPart) -> Iterator[Complaint]:
         yield ("search",), f"`search`: found low {part.search.low:g}, high {part.search.high:g}; low is the smaller"
     seen: set[str] = set()
     for index, level in enumerate(part.levels):
-        for plan in () if any(complaints(level)) else plans(level):
+        for plan in () if any(complaints(level)) else plans_of_level(level):
             if plan.name in seen:
                 text = f"two levels are called {shown(plan.name)}; give one of them a `name:` of its own"
                 yield ("levels", index), text
             seen.add(plan.name)
 
 
-def plans(level: LevelPart) -> Iterator[LevelPlan]:
+def plans_of_level(level: LevelPart) -> Iterator[LevelPlan]:
     """A level without a name is called by what it sends, as llama-bench calls it: `pp1024 tg128 d4K c2`."""
     users: list[int] = level.concurrency or [0 if level.rate != [0.0] else 1]
     depths = level.single.depth if level.single else [0]
@@ -109,7 +109,7 @@ def _name(level: LevelPart, plan: LevelPlan, depths: bool, users: bool, rates: b
     shape, pace = plan.shape, plan.pace
     parts = [own or _called(shape)]
     if isinstance(shape, Single):
-        parts += [f"d{short(shape.depth)}"] if depths or (shape.depth and not own) else []
+        parts += [f"d{short_tokens(shape.depth)}"] if depths or (shape.depth and not own) else []
         parts += ["warm"] if shape.warm and not own else []
     parts += [f"c{pace.concurrency}"] if users or (not own and pace.concurrency > 1) else []
     parts += [f"{pace.rate:g}/s"] if rates or (not own and pace.rate) else []
@@ -129,7 +129,7 @@ def _span(length: Length) -> str:
     return f"{length.low}" if length.low == length.high else f"{length.low}-{length.high}"
 
 
-def short(tokens: int) -> str:
+def short_tokens(tokens: int) -> str:
     """`4K` of 4096, `240K` of 240000, `1M`: round in one of the two ways that people count."""
     if tokens and tokens % 1_000_000 == 0:
         return f"{tokens // 1_000_000}M"

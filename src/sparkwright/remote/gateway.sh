@@ -63,7 +63,8 @@ cat >keys.new && sync keys.new && mv -f keys.new keys.json
 h="$(x "$1")"; d="$2"; shift 2
 for n in "$@"; do
   p=$(cat "$h/services/$n/child" 2>/dev/null) ||
-    p=$(grep -lsF "/sparkwright-$n-$d.service" /proc/[0-9]*/cgroup | cut -d/ -f3 | sort -n | head -n 1)
+    p=$(cd /proc && printf '%s\n' [0-9]*/cgroup | xargs -n 40 grep -lsF "/sparkwright-$n-$d.service" | sort -n | head -n 1)
+  p=${p%%/*}
   [ -z "$p" ] || echo "$n $p"
 done
 

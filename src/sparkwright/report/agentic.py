@@ -92,12 +92,12 @@ def cache_gaps(summary: RunSummary) -> list[Gap]:
 def gap_words(runs: Sequence[RunSummary]) -> str:
     """The sentence `At turn 10 the first token comes after 8.41 s cold and 0.31 s with 80 % of the prompt cached: 27
     times ...`"""
-    asked = {texts.letter(run): gap_at(cache_gaps(summary)) for run, summary in enumerate(runs)}
+    asked = {texts.letter(run): gap_to_show(cache_gaps(summary)) for run, summary in enumerate(runs)}
     told = {name: _gap_text(gap) for name, gap in asked.items() if gap}
     return " ".join(f"{name}: {text}" if len(runs) > 1 else text for name, text in told.items())
 
 
-def gap_at(found: Sequence[Gap]) -> Gap | None:
+def gap_to_show(found: Sequence[Gap]) -> Gap | None:
     """The gap at turn 10, of which everyone asks; for a shorter loop, at its last turn."""
     return next((gap for gap in found if gap.turn == ASKED), found[-1] if found else None)
 

@@ -34,7 +34,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class IncidentStory:
     """sureness: '' where no diagnosis was saved. proof: the lines that the cause was found by.
 
     doubts: what the diagnosis could not determine; settle: commands that would. noted: (word, line): evidence of the
@@ -58,7 +58,7 @@ class Story:
     noted: tuple[tuple[str, str], ...]
 
 
-def story_of(incident: Incident, diagnosis: Mapping[str, Any] | None) -> Story:
+def story_of(incident: Incident, diagnosis: Mapping[str, Any] | None) -> IncidentStory:
     """diagnosis: as the supervisor saved it, or as `diagnose --json` has it; None without one."""
     found = _diagnosis(diagnosis)
     causes = [one for one in _listed(found.get("causes")) if isinstance(one, Mapping)]
@@ -67,7 +67,7 @@ def story_of(incident: Incident, diagnosis: Mapping[str, Any] | None) -> Story:
     proof = tuple(_proof(one) for one in _listed(first.get("proof"))[:_PROOFS])
     doubts = tuple(shortened(str(one)) for one in _listed(found.get("untold"))[:_DOUBTS])
     steps = first.get("fix")
-    return Story(
+    return IncidentStory(
         cause=str(first.get("title") or incident.cause or NO_CAUSE),
         code=str(first.get("code") or incident.code) if named else "",
         sureness=_sureness(first.get("confidence")),

@@ -8,7 +8,7 @@ from sparkwright.domain.units import three_digits
 from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Single
 from sparkwright.report import tables, texts
-from sparkwright.report.agentic import cache_gaps, gap_at, turns_table
+from sparkwright.report.agentic import cache_gaps, gap_to_show, turns_table
 from sparkwright.report.markup import Html, join, tag
 from sparkwright.report.series import Axis, Plot
 from sparkwright.report.tables import Table
@@ -57,7 +57,7 @@ def _metric(name: str, levels: list[LevelSummary], metric: str, pick: Callable[.
 
 
 def _warm(summary: RunSummary) -> Headline | None:
-    gap = gap_at(cache_gaps(summary))
+    gap = gap_to_show(cache_gaps(summary))
     if gap is None:
         return None
     value, _, unit = texts.seconds(gap.warm.value).rpartition(" ")

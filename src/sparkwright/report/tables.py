@@ -36,7 +36,7 @@ COLUMNS = (
     ("acceptance", "median"),
     ("cached_share", "median"),
 )
-# What readers call the names of engines/data/metrics.toml.
+# What readers call the names of engines/data/engines.
 SERVER = {
     "requests_running": "most running",
     "requests_waiting": "most waiting",

@@ -212,6 +212,8 @@ class Answers:
         wrong, prompt = wanted.style.wrong, hash(tuple(wanted.prompt))
         if "unsteady" in wrong:
             return next(self.turns)
+        if "drafts" in wrong:
+            return 1
         busy = len(self.engine.running) + len(self.engine.waiting) >= 8
         known = prompt in self.seen and len(wanted.prompt) > 300
         if "stale_cache" in wrong:

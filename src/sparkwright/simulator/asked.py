@@ -149,7 +149,12 @@ def chat(body: Body, rules: Rules) -> CheckedRequest:
     turns = "".join(f"<|im_start|>{m.get('role', 'user')}\n{_content(m)}<|im_end|>\n" for m in body["messages"])
     text = f"{head}{turns}<|im_start|>assistant\n"
     found = _asked(body, rules, rules.tokenizer.encode(text), limit, (thinks, tool))
-    return replace(found, style=_directed(body, rules.wrong(), found.style))
+    return replace(found, style=_directed(body, _wrong(body, rules), found.style))
+
+
+def _wrong(body: Body, rules: Rules) -> frozenset[str]:
+    """The faults for this request: drafts that change the answer do so only where there are any."""
+    return rules.wrong() - ({"drafts"} if body.get("draft") is False else set())
 
 
 def _directed(body: Body, wrong: frozenset[str], style: Style) -> Style:

@@ -19,7 +19,7 @@ AT = ("die", "freeze", "oom")
 WRONG = (
     *("tool_text", "tool_cliff", "tool_choice", "one_call", "loose_types", "stream_arguments", "results"),
     *("think_leaks", "think_eats", "stream_text", "schema", "choices", "stop", "logprobs", "usage", "short"),
-    *("responses", "messages", "window", "crosstalk", "stale_cache", "unsteady"),
+    *("responses", "messages", "window", "crosstalk", "stale_cache", "unsteady", "drafts"),
 )
 COUNTED = ("die_after", "freeze_after", "spin_after")
 VALUED = (*COUNTED, "leak", "grow", "accept", "hits", "slow_load", "slow")

@@ -1,10 +1,12 @@
 """The deployment at this moment, and where it is reported: store, hooks, log, and live.json for the gateway."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sparkwright.app.diagnose.incident import Evidence, explain
-from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
+from sparkwright.app.serve.watch import CLAIMED
+from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent, News
 from sparkwright.domain.live import DeploymentState, Live, LiveNode, LiveRestart
+from sparkwright.domain.values import replace
 from sparkwright.supervisor.context import BEGUN, LEFT, RELAUNCHES, RESTARTED, RESTARTS, STARTED_IN, DeploymentContext
 from sparkwright.supervisor.core.state import STALLED, Admit, Announce, Close, Record, Refuse, State, Work
 from sparkwright.supervisor.event_bus import EventBus
@@ -50,7 +52,7 @@ def view(bus: EventBus, state: State) -> Live:
         declined=state.declined,
         troubles=(*troubles, *state.refusals),
         ranks=tuple(seen.progress(rank) for _, rank in sorted(seen.ranks.items())),
-        nodes=tuple(_node(bus, node) for node in context.nodes),
+        nodes=tuple(replace(_node(bus, node), claimed=_claimed(known, node)) for node in context.nodes),
         quiet="" if stale else quiet,
         engine=seen.engine,
         canary=seen.canary,
@@ -60,6 +62,8 @@ def view(bus: EventBus, state: State) -> Live:
         answers=seen.answers,
         unverified=state.unverified,
         up_since=state.ready_at,
+        prefixes=seen.prefixes,
+        disk_cache=seen.disk_cache,
     )
 
 
@@ -73,6 +77,10 @@ def _node(bus: EventBus, node: str) -> LiveNode:
     """One that was not sampled yet has no time."""
     at = bus.context.now() if bus.detectors.missed(node) else 0.0
     return bus.detectors.live_node(node) or LiveNode(node, at, reached=False)
+
+
+def _claimed(known: Mapping[str, float], node: str) -> int:
+    return int(known.get(f"{CLAIMED}{node}", 0.0))
 
 
 Word = Refuse | Admit | Close | Record | Announce
@@ -89,7 +97,7 @@ class Announcer:
         context, desired = self._context, self._context.desired
         if new:
             recipe = desired.recipe
-            made = Deployed(
+            made = DeploymentRecord(
                 deployment=context.name,
                 at=context.now(),
                 recipe=recipe.label,

@@ -17,7 +17,15 @@ from sparkwright.app.serve.prepare import Outcome
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
 from sparkwright.domain.incident import Incident
-from sparkwright.domain.live import Desired, LiveCanary, LiveEngine, LiveRank, RequestAnswer
+from sparkwright.domain.live import (
+    Desired,
+    LiveCanary,
+    LiveDiskCache,
+    LiveEngine,
+    LivePrefixes,
+    LiveRank,
+    RequestAnswer,
+)
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.progress import Happening, RankPhase
 from sparkwright.domain.sample import GpuSample, Sample
@@ -55,8 +63,9 @@ class Observations:
     last. starting: how far each rank of a start is. count, last: lines of each rank since the start, and the last.
     own_at: when the engine had a request of ours last, infinite while it has one. followers: by the open incident's
     number, keys of causes that only follow from its own. incident: number of the open one, 0 for none. boots: the last
-    known boot marker of each node. history: the last samples of each node. moved: id of the image that the recipe's tag
-    has become, once that was said.
+    known boot marker of each node. history: the last samples of each node. prefixes: sent again since the start.
+    disk_cache: as last seen.
+    moved: id of the image that the recipe's tag has become, once that was said.
     """
 
     bind: str = LOOPBACK
@@ -92,6 +101,8 @@ class Observations:
     incident: int = 0
     boots: dict[str, str] = field(default_factory=dict)
     history: dict[str, deque[Sample]] = field(default_factory=dict)
+    prefixes: LivePrefixes | None = None
+    disk_cache: tuple[LiveDiskCache, ...] = ()
     _good: dict[int, int] = field(default_factory=dict)
 
     def answer(self, request: str, refused: str = "", cure: str = "") -> None:
@@ -188,9 +199,21 @@ class DeploymentContext:
         return self.nodes[0]
 
     @property
+    def supervisor_node(self) -> str:
+        """This machine: the head, but for a replica elsewhere."""
+        return self.services.cluster.supervisor_node
+
+    @property
     def launch_request(self) -> LaunchRequest:
-        recipe = self.desired.recipe
-        return LaunchRequest(recipe, self.name, self.desired.force, self.key, supervised=True, beside=self.neighbours)
+        return LaunchRequest(
+            self.desired.recipe,
+            self.name,
+            self.desired.force,
+            self.key,
+            supervised=True,
+            beside=self.neighbours,
+            replica=self.desired.replica,
+        )
 
     @property
     def neighbours(self) -> tuple[str, ...]:
@@ -227,7 +250,7 @@ class DeploymentContext:
 
     @property
     def url(self) -> str:
-        """The engine's URL as the head, this machine, reaches it."""
+        """The engine's URL as this machine reaches it."""
         bind = LOOPBACK if self.seen.bind in ("", "0.0.0.0") else self.seen.bind
         host = f"[{bind}]" if ":" in bind else bind
         return f"http://{host}:{self.desired.recipe.serving.port}"

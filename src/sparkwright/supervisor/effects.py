@@ -28,6 +28,7 @@ from sparkwright.supervisor.core.moves import disk_troubles
 from sparkwright.supervisor.core.recovery import NOTHING, Needs, of_diagnosis
 from sparkwright.supervisor.core.state import Capture, Launch, Reboot, State, StopRanks, SwapRanks, WatchRanks
 from sparkwright.supervisor.demand import in_use
+from sparkwright.supervisor.disk_cache import save_before_stop
 from sparkwright.supervisor.drain import drained
 from sparkwright.supervisor.endpoint import outage_began
 from sparkwright.supervisor.event_bus import EventBus
@@ -166,7 +167,7 @@ _WITHIN, _EVERY = 1200.0, 5.0
 
 
 async def reboot(context: DeploymentContext, before: Sequence[tuple[str, str]]) -> Rebooted | RebootFailed:
-    """Reboots the nodes that still have the marker of before; the head itself at last, which ends this supervisor."""
+    """Reboots the nodes that still have the marker of before; its own at last, which ends this supervisor."""
     old = dict(before)
     unknown = [node for node in context.nodes if node not in old]
     if unknown:
@@ -178,9 +179,9 @@ async def reboot(context: DeploymentContext, before: Sequence[tuple[str, str]]) 
     not_us = [node for node, done in zip(due, asked, strict=True) if not done.ok]
     if not_us:
         return RebootFailed(context.now(), f"{', '.join(not_us)}: `sudo -n systemctl reboot` is not allowed there")
-    await each(_order(context, node) for node in due if node != context.head)
-    if context.head in due:
-        await _order(context, context.head)
+    await each(_order(context, node) for node in due if node != context.supervisor_node)
+    if context.supervisor_node in due:
+        await _order(context, context.supervisor_node)
     deadline = context.services.clock.monotonic() + context.scaled(_WITHIN)
     while context.services.clock.monotonic() < deadline:
         await context.pause(_EVERY)
@@ -305,6 +306,7 @@ class EffectRunner:
         if isinstance(work, StopRanks):
             if state.planned or state.halted:
                 await drained(context)
+                await save_before_stop(self._bus)
             still = await in_use(self._bus) if state.idle else None
             return still or await stop(self._bus, state.fault)
         if isinstance(work, Launch):

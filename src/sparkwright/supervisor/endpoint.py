@@ -215,9 +215,11 @@ async def _given_root(context: DeploymentContext) -> tuple[str, bool]:
     """The CA certificate that clients were given, '' for none, and whether that on the head is still the same."""
     if context.desired.recipe.serving.gateway.tls is not GatewayTls.INTERNAL:
         return "", True
-    state = context.services.cluster.node(context.head).paths.state
+    state = context.services.cluster.node(context.supervisor_node).paths.state
     try:
-        done = await context.services.run(context.head, commands.trust(state, root_certificate(ca_folder(state))))
+        done = await context.services.run(
+            context.supervisor_node, commands.trust(state, root_certificate(ca_folder(state)))
+        )
     except NodeError:
         return "", True
     return given_root(done.stdout)
@@ -257,7 +259,7 @@ async def _made(context: DeploymentContext) -> bool:
     """True if `up` has made a gateway; an answering one needs no such look."""
     try:
         read = service.read(f"{_where(context).home}/door", ENDPOINT)
-        return bool((await context.services.run(context.head, read)).stdout.strip())
+        return bool((await context.services.run(context.supervisor_node, read)).stdout.strip())
     except NodeError:
         return False
 
@@ -291,7 +293,7 @@ async def restarted(context: DeploymentContext) -> None:
     """Noted when a program is another process than at the look before, also at that of another supervisor."""
     try:
         asked = commands.programs(_gateway(context).home, gateway_name(_port(context)), tuple(PROGRAMS))
-        found = parse_programs(await context.services.run(context.head, asked))
+        found = parse_programs(await context.services.run(context.supervisor_node, asked))
     except NodeError:
         return
     for name, pid in found.items():
@@ -307,7 +309,7 @@ def _away(context: DeploymentContext, said: int) -> str:
     name = gateway_name(_port(context))
     return (
         f"the gateway {how} ({_root(context)}): clients do not reach the engine; its programs are the services "
-        f"sparkwright-caddy-{name} and sparkwright-door-{name} on {context.head}, the same "
+        f"sparkwright-caddy-{name} and sparkwright-door-{name} on {context.supervisor_node}, the same "
         "`sparkwright up` sets it up again"
     )
 
@@ -315,17 +317,17 @@ def _away(context: DeploymentContext, said: int) -> str:
 def _untrusted(context: DeploymentContext, given: str) -> str:
     return (
         "the gateway's CA is not the one that clients have: each gets CERTIFICATE_VERIFY_FAILED. They were given the "
-        f"one with SHA-256 {fingerprint(given)[:16]}; its folder on {context.head} was lost or replaced. The same "
-        "`sparkwright up` writes the new ca.crt, which every client needs"
+        f"one with SHA-256 {fingerprint(given)[:16]}; its folder on {context.supervisor_node} was lost or replaced. "
+        "The same `sparkwright up` writes the new ca.crt, which every client needs"
     )
 
 
 def _lost_ca(context: DeploymentContext, given: str) -> str:
-    folder = ca_folder(context.services.cluster.node(context.head).paths.state)
+    folder = ca_folder(context.services.cluster.node(context.supervisor_node).paths.state)
     return (
-        f"the gateway's CA is no longer in {folder} on {context.head}: at its next start Caddy makes a new one, which "
-        f"no client trusts. Restore the folder from a backup (SHA-256 of the CA: {fingerprint(given)[:16]}), or "
-        "prepare to give every client a new ca.crt"
+        f"the gateway's CA is no longer in {folder} on {context.supervisor_node}: at its next start Caddy makes a new "
+        "one, which no client trusts. Restore the folder from a backup "
+        f"(SHA-256 of the CA: {fingerprint(given)[:16]}), or prepare to give every client a new ca.crt"
     )
 
 
@@ -343,5 +345,5 @@ def _gateway(context: DeploymentContext) -> Installation:
 
 
 def _where(context: DeploymentContext) -> Installation:
-    state = context.services.cluster.node(context.head).paths.state
-    return Installation(context.head, f"{state}/supervision/{context.name}", state, "", "")
+    state = context.services.cluster.node(context.supervisor_node).paths.state
+    return Installation(context.supervisor_node, f"{state}/supervision/{context.name}", state, "", "")

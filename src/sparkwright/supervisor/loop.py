@@ -3,7 +3,18 @@
 from functools import partial
 
 from sparkwright.domain.live import SERVING, Ask, DeploymentState, Request
-from sparkwright.supervisor import coherence, demand, endpoint, event_bus, nodes, quality, reboots
+from sparkwright.supervisor import (
+    coherence,
+    demand,
+    disk_cache,
+    endpoint,
+    event_bus,
+    nodes,
+    prefixes,
+    quality,
+    reboots,
+    wake,
+)
 from sparkwright.supervisor.announcer import Announcer, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.core import machine
@@ -59,6 +70,7 @@ class Loop:
         for node in self.context.nodes:
             self._nodes.begin(f"samples of {node}", partial(nodes.watch_node, self.bus, node))
         self._nodes.begin("last seconds", partial(reboots.copy_to_peer, self.bus))
+        self._nodes.begin("wake", partial(wake.wake_nodes, self.bus))
         self._nodes.begin("clock", self._tick)
         self._nodes.begin("gateway", partial(endpoint.watch, self.bus))
         self._nodes.begin("gateway probe", partial(endpoint.probe, self.bus))
@@ -92,7 +104,9 @@ class Loop:
         alive = self.context.journal.recall().get(ALIVE, 0.0)
         if alive:
             self.bus.unwatched = Unwatched(alive, self.context.now())
-        return Resumed(self.context.now(), running, ended, unseen, found.boots, alive)
+        # The gateway of a replica elsewhere did not go with that node
+        gone_with_head = alive if self.context.supervisor_node == self.context.head else 0.0
+        return Resumed(self.context.now(), running, ended, unseen, found.boots, gone_with_head)
 
     async def _tick(self) -> None:
         """Time passes for the machine, for detectors, and for who looks."""
@@ -220,6 +234,9 @@ class Loop:
         self._ranks.begin("figures", partial(endpoint.figures, self.bus))
         self.bus.speaks = None if coherence.is_judged(self.context) else True
         self._ranks.begin("coherence", partial(coherence.watch_answers, self.bus))
+        self._ranks.begin("disk cache", partial(disk_cache.watch_disks, self.bus))
+        self._ranks.begin("slots", partial(disk_cache.keep_slots, self.bus))
+        self._ranks.begin("prefixes", partial(prefixes.send_kept, self.bus, self._state.ready_at))
         self._ranks.begin("canary", partial(endpoint.canary, self.bus))
         self._ranks.begin("answers", partial(quality.watch, self.bus))
         self._ranks.begin("requests in flight", partial(endpoint.in_flight, self.bus))

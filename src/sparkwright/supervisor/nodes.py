@@ -66,6 +66,12 @@ class NotReached(str):
     cure = ""
 
 
+def _not_reached(why: str, cure: str) -> NotReached:
+    found = NotReached(why)
+    found.cure = cure
+    return found
+
+
 def cure_of(why: str) -> str:
     return why.cure if isinstance(why, NotReached) else ""
 
@@ -99,11 +105,10 @@ async def _ask(context: DeploymentContext, node: str) -> tuple[tuple[RankStatus,
         async with asyncio.timeout(_LIMIT):
             ranks, memory = await context.services.hosts[node].run_all([fact.command, asking.memory()])
     except NodeError as error:
-        why = NotReached(error.message)
-        why.cure = error.cure if isinstance(error, Unreachable) else error.hint
-        return why
+        return _not_reached(error.message, error.cure if isinstance(error, Unreachable) else error.hint)
     except TimeoutError:
-        return f"{node}: no answer within {_LIMIT:.0f} s"
+        cure = f"`ssh {node} true` on {context.head} shows why"
+        return _not_reached(f"{node}: no answer within {_LIMIT:.0f} s", cure)
     if context.desired.recipe.engine.runtime is Runtime.DOCKER and (away := docker_away(ranks)):
         return DockerAway(f"{away} on {node}")
     found = fact.read(ranks)

@@ -270,6 +270,8 @@ async def watch(context: DeploymentContext, ours: bool) -> Ready | LaunchFailed:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         context.seen.starting.clear()
+        if following.claims:
+            context.remember(following.claims)
     if ours and (outcome := context.seen.launched):
         await remember(context.services, outcome.plan, outcome.cluster_state)
         context.remember({STARTED_IN: context.services.clock.monotonic() - context.seen.launched_at})

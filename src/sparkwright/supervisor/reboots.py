@@ -15,7 +15,7 @@ from sparkwright.domain.last_seconds import SHOWN, RingRecord, table_of, told_of
 from sparkwright.domain.sample import GpuSample, Sample
 from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass
-from sparkwright.facts.ring import copied, copy_place, last_minutes, parse_ring
+from sparkwright.facts.ring import copied, keep_copy, last_minutes, parse_ring
 from sparkwright.facts.settings import TIMES
 from sparkwright.logscan.logline import when
 from sparkwright.supervisor.context import DeploymentContext
@@ -150,9 +150,8 @@ async def copy_to_peer(bus: EventBus) -> None:
         try:
             if boot and bus.serving:
                 own = await context.services.run(head, last_minutes(_state(context, head), context.name, boot))
-                place = copy_place(_state(context, peer), head, context.name)
-                if own.stdout:
-                    await context.services.hosts[peer].put(own.stdout.encode()[-_COPIED:], place, 0o600)
+                if records := own.stdout.encode()[-_COPIED:]:
+                    await context.services.run(peer, keep_copy(_state(context, peer), context.name, head, records))
         except NodeError:
             continue  # a peer that is away or full is named by others
 

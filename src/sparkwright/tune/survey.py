@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-import yaml
-
 from sparkwright.app.cluster_state import gather_state, nodes_for
 from sparkwright.app.plan.gate import calibrated, judge_of, unreal
 from sparkwright.app.plan.planning import make_plan
@@ -19,8 +17,8 @@ from sparkwright.domain.verdict import Estimate, Load
 from sparkwright.planner.judge import RealJudge
 from sparkwright.planner.remedies import changed
 from sparkwright.planner.usable import with_published
+from sparkwright.recipes.edit_file import add_profile
 from sparkwright.recipes.load import load_recipe
-from sparkwright.recipes.problems import overlay
 from sparkwright.tune import search
 from sparkwright.tune import settings as known
 from sparkwright.tune.candidates import ordered, predicted, tree_of, unsafe, variant
@@ -39,12 +37,8 @@ class TuneSource:
     made: str
 
     def written(self, changes: Mapping[str, object]) -> str:
-        """The file with a profile more: those changes on top of the tuned profile. Comments are not kept."""
-        tree = yaml.safe_load(self.text)
-        profiles = dict(tree.get("profiles") or {})
-        profiles[self.made] = overlay(profiles.get(self.profile) or {}, tree_of(changes))
-        whole = {**tree, "profiles": profiles}
-        return yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=110)
+        """The file with one profile more: those changes on top of the tuned profile. All else stays as written."""
+        return add_profile(self.text, self.made, self.profile, tree_of(changes))
 
     def recipe(self, changes: Mapping[str, object]) -> Recipe:
         """Raises RecipeError for values that no recipe may have."""

@@ -13,6 +13,7 @@ import pytest
 
 from fakes.processes import command_lines
 from functional.bench.conftest import SMALL, Bench, Start, url
+from patience import wait_until
 
 AGENT = """
 name: loop
@@ -149,10 +150,7 @@ def rows_of(shell: Bench, name: str, repeat: int) -> list[tuple[Any, ...]]:
 
 def wait_for_no_worker(shell: Bench) -> None:
     """A worker whose parent was killed ends automatically."""
-    end = time.monotonic() + 60.0
-    while [line for line in command_lines() if "adapters.load" in line and str(shell.folder) in line]:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_until(lambda: not [line for line in command_lines() if "adapters.load" in line and str(shell.folder) in line])
 
 
 @pytest.mark.full

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from functional.console.desk import Desk, made_desk, until
+from functional.console.desk import Desk, made_desk
 from functional.gateway.gateways import has_caddy
 from functional.report.browser import BROWSER, Page, browser
+from patience import wait_until
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +39,7 @@ def operator(desk: Desk) -> str:
 def sign_in(page: Page, desk: Desk, key: str, name: str = "twin") -> Page:
     # An `up` behind the same gateway has just made a new console: until it listens, Caddy answers.
     form = "return !!document.getElementById('key')"
-    until(lambda: bool(page.open(desk.url("login", name)).script(form)), "the form of a new console")
+    wait_until(lambda: bool(page.open(desk.url("login", name)).script(form)), "the form of a new console")
     page.script("document.getElementById('key').value = arguments[0]; document.querySelector('form').submit()", key)
-    until(lambda: bool(page.script("return !!document.getElementById('live')")), "the first page after signing in")
+    wait_until(lambda: bool(page.script("return !!document.getElementById('live')")), "the first page after signing in")
     return page

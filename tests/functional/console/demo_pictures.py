@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from functional.command import Shell
-from functional.console.desk import until
 from functional.console.pictures import OUT, shot, spent
 from functional.report.browser import DESK, PHONE, Page, browser
+from patience import wait_until
 from sparkwright.adapters.sqlite.database import opened
 from sparkwright.adapters.sqlite.samples import keep
 from sparkwright.adapters.sqlite.usage import UsageStore
@@ -64,7 +64,7 @@ def kept_demo(folder: Path) -> Iterator[Demo]:
     try:
         yield Demo(shell, env, console, key, cluster.parent / "spark-1/home/.local/state/sparkwright")
     finally:
-        shell.run("down", "twin", **env)
+        shell.run("down", "simulator", **env)
         shell.clean()
 
 
@@ -83,7 +83,7 @@ def day(state: Path) -> None:
         tokens += STEP * 60 * busy
         nodes = tuple(node(name, at, busy, hour) for name in ("spark-1", "spark-2"))
         engine = LiveEngine(at, running=4 * busy, kv_usage=busy / 2, generation_tokens=tokens)
-        if minute := made.add(Live(at, "twin", phase, began, nodes=nodes, engine=engine)):
+        if minute := made.add(Live(at, "simulator", phase, began, nodes=nodes, engine=engine)):
             keep(connection, minute)
     connection.execute("COMMIT")
     connection.close()
@@ -151,7 +151,7 @@ def pictures(demo: Demo, page: Page) -> None:
     page.script(
         "document.getElementById('key').value = arguments[0]; document.querySelector('form').submit()", demo.key
     )
-    until(lambda: bool(page.script("return !!document.getElementById('live')")), "signed in")
+    wait_until(lambda: bool(page.script("return !!document.getElementById('live')")), "signed in")
     for _ in range(1 if "quick" in sys.argv else 12):
         time.sleep(5)
         page.script("return 0")  # else the browser counts as gone
@@ -165,13 +165,13 @@ def pictures(demo: Demo, page: Page) -> None:
     for name in ("requests", "connect", "keys"):
         shot(page.open(f"{demo.console}{name}"), name, height=SHORT)
     shot(page.open(f"{demo.console}requests", PHONE), "requests-phone", height=SHORT)
-    page.open(f"{demo.console}logs/twin")
+    page.open(f"{demo.console}logs/simulator")
     time.sleep(2.5)
     shot(page, "logs")
-    page.open(f"{demo.console}chat/twin")
+    page.open(f"{demo.console}chat/simulator")
     page.script("document.getElementById('prompt').value = 'What is a KV cache?'")
     page.script("document.getElementById('chat').requestSubmit()")
-    until(lambda: "answer tokens" in page.script("return document.body.innerText"), "an answer")
+    wait_until(lambda: "answer tokens" in page.script("return document.body.innerText"), "an answer")
     shot(page, "chat")
 
 

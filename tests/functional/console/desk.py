@@ -9,7 +9,6 @@ import shutil
 import signal
 import ssl
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -20,13 +19,13 @@ import httpx
 from fakes.ports import free_port
 from functional.command import Shell
 from functional.gateway.head import free_pair
+from patience import wait_until
 from sparkwright.cli.demo import cluster_yaml
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.live import Live
 from sparkwright.simulator.nodes import make_cluster
 
-_RECIPE = Path(__file__).parents[3] / "src/sparkwright/recipes/shipped/twin.yaml"
-PATIENCE = 90.0
+_RECIPE = Path(__file__).parents[3] / "src/sparkwright/recipes/shipped/simulator.yaml"
 # The one of this .venv, as Debian's own is too old.
 _CADDY = shutil.which("caddy", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
@@ -57,7 +56,7 @@ class Desk:
         """env: of the ranks, as SPARKWRIGHT_SIMULATOR_... has it. behind: the deployment whose gateway it shares."""
         self.ports[name] = self.ports[behind] if behind else free_pair()
         text = _RECIPE.read_text().replace("served_name: twin-tiny", f"served_name: {json.dumps(served)}")
-        text = text.replace("name: twin\n", f"name: {name}\n", 1)
+        text = text.replace("name: simulator\n", f"name: {name}\n", 1)
         own = f"  port: {free_port()}\n  master_port: {free_port()}\n  gateway: {{port: {self.ports[name]}}}\n"
         text = text.replace("serving:\n", f"serving:\n{own}")
         control = {
@@ -81,12 +80,12 @@ class Desk:
             return from_json(Live, (self.state / "supervision" / name / "live.json").read_bytes())
         return None
 
-    def until(self, true: Callable[[Live], bool], name: str = "twin") -> None:
+    def wait_until(self, true: Callable[[Live], bool], name: str = "twin") -> None:
         def so() -> bool:
             live = self.live(name)
             return live is not None and true(live)
 
-        until(so, f"{self.live(name)}")
+        wait_until(so, f"{self.live(name)}")
 
     def pids(self, rank: int, name: str = "twin") -> list[int]:
         mark = re.compile(rb"SPARKWRIGHT_RANK_DIR=[^\0]*/%b/rank%d\0" % (name.encode(), rank))
@@ -141,14 +140,6 @@ class Desk:
 
 _UNVERIFIED = ssl.create_default_context()
 _UNVERIFIED.check_hostname, _UNVERIFIED.verify_mode = False, ssl.CERT_NONE
-
-
-def until(true: Callable[[], bool], what: str = "", within: float = PATIENCE) -> None:
-    """Polls; the only waiting in these tests."""
-    end = time.monotonic() + within
-    while not true():
-        assert time.monotonic() < end, f"not within {within} s: {what}"
-        time.sleep(0.05)
 
 
 @contextmanager

@@ -17,9 +17,10 @@ import time
 import urllib.request
 from pathlib import Path
 
-from functional.console.desk import Desk, made_desk, until
+from functional.console.desk import Desk, made_desk
 from functional.report.browser import DESK, Page, browser
 from functional.test_runs import fill, ten
+from patience import wait_until
 
 OUT = Path(__file__).parents[3] / "docs/guides/console"
 _PACE = {
@@ -146,7 +147,7 @@ def spent(pid: int) -> float:
 
 def sign_in(page: Page, key: str) -> None:
     page.script("document.getElementById('key').value = arguments[0]; document.querySelector('form').submit()", key)
-    until(lambda: page.script("return !!document.getElementById('live')"), "signed in")
+    wait_until(lambda: page.script("return !!document.getElementById('live')"), "signed in")
 
 
 def client(desk: Desk, key: str, over: threading.Event) -> None:

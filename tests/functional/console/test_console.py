@@ -13,9 +13,10 @@ import pytest
 
 from functional.console.conftest import EVIL, sign_in
 from functional.console.demo_pictures import day
-from functional.console.desk import Desk, until
+from functional.console.desk import Desk
 from functional.report.browser import DESK, PHONE, Page
 from functional.test_runs import fill, ten
+from patience import wait_until
 
 
 def text(page: Page) -> str:
@@ -25,7 +26,7 @@ def text(page: Page) -> str:
 
 def reads(page: Page, *words: str) -> None:
     """Waits for a change by the page's own events, without a reload."""
-    until(lambda: all(word in text(page) for word in words), f"{words} in {text(page)[:2000]}")
+    wait_until(lambda: all(word in text(page) for word in words), f"{words} in {text(page)[:2000]}")
 
 
 def test_a_rank_is_killed_and_comes_back_while_the_page_is_open(desk: Desk, window: Page, operator: str) -> None:
@@ -97,7 +98,7 @@ def test_the_keyboard_reaches_all(desk: Desk, window: Page, operator: str) -> No
     assert {"Sign out", "Restart twin", "Stop twin"} <= set(stops), stops
     page.script("document.querySelector('[aria-label=\"Stop twin\"]').focus()")
     page.script("window.since = Number(document.body.dataset.updated || 0)")
-    until(lambda: bool(page.script("return Number(document.body.dataset.updated) > window.since")), "an update")
+    wait_until(lambda: bool(page.script("return Number(document.body.dataset.updated) > window.since")), "an update")
     assert page.script("return document.activeElement.ariaLabel") == "Stop twin"
 
 
@@ -135,10 +136,10 @@ def test_a_browser_without_scripts(desk: Desk, window: Page, operator: str) -> N
         page.open(desk.url())
         page.script("document.body.dataset.same = 'page'")
         assert "Up since" in text(page) and "spark-2" in text(page)
-        until(lambda: is_so(page, "document.body.dataset.same !== 'page'"), "loaded again")
+        wait_until(lambda: is_so(page, "document.body.dataset.same !== 'page'"), "loaded again")
         page.open(desk.url("chat"))
         page.script("document.getElementById('prompt').value = '<b>hello'; document.getElementById('chat').submit()")
-        until(lambda: is_so(page, "document.querySelectorAll('.turn').length == 2"), "an answer")
+        wait_until(lambda: is_so(page, "document.querySelectorAll('.turn').length == 2"), "an answer")
         assert "<b>hello" in text(page)
     finally:
         page.call("Emulation.setScriptExecutionDisabled", value=False)
@@ -158,9 +159,9 @@ def test_a_chat_streams(desk: Desk, window: Page, operator: str) -> None:
     say = "document.getElementById('prompt').value = arguments[0]; document.getElementById('chat').requestSubmit()"
     page.script(say, EVIL)
     reads(page, EVIL, "answer tokens")
-    until(lambda: not page.script("return document.querySelector('#chat [type=submit]').disabled"), "it may go on")
+    wait_until(lambda: not page.script("return document.querySelector('#chat [type=submit]').disabled"), "it may go on")
     page.script(say, "and again")
-    until(lambda: text(page).count("answer tokens") == 2, "a second answer")
+    wait_until(lambda: text(page).count("answer tokens") == 2, "a second answer")
     assert page.script("return [document.title, document.images.length]") == ["Chat · sparkwright", 0]
     used = json.loads(desk.run("keys", "list", "--json"))["usage"]
     assert [row["requests"] for row in used if row["key"] == "me"] and not page.complaints
@@ -180,7 +181,7 @@ def test_a_revoked_key_loses_its_page(desk: Desk, window: Page) -> None:
     sign_in(window, desk, key := desk.key("guest", "viewer"))
     cookie = desk.signed_in(key)
     desk.run("keys", "revoke", "guest")
-    until(lambda: "Sign in" in text(window) and "spark-1" not in text(window), "the page is gone")
+    wait_until(lambda: "Sign in" in text(window) and "spark-1" not in text(window), "the page is gone")
     assert desk.get("", cookie).status_code == 303
     assert desk.post("login", key=key).status_code == 401
 
@@ -261,7 +262,7 @@ def test_an_operator_stops_and_starts(desk: Desk, window: Page, operator: str) -
         answer = client.get(desk.api("models"), headers={"Authorization": f"Bearer {operator}"})
     assert answer.status_code == 503 and "stopped by an operator" in answer.text and "Retry-After" in answer.headers
     os.kill(before := desk.service("supervisor"), signal.SIGKILL)
-    until(lambda: desk.service("supervisor") not in (0, before), "another supervisor")
+    wait_until(lambda: desk.service("supervisor") not in (0, before), "another supervisor")
     page.open(desk.url("start/twin"))
     reads(page, "memory on spark-2 takes", "that it can have", "are left")
     page.script("document.querySelector('button.primary').click()")
@@ -289,7 +290,7 @@ def test_two_deployments_on_one_page_and_a_switch(desk: Desk, window: Page, oper
     reads(page, "twin ready")
     desk.run("down", "other")
     reads(page, "Up since")
-    until(lambda: "other" not in text(page), "only one is left")
+    wait_until(lambda: "other" not in text(page), "only one is left")
 
 
 def operate(page: Page, desk: Desk, path: str) -> None:
@@ -300,7 +301,7 @@ def operate(page: Page, desk: Desk, path: str) -> None:
 def is_done(page: Page, what: str) -> None:
     """Waits for an operation's end: another one is refused before."""
     done = re.compile(rf"{what}, asked for by me at [\d:]+ UTC: done in")
-    until(lambda: bool(done.search(text(page))), f"{what} in {text(page)[:2000]}")
+    wait_until(lambda: bool(done.search(text(page))), f"{what} in {text(page)[:2000]}")
 
 
 def test_an_operator_adds_and_revokes_keys(desk: Desk, window: Page, operator: str) -> None:
@@ -316,11 +317,11 @@ def test_an_operator_adds_and_revokes_keys(desk: Desk, window: Page, operator: s
     assert key.startswith("sk-sw-") and key not in desk.get("keys", desk.signed_in(operator)).text
     models, headers = desk.api("models"), {"Authorization": f"Bearer {key}"}
     with desk.client() as client:
-        until(lambda: client.get(models, headers=headers).status_code == 200, "the key opens the API")
+        wait_until(lambda: client.get(models, headers=headers).status_code == 200, "the key opens the API")
         page.script("document.querySelector('[aria-label=\"Revoke new-agent\"]').click()")
         reads(page, "Revoke new-agent?", "401 at once")
         page.script("document.querySelector('button.danger').click()")
-        until(lambda: client.get(models, headers=headers).status_code == 401, "the key opens nothing")
+        wait_until(lambda: client.get(models, headers=headers).status_code == 401, "the key opens nothing")
     reads(page, "Add a key")
     assert "new-agent" not in text(page)
 
@@ -335,9 +336,9 @@ def test_logs_come_as_they_are_written(desk: Desk, window: Page, operator: str) 
     again, before = "the ranks were started again", desk.live()
     seen = text(page).count(again)
     desk.run("restart", "twin")
-    until(lambda: text(page).count(again) > seen, again)
+    wait_until(lambda: text(page).count(again) > seen, again)
     ranks = "return new Set([...document.querySelectorAll('.rank')].map(r => r.textContent)).size"
-    until(lambda: page.script(ranks) == 2, "lines of both ranks")
+    wait_until(lambda: page.script(ranks) == 2, "lines of both ranks")
     assert page.script("return document.images.length + document.scripts.length") == 1 and not page.complaints
     desk.until(lambda live: live.phase == "ready" and live.relaunches > (before.relaunches if before else 0))
 
@@ -350,7 +351,7 @@ def test_a_report_is_shown_with_its_plots(desk: Desk, window: Page, operator: st
     page.open(desk.url("runs"))
     reads(page, "r-1a", "acme/model")
     page.script("document.querySelector('main a[href*=runs]').click()")
-    until(lambda: bool(page.script("return document.querySelectorAll('canvas').length")), "plots")
+    wait_until(lambda: bool(page.script("return document.querySelectorAll('canvas').length")), "plots")
     assert not page.complaints, page.complaints
     cookie = desk.signed_in(operator)
     assert len(desk.get("runs/r-1a", cookie).content) < 150_000
@@ -374,9 +375,9 @@ def test_it_comes_back_when_it_was_killed(desk: Desk, window: Page, operator: st
     """Guards that the console's process is started again, and that open pages and sessions continue with it."""
     page = sign_in(window, desk, operator)
     os.kill(before := desk.service("console"), signal.SIGKILL)
-    until(lambda: desk.service("console") not in (0, before), "another process")
+    wait_until(lambda: desk.service("console") not in (0, before), "another process")
     page.script("window.since = Number(document.body.dataset.updated || 0)")
-    until(lambda: bool(page.script("return Number(document.body.dataset.updated) > window.since")), "events again")
+    wait_until(lambda: bool(page.script("return Number(document.body.dataset.updated) > window.since")), "events again")
     assert page.script("return document.getElementById('lost').hidden")
     page.open(desk.url("chat"))
     reads(page, "it keeps keys in memory only", "sign in again")
@@ -415,8 +416,8 @@ def test_requests_are_listed_as_they_come(desk: Desk, window: Page, operator: st
     desk.run("keys", "add", "counted", "--per-minute", "1")
     (folder,) = desk.shell.folder.glob(".local/state/sparkwright/keys/*")
     key = (folder / "counted.key").read_text().strip()
-    until(lambda: ask(desk, key, stream=True) == 200, "the key is known")
-    until(lambda: ask(desk, key, stream=True) == 429, "the limit")
+    wait_until(lambda: ask(desk, key, stream=True) == 200, "the key is known")
+    wait_until(lambda: ask(desk, key, stream=True) == 429, "the limit")
     reads(page, "counted", "429 refused", "first token")
     row = page.script("return [...document.querySelectorAll('#requests tbody tr')].pop().innerText").split()
     assert "ms" in row and "200" in row and page.script("return document.body.dataset.same") == "page"
@@ -429,10 +430,10 @@ def test_the_last_day_is_a_strip(desk: Desk, window: Page, operator: str) -> Non
     day(desk.state)
     cookie = desk.signed_in(operator)
     # The strip is made again every 20 s: before that it shows the few minutes in which this deployment ran.
-    until(lambda: "ago: failed" in desk.get("days", cookie).text, "the day that was made")
+    wait_until(lambda: "ago: failed" in desk.get("days", cookie).text, "the day that was made")
     page = sign_in(window, desk, operator)
     parts = "return document.querySelectorAll('[aria-label^=\"tokens/s\"] polyline').length"
-    until(lambda: is_so(page, "document.querySelectorAll('.day .columns i').length == 96"), "the strip")
+    wait_until(lambda: is_so(page, "document.querySelectorAll('.day .columns i').length == 96"), "the strip")
     # Other tests stop this deployment for real, in the last minutes of the strip.
     bad = "return [...document.querySelectorAll('.states .bad')].filter(one => one.x.baseVal.value < 200).length"
     assert page.script(parts) >= 2 and page.script(bad) == 1
@@ -441,7 +442,7 @@ def test_the_last_day_is_a_strip(desk: Desk, window: Page, operator: str) -> Non
     page.script("document.querySelector('.day details').open = true")
     reads(page, "hours ago", "23 to 24")
     page.script("window.since = Number(document.body.dataset.updated || 0)")
-    until(lambda: bool(page.script("return Number(document.body.dataset.updated) > window.since")), "an update")
+    wait_until(lambda: bool(page.script("return Number(document.body.dataset.updated) > window.since")), "an update")
     assert page.script("return document.querySelectorAll('.columns i').length") == 96, "an event leaves it alone"
 
 

@@ -24,6 +24,7 @@ class Target:
     """The engine, and what a tap sees of it."""
 
     host, key, limit, websocket, reads = "127.0.0.1", "", 10_000, False, False
+    replicated = lost = False
 
     def __init__(self, port: int) -> None:
         self.port, self.seen = port, b""
@@ -31,6 +32,12 @@ class Target:
 
     def begin(self) -> Any:
         return self
+
+    def declines(self, status: int) -> bool:
+        return False
+
+    def again(self, reached: bool) -> bool:
+        return False
 
     def broken(self) -> GatewayAnswer:
         return REFUSED
@@ -68,7 +75,10 @@ class Gate:
     def leave(self) -> None:
         pass
 
-    async def choose(self, head: RequestHead, model: str, entry: Any) -> Any:
+    def wants(self, head: RequestHead, model: str) -> int:
+        return 0
+
+    async def choose(self, head: RequestHead, model: str, entry: Any, prompt: Any) -> Any:
         self.asked.set()
         try:
             await self.come.wait()

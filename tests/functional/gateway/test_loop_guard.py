@@ -135,8 +135,13 @@ async def gateway_before(
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / place).write_text(text)
     door = Doorman(tmp_path / "_gateway", SystemClock())
-    async with await asyncio.start_server(Passing({}, door), "127.0.0.1", own):
-        yield GuardedGateway(f"http://127.0.0.1:{own}", tmp_path)
+    remembers = asyncio.create_task(door.remembering.watch(lambda: door.deployed))
+    try:
+        async with await asyncio.start_server(Passing({}, door), "127.0.0.1", own):
+            yield GuardedGateway(f"http://127.0.0.1:{own}", tmp_path)
+    finally:
+        remembers.cancel()
+        await door.remembering.end()
 
 
 @asynccontextmanager

@@ -3,12 +3,12 @@
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from patience import wait_until
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.fabric_facts import Clocks, Skipped
 from sparkwright.domain.facts import Unknown
@@ -117,10 +117,7 @@ def test_load_is_ended_with_its_caller(shims: Path) -> None:
     put(shims, "nvidia-smi", SMI.replace("echo", "sleep 5; echo"))
     put(shims, "python3", TORCH)
     program = start(short(), shims)
-    deadline = time.monotonic() + 60
-    while not (shims / "load").is_file() or not (shims / "load").read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: (shims / "load").is_file() and (shims / "load").read_text(), "the load")
     program.send_signal(signal.SIGTERM)
     program.communicate(timeout=60)
     assert not alive(int((shims / "load").read_text()))

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fakes.sh import Sh
+from patience import wait_until
 from sparkwright.domain.sample import HaltedProcess
 from sparkwright.facts import sample
 from sparkwright.facts.sample import parse_stopped
@@ -44,10 +44,7 @@ def began(environ: dict[str, str]) -> Tree:
 
 def until(pid: int, word: str, place: int) -> None:
     """Its stat has the word there."""
-    end = time.monotonic() + 60
-    while Path(f"/proc/{pid}/stat").read_text().split()[place] != word:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_until(lambda: Path(f"/proc/{pid}/stat").read_text().split()[place] == word, word, poll=0.01)
 
 
 @pytest.fixture

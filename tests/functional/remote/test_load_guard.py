@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import termios
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fakes.sh import Sh
+from patience import wait_until
 from sparkwright.domain.command import Command
 from sparkwright.domain.host_facts import PageCache
 from sparkwright.domain.sample import LoadSample
@@ -221,12 +221,7 @@ def words_of(path: Path) -> bytes:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        if condition():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it never happened")
+    wait_until(condition, poll=0.01)
 
 
 @pytest.mark.parametrize(

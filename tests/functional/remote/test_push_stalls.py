@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 
 from fakes.sh import Sh
 from functional.remote.test_push import HERE, fed, receiving, tree
+from patience import wait_until
 from sparkwright.domain.cluster import Transfer
 from sparkwright.remote import staging
 from sparkwright.remote.programs import sender, take_text
@@ -57,10 +57,7 @@ p.wait()
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < until, what
-        time.sleep(0.05)
+    wait_until(condition, what)
 
 
 @pytest.fixture

@@ -40,6 +40,18 @@ def test_who_has_lost_its_leader_has_ended_before_its_files_go(sh: Sh) -> None:
     assert ended == 0
 
 
+def test_kept_prompts_go_with_their_key(sh: Sh) -> None:
+    """Guards texts of clients after `down`; the key of another deployment stays."""
+    state = sh.home / "state"
+    (state / "door").mkdir(parents=True)
+    (state / "supervision/twin/prompts").mkdir(parents=True)
+    for name in ("twin", "other"):
+        (state / f"door/{name}.prompts.key").write_bytes(bytes(32))
+    done = sh.run(service.remove(str(state), "twin", "lab/twin"))
+    assert done.ok and not (state / "supervision").exists(), done.stderr
+    assert [one.name for one in (state / "door").iterdir()] == ["other.prompts.key"]
+
+
 def test_a_program_that_lives_is_waited_for(sh: Sh) -> None:
     """Guards `up` on a busy head: a report that comes late counts, silence is told as silence, an end at once."""
     home = sh.home / "state/supervision/twin"

@@ -16,10 +16,11 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
+from patience import PATIENCE
+
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DESK, PHONE = (1280, 900), (360, 740)
 _AXE = Path(__file__).parents[2] / "data/console/axe-core-4.14.1.min.js.gz"
-_PATIENCE = 30.0
 # Without a sandbox, since tests run as root; without what a browser asks of the network by itself.
 _FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run")
 _ALONE = ("--disable-background-networking", "--disable-component-update", "--remote-debugging-port=0")
@@ -51,7 +52,7 @@ class Page:
                 return told["result"]
 
     def _next(self) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self._line.recv(timeout=_PATIENCE))
+        told: dict[str, Any] = json.loads(self._line.recv(timeout=PATIENCE))
         if "method" in told:
             self._heard.append(told)
         return told
@@ -149,7 +150,7 @@ def browser(folder: Path, *flags: str) -> Iterator[Page]:
 def _end(process: "subprocess.Popen[bytes]") -> None:
     """Ends it with all its helpers: they outlive it by a moment."""
     process.terminate()
-    process.wait(timeout=_PATIENCE)
+    process.wait(timeout=PATIENCE)
     until = time.monotonic() + 5
     with contextlib.suppress(ProcessLookupError):
         while time.monotonic() < until:
@@ -160,7 +161,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 def _address(folder: Path, process: "subprocess.Popen[bytes]") -> str:
     """Chromium writes port and path into its profile when it listens."""
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + PATIENCE
     port = folder / "DevToolsActivePort"
     while time.monotonic() < until and process.poll() is None:
         lines = port.read_text().splitlines() if port.exists() else []

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 
+from patience import PATIENCE
 from simulators.__main__ import PROGRAMS
 
 TOOLS = str(Path(__file__).parents[3] / "tools")
@@ -23,7 +24,7 @@ FAST = {
     "SPARKWRIGHT_SIMULATOR_DEAD_S": "0.6",
     "SPARKWRIGHT_SIMULATOR_SHM_WARN_S": "0.3",
 }
-DEADLINE_S = 60.0
+DEADLINE_S = PATIENCE
 
 
 def wait_until(what: str, happened: object, within: float = DEADLINE_S) -> None:

@@ -103,3 +103,15 @@ def test_the_same_file_back_again_is_read(tmp_path: Path) -> None:
     assert keys.value == "good"
     path.unlink()
     assert keys.value == ""
+
+
+def test_a_file_may_be_looked_at_less_often(tmp_path: Path) -> None:
+    """Guards the choice among many replicas: one look serves for all that is asked in the same moment."""
+    path, time = tmp_path / "file", Time()
+    file = Watched(path, parse, "", time).at_most_every(0.005)
+    written(path, "a")
+    assert file.value == "a"
+    written(path, "b")
+    assert file.value == "a"
+    time.now = 0.006
+    assert file.value == "b"

@@ -12,12 +12,14 @@ from fakes.endpoint import FakeEndpoint
 from fakes.hosts import FakeHosts
 from fakes.rank_node import HOME, STATE, RankNode, Script
 from fakes.sink import FakeSink
+from sparkwright.adapters.files import Places, find_recipe
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.cluster import Cluster, Fabric, Node, NodePaths
 from sparkwright.domain.command import Secret
 from sparkwright.domain.recipe import Recipe
 from sparkwright.recipes.load import load_recipe
 
+NOWHERE = Places(Path("/nonexistent"), Path("/nonexistent"))
 SHIPPED = Path(__file__).parents[3] / "src/sparkwright/recipes/shipped"
 PATHS = NodePaths(f"{HOME}/models", f"{HOME}/hub", f"{HOME}/cache", STATE)
 JOINS = (
@@ -95,7 +97,7 @@ def scene(count: int = 2, **more: Any) -> Scene:
 
 
 def recipe(name: str = "twin", profile: str = "", **serving: Any) -> Recipe:
-    found = load_recipe((SHIPPED / f"{name}.yaml").read_text(), f"{name}.yaml", profile)
+    found = load_recipe(find_recipe(name, NOWHERE).text, f"{name}.yaml", profile)
     return replace(found, serving=replace(found.serving, **serving))
 
 

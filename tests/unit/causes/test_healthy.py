@@ -233,6 +233,8 @@ def test_system_errors_in_other_languages_are_known(line: str, mechanism: str) -
             "container-ended",
         ),
         ("#9 CANCELED\nERROR: failed to build: failed to solve: Canceled: context canceled\n", "build-cancelled"),
+        ("AttributeError: 'NoneType' object has no attribute 'pages'\n", "no-value"),
+        ("docker: nvidia-container-cli: mount error: stat failed: /dev/nvidia7: no such device\n", "container-hook"),
     ],
 )
 def test_mechanisms_fill_their_slots(text: str, key: str) -> None:
@@ -256,6 +258,8 @@ def test_mechanisms_fill_their_slots(text: str, key: str) -> None:
         "INFO 11-28 07:16:12 [executor.py:153] DP group leader: master_addr=127.0.0.1, nnodes=2\n",
         ' - leaked function "create_memdesc_reinterpret"\n - leaked function "create_memdesc_index"\n',
         " -ignore_critical           permit unhandled critical extensions\n -timeout    Enable time-outs\n",
+        'access("/etc/ld.so.preload", R_OK)      = -1 ENOENT (No such file or directory)\nexit_group(0) = ?\n',
+        '[timeouts]\n  "io.runtime.timeout.open" = "0s"\n  "io.runtime.error.limit" = "5"\n',
     ],
 )
 def test_what_healthy_programs_print_is_no_failure(text: str) -> None:
@@ -270,3 +274,37 @@ def test_an_error_of_the_loader_is_a_failure_whatever_precedes_it() -> None:
     for text in (error, ready + error):
         found = of(text)
         assert found.failure and found.causes[0].key == "model-weights-too-large-for-node"
+
+
+def test_a_program_that_ends_with_success_has_not_failed() -> None:
+    """Guards a build that warned and tried again; what fails after the success counts."""
+    warned = "WARNING: Retrying after connection broken by 'Temporary failure in name resolution'\n" * 5
+    done = "Installing collected packages: foo\nSuccessfully installed foo-0.1\n"
+    assert of(warned + "Error: no route to the mirror\n" + done).state is LogState.STOPPED
+    assert not blamed(of(warned + done))
+    assert of(done + "OSError: [Errno 28] No space left on device: '/v'\n").failure
+
+
+def test_a_build_that_gives_up_has_failed() -> None:
+    """Guards status 1 where the log has no line that says why."""
+    failed = 'ERROR: failed to solve: process "/bin/sh -c make" did not complete successfully: exit code: 1'
+    assert of(f"Dockerfile:54\n{failed}\n").failure
+
+
+def test_a_warning_is_never_more_than_likely_where_another_line_fails() -> None:
+    """Guards confidence: the program went on after the warning, and what fails comes first where both are likely."""
+    platforms = "(linux/amd64) does not match the detected host platform (linux/arm64/v8)"
+    warning = f"app The requested image's platform {platforms}"
+    fails = "Error response from daemon: driver failed: Bind for 0.0.0.0:80 failed: port is already allocated"
+    alone, both = of(f"WARNING {warning}\n"), of(f"WARNING {warning}\n{fails}\n")
+    assert alone.causes[0].key == "image-wrong-architecture"
+    assert both.causes[0].key == "port-already-in-use"
+    assert all(c.confidence <= 0.75 for c in both.causes if c.key == "image-wrong-architecture")
+
+
+def test_a_cause_of_another_engine_is_never_more_than_likely() -> None:
+    """Guards llama.cpp's cause in a log of TensorRT-LLM that uses the same words."""
+    line = "error loading model architecture: unknown model architecture: 'quux'\n"
+    head = (DATA / "healthy" / "trtllm.log").read_text().splitlines(keepends=True)[:12]
+    assert of(line).causes[0].confidence > 0.75
+    assert all(cause.confidence <= 0.75 for cause in of("".join(head) + line).causes)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from sparkwright.domain.check import Context
+from sparkwright.domain.fabric_facts import Network, WakeCard
 from sparkwright.domain.facts import Driver, Gpu, GpuProcess, Identity, Kernel, Memory, Unknown
 from sparkwright.domain.host_facts import HardwareWatchdog, KernelLog, KernelNote, Library, Package, Process, Unit
 from sparkwright.domain.plan import RankSpec
@@ -99,6 +100,16 @@ OLLAMA = Process(812, "ollama", 5 * GIB, "ollama", "ollama.service")
 TIMER = HardwareWatchdog("watchdog0", "SBSA Generic Watchdog", active=False, systemd="0")
 NOTEBOOK = Process(900, "jupyter-lab", 2 * GIB, "ai", "user@1000.service")
 
+CARD = WakeCard("enP7s7", "48:b0:2d:00:00:01", True)
+
+
+def card_context(*cards: WakeCard, mac: str = CARD.mac) -> Context:
+    """A cluster file that names a card of spark-1."""
+    made = on(network=Network(cards=cards))
+    nodes = tuple(replace(one, wake=mac if one.name == "spark-1" else "") for one in made.cluster.nodes)
+    return replace(made, cluster=replace(made.cluster, nodes=nodes))
+
+
 FIRING: dict[str, Context] = {
     "HOST003": on(identity=replace(FIRST, machine_id=BAD_ID)),
     "HOST004": upkeep(host_keys=("SHA256:key-of-2", "SHA256:other")),
@@ -132,6 +143,7 @@ FIRING: dict[str, Context] = {
     "HOST023": times(unclean=True),
     "HOST025": board(bios="GX10DGX.0103.2026.0114.0930"),
     "HOST026": upkeep(watchdog=TIMER),
+    "HOST027": card_context(replace(CARD, armed=False)),
     "HOST024": on(kernel_log=Unknown("this user may read neither the journal nor dmesg", "exited 1")),
     "DRV004": packages(NEWER, without="nvidia-driver"),
     "DRV005": packages(SERVER),
@@ -231,6 +243,9 @@ SILENT: list[tuple[str, str, Context]] = [
     ("HOST022", "no DGX OS", on(
         identity=replace(FIRST, ota_version=ODD), upkeep=replace(UPKEEP, locale="de_DE.UTF-8"))),
     ("HOST024", "nothing in it matters", kernel_log()),
+    ("HOST027", "armed", card_context(CARD)),
+    ("HOST027", "nobody is to wake it", card_context(replace(CARD, armed=False), mac="")),
+    ("HOST027", "its cards were not read", replace(card_context(CARD), facts=on(network=ODD).facts)),
     ("HOST026", "armed", upkeep(watchdog=replace(TIMER, active=True, systemd="2min"))),
     ("HOST026", "another program holds it", upkeep(watchdog=replace(TIMER, active=True))),
     ("HOST026", "what systemd does is not known", upkeep(watchdog=replace(TIMER, systemd=ODD))),

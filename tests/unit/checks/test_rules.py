@@ -8,6 +8,7 @@ from sparkwright.domain.checkpoint import Defect, Published
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.facts import (
     NOT_ASKED,
+    Disk,
     Docker,
     DockerTrouble,
     Driver,
@@ -98,6 +99,13 @@ def taken(address: str, port: int = 8000, process: str = "uvicorn") -> dict[str,
     return {"listeners": (Listener(address, port, process),)}
 
 
+def cached(mount: str, total: int, free: int) -> Context:
+    """A KV cache of 200 GiB in /data/kv, on a disk of so many GiB."""
+    serving = replace(RECIPE.serving, disk_cache="/data/kv", disk_cache_size=200 * GIB)
+    seen = Disk("/data/kv", mount, total * GIB, free * GIB)
+    return context({"disks": (seen,)}, replace(RECIPE, serving=serving))
+
+
 FIRING = {
     "REC001": context(recipe=replace(RECIPE, state=RecipeState.REFUSED, state_reason="no sm_121 build")),
     "REC002": context(recipe=replace(RECIPE, state=RecipeState.DOCUMENTED)),
@@ -130,6 +138,7 @@ FIRING = {
     "MODEL014": context(advice=Advice(contradictions=("model.size 16 GiB; at least 1,229 GiB of GPU memory",))),
     "PAR001": split(3, "tp 3 does not divide 32 query heads"),
     "DISK001": context({"disks": (disk("~/.cache/huggingface/hub", 100),)}, checkpoints={"spark-1": ABSENT}),
+    "DISK005": cached("/data", 500, 150),
     "MEM001": limits(memory_fraction=0.55),
     "MEM002": context({"memory": memory(40)}),
     "MEM003": long(1 << 20, memory_fraction=0.3),
@@ -311,6 +320,8 @@ SILENT = [
     ("PAR001", "nothing was compared", context()),
     ("DISK001", "it is there", context({"disks": (disk("~/.cache/huggingface/hub", 1),)})),
     ("DISK001", "room enough", context(checkpoints=OTHERS)),
+    ("DISK005", "a disk of its own with room", cached("/data", 500, 300)),
+    ("DISK005", "no such cache", context()),
     ("DISK001", "another folder", context({"disks": (disk("~/models", 1),)}, checkpoints=OTHERS)),
     ("MEM001", "fits", context()),
     ("MEM001", "too high a fraction is MEM002", context({"memory": memory(40)})),

@@ -13,7 +13,7 @@ from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import Parsers, Recipe, Serving, Speculation
-from sparkwright.engines.catalog import engine, rehearse, review
+from sparkwright.engines.catalog import engine, rehearse, review, start_groups
 from sparkwright.planner.ledger import ledgers
 from sparkwright.planner.parallelism import advise
 from sparkwright.remote import docker
@@ -211,7 +211,7 @@ def test_workers_are_started_before_the_head() -> None:
     """Guards 3.2, the order of forum thread 372268."""
     specs = tuple(ranks("3.2"))
     plan = Plan("x", shipped("deepseek-v4-flash"), Cluster("", (), ""), placement(), specs, (), (), "", 0, "")
-    assert [spec.rank for spec in plan.launch_order] == [1, 0]
+    assert [[one.rank for one in group] for group in start_groups(plan.recipe, plan.specs)] == [[1], [0]]
 
 
 def test_every_report_has_its_lines() -> None:

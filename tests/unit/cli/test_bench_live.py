@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from fakes.runs import depth_plans
-from sparkwright.cli.bench_live import BenchProgress, BenchScreen, LiveBlock, bench_screen
+from sparkwright.cli.bench_screen import BenchProgress, BenchScreen, LiveBlock, bench_screen
 from sparkwright.domain.run import Lag, Row
 
 PLANS = depth_plans((0, 4096))

@@ -1,7 +1,7 @@
 """The progress of a benchmark, from rows that have ended."""
 
 from fakes.runs import agent_plans, depth_plans
-from sparkwright.cli.bench_live import BenchProgress, block, level_line, requests, summary_line, work
+from sparkwright.cli.bench_screen import BenchProgress, level_line, live_block, summary_line, work_tokens
 from sparkwright.domain.run import Lag, Row
 
 D0, DEEP = depth_plans((0, 131072))
@@ -33,9 +33,9 @@ def test_failures_are_counted_by_kind_while_it_runs() -> None:
 def test_before_anything_ended_nothing_is_guessed() -> None:
     """No rate, no time left."""
     progress = BenchProgress([D0], 1)
-    assert block(progress, 0.0) == ["  getting ready ..."]
+    assert live_block(progress, 0.0) == ["  getting ready ..."]
     progress.begin(D0, 0, 1, 0.0)
-    assert progress.rate() is None and progress.left(5.0) is None and "left" not in "".join(block(progress, 5.0))
+    assert progress.rate() is None and progress.left(5.0) is None and "left" not in "".join(live_block(progress, 5.0))
 
 
 def test_a_deep_level_is_more_work_than_a_shallow_one() -> None:
@@ -43,7 +43,7 @@ def test_a_deep_level_is_more_work_than_a_shallow_one() -> None:
     progress = BenchProgress([D0, DEEP], 1)
     progress.begin(D0, 0, 1, 0.0)
     progress.end(10.0)
-    assert work(DEEP) > 5 * work(D0) and progress.share() < 0.15
+    assert work_tokens(DEEP) > 5 * work_tokens(D0) and progress.share() < 0.15
     left = progress.left(10.0)
     assert left and left > 50.0
 
@@ -80,4 +80,4 @@ def test_simulated_is_reported_from_the_first_answer_on() -> None:
 
 def test_an_agents_requests_are_its_turns() -> None:
     """Two agents of ten turns are twenty requests."""
-    assert requests(agent_plans()[0]) == 20
+    assert agent_plans()[0].request_count == 20

@@ -6,7 +6,7 @@ from typing import Any
 from sparkwright.cli.text import deployment_text
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.facts import RankStatus
-from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveNode, LiveRestart, Supervised
+from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveNode, LivePrefixes, LiveRestart, Supervised
 
 GIB = 1024**3
 LIVE = Live(1000.0, "twin", DeploymentState.READY, 940.0)
@@ -28,6 +28,16 @@ def test_a_quiet_deployment_has_one_line() -> None:
         "  supervised on spark-1 by sparkwright-supervisor-twin.service"
     ]
     assert lines() == ["  supervised on spark-1, not restarted after a reboot"]
+
+
+def test_prompts_that_were_sent_again_are_one_line() -> None:
+    """Guards who waits for a context: how far it is, and why some were left out."""
+    going = LivePrefixes(14, 12, 0, 48_000, 20.0)
+    assert lines(prefixes=going)[0] == "  kept prompts: 12 prefixes, 48,000 tokens re-sent in 20 s; 2 to go"
+    over = replace(going, refused=1, at=990.0, why="clients need the engine")
+    said = "12 prefixes, 48,000 tokens re-sent in 20 s; 1 could not be sent; 1 left out: clients need the engine"
+    assert " ".join(lines(prefixes=over)[0].split()) == f"kept prompts: {said}"
+    assert "1 prefix, 9 tokens" in lines(prefixes=LivePrefixes(1, 1, 0, 9, 1.0, 990.0))[0]
 
 
 def test_memory_reports_where_it_goes() -> None:

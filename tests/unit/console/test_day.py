@@ -7,9 +7,9 @@ import pytest
 
 from sparkwright.console import requests
 from sparkwright.console.board import ReportBoard
-from sparkwright.console.overview import days
+from sparkwright.console.overview import day_strips
 from sparkwright.console.requests import RequestFilter, latency, wanted
-from sparkwright.console.strip import SPAN, STEP, strip
+from sparkwright.console.strip import SPAN, STEP, day_strip
 from sparkwright.domain.history import MINUTE, Minute, NodeMinute, RequestRecord, RequestSpan
 
 NOW = 1_800_000_000.0
@@ -25,7 +25,7 @@ def minute(ago: int, state: str = "ready", decode: float | None = 40.0) -> Minut
 def test_a_gap_is_drawn_as_a_gap() -> None:
     """Guards a strip of what was recorded: two hours away are no line between the ends, and no state."""
     minutes = [minute(ago) for ago in range(600, 0, -1) if not 240 <= ago < 360]
-    text = str(strip("chat", minutes, (), NOW))
+    text = str(day_strip("chat", minutes, (), NOW))
     line = re.findall(r'aria-label="tokens/s.*?</svg>', text)[0]
     parts = re.findall(r'points="([^"]+)"', line)
     assert len(parts) == 2
@@ -40,12 +40,12 @@ def test_an_outage_is_seen_and_told() -> None:
     """Guards the worst state of five minutes, what a mouse points at, and the table for who has none."""
     spans = (RequestSpan(int(NOW) - 3600, 9, 1, 2, 0.25, 0.02),)
     text = str(
-        strip("chat", [minute(ago, "failed" if ago == 60 else "ready") for ago in range(180, 0, -1)], spans, NOW)
+        day_strip("chat", [minute(ago, "failed" if ago == 60 else "ready") for ago in range(180, 0, -1)], spans, NOW)
     )
     assert len(re.findall(r'<rect class="bad"', text)) == 1
     assert re.search(r'title="[^"]* ago: failed; tokens/s 40 tokens/s; first token 0.2 s', text), text
     assert text.count("<i title=") == SPAN // 900 and 'scope="row">1 to 2</th><td>' in text
-    assert "Nothing is recorded yet" in strip("chat", (), (), NOW)
+    assert "Nothing is recorded yet" in day_strip("chat", (), (), NOW)
 
 
 def test_a_day_is_small_enough_to_send() -> None:
@@ -56,8 +56,8 @@ def test_a_day_is_small_enough_to_send() -> None:
         for ago in range(1440, 0, -1)
     ]
     spans = [RequestSpan(int(NOW - NOW % STEP) - n * STEP, 9, 1, 2, n % 7 / 10, 0.02) for n in range(288, 0, -1)]
-    assert len(strip("chat", day, spans, NOW).encode()) < 60_000
-    assert len(strip("chat", day, spans, NOW, pointed=False).encode()) < 32_000, "four of them fit on a page"
+    assert len(day_strip("chat", day, spans, NOW).encode()) < 60_000
+    assert len(day_strip("chat", day, spans, NOW, pointed=False).encode()) < 32_000, "four of them fit on a page"
 
 
 def record(**changed: object) -> RequestRecord:
@@ -82,12 +82,14 @@ REFUSED = record(outcome="refused", status=429, first=None, prompt=None, cached=
 
 def test_a_request_is_a_row_with_its_figures() -> None:
     """Guards what is read off: 100 tokens in two seconds are 50 a second; what is not known is a dash."""
-    text = str(requests.rows([record(key=EVIL)], RequestFilter(), NOW))
+    text = str(requests.requests_table([record(key=EVIL)], RequestFilter(), NOW))
     for part in ("9.0 s ago", ">900<", ">400<", ">101<", ">1.0 s<", ">3.0 s<", ">50<", ">200<", "1 request<"):
         assert part in text, part
     assert EVIL not in text
-    assert "429 refused" in requests.rows([REFUSED], RequestFilter(), NOW)
-    assert "no answer from the engine" in requests.rows([record(outcome="cut", status=0)], RequestFilter(), NOW)
+    assert "429 refused" in requests.requests_table([REFUSED], RequestFilter(), NOW)
+    assert "no answer from the engine" in requests.requests_table(
+        [record(outcome="cut", status=0)], RequestFilter(), NOW
+    )
 
 
 def test_requests_are_filtered_and_bounded() -> None:
@@ -99,11 +101,11 @@ def test_requests_are_filtered_and_bounded() -> None:
         (RequestFilter(result="refused"), 1),
         (RequestFilter(), 4),
     ):
-        assert requests.rows(found, filters, NOW).count("<tr>") == count + 1
-    assert requests.rows(found, RequestFilter(result="failed"), NOW).count("<tr>") == 2
-    assert "No request matches" in requests.rows(found, RequestFilter(key="x"), NOW)
+        assert requests.requests_table(found, filters, NOW).count("<tr>") == count + 1
+    assert requests.requests_table(found, RequestFilter(result="failed"), NOW).count("<tr>") == 2
+    assert "No request matches" in requests.requests_table(found, RequestFilter(key="x"), NOW)
     assert wanted({"result": "x", "key": "k" * 999}) == RequestFilter("k" * 200)
-    page = requests.page([record()] * 5000, RequestFilter(), "key=", NOW)
+    page = requests.requests_page([record()] * 5000, RequestFilter(), "key=", NOW)
     assert page.count("<tr>") == 101 and "The newest 100 of 5,000" in page and len(page) < 100_000
 
 
@@ -139,10 +141,10 @@ def test_the_last_day_is_made_once_for_all(tmp_path: Path, monkeypatch: pytest.M
     board.refresh()
     monkeypatch.setattr(board, "day", lambda watch: asked.append(watch.name) or ((), ()))
     for _ in range(50):
-        days(board, "")
+        day_strips(board, "")
     assert asked == ["a", "b", "c", "d"]
     at[0] += 60
-    days(board, "")
+    day_strips(board, "")
     assert len(asked) == 8
 
 

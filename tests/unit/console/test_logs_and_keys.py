@@ -54,11 +54,11 @@ def test_lines_are_found_by_words_rank_and_level(wanted: Filter, numbers: list[i
 
 def test_the_filter_works_without_a_script() -> None:
     """Guards the page as it is sent: what is hidden is there for the script, a search shows only what it found."""
-    page = logs.page(("chat",), "chat", LINES, Filter())
+    page = logs.logs_page(("chat",), "chat", LINES, Filter())
     assert '<div hidden class="line access"' in page and page.count("<div hidden") == 1
-    found = logs.page(("chat",), "chat", LINES, Filter(words="worker"))
+    found = logs.logs_page(("chat",), "chat", LINES, Filter(words="worker"))
     assert "Loading weights" not in found and "a worker died" in found and 'value="worker"' in found
-    assert "no line matches" in logs.page(("chat",), "chat", LINES[:1], Filter(words="x"))
+    assert "no line matches" in logs.logs_page(("chat",), "chat", LINES[:1], Filter(words="x"))
     assert filter_of({"level": "x", "words": "w" * 999, "access": "yes"}) == Filter("w" * 200, access=True)
     assert logs.text_of(LINES[3:]).splitlines()[0] == "rank 1  ERROR worker died"
 
@@ -91,7 +91,7 @@ def watch_of(tmp_path: Path, endpoint: str) -> DeploymentWatch:
 def test_settings_of_all_clients_are_there(tmp_path: Path) -> None:
     """Guards what is pasted: address, model, context, the key by its file and never itself, the authority with TLS."""
     where = connect.Where(watch_of(tmp_path, "https://spark-1:8443/v1"), "/home/ann")
-    page = connect.page(("chat", "other"), where)
+    page = connect.connect_page(("chat", "other"), where)
     assert all(f"<summary>{one.title}</summary>" in page for one in clients().values())
     for part in (
         "https://spark-1:8443/v1",
@@ -110,7 +110,7 @@ def test_settings_of_all_clients_are_there(tmp_path: Path) -> None:
 
 def test_a_loopback_has_no_code_for_phones(tmp_path: Path) -> None:
     """Guards against a code that leads nowhere, and against folders that are no path."""
-    page = connect.page(("chat",), connect.Where(watch_of(tmp_path, "http://127.0.0.1:8443/v1")))
+    page = connect.connect_page(("chat",), connect.Where(watch_of(tmp_path, "http://127.0.0.1:8443/v1")))
     assert "<svg" not in page and "Only this machine reaches it" in page and "cacert" not in page
     for bad in ("", "~/x", "/a'; rm -rf /", "/a/../b", "/" + "a" * 300):
         assert connect.folder_of({"folder": bad}) == connect.FOLDER

@@ -9,10 +9,12 @@ import pytest
 from sparkwright.adapters.sqlite.usage import UsageStore
 from sparkwright.console.board import ReportBoard
 from sparkwright.console.overview import overview
-from sparkwright.console.usage import page
+from sparkwright.console.usage import usage_page
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveEngine, LiveNode, LiveRank
+from sparkwright.domain.live import DeploymentState, Desired, Live, LiveCanary, LiveEngine, LiveNode, LiveRank
+from sparkwright.domain.replica import ReplicaPlace
 from sparkwright.gateway.usage import Tokens
+from unit.app.scene import cluster, recipe
 
 NOW, GIB = time.time(), 1024**3
 NODE = LiveNode("spark-1", NOW, True, 120 * GIB, 30 * GIB, per_hour=-2.0 * GIB, time_left=18_000.0, floor=5 * GIB)
@@ -125,5 +127,21 @@ def test_usage_is_by_key_and_day(head: Head) -> None:
     assert "1,234" in text and "&lt;b&gt;x" in text and "1 refused by a limit" in text
     board = ReportBoard(head.state, lambda: NOW)
     assert [row.key for row in board.used(days=7)] == ["<b>x", "ci"]
-    assert "No request in the last 7 days" in page(board.used("chat", 7), 7)
-    assert "1,734" in page(board.used(days=7), 7) and day in page(board.used(days=7), 7)
+    assert "No request in the last 7 days" in usage_page(board.used("chat", 7), 7)
+    assert "1,734" in usage_page(board.used(days=7), 7) and day in usage_page(board.used(days=7), 7)
+
+
+def test_replicas_are_one_model_above_their_own_parts(head: Head) -> None:
+    """A key for the model sees all of its replicas and nothing else."""
+    for name, of in (("chat-r1", "chat"), ("chat-r2", "chat"), ("other", "")):
+        home = head.state / "supervision" / name
+        home.mkdir(parents=True)
+        place = ReplicaPlace(of, 1) if of else None
+        (home / "desired.json").write_text(to_json(Desired(name, cluster(), recipe(), replica=place)))
+        phase = DeploymentState.STARTING if name == "chat-r2" else DeploymentState.READY
+        (home / "live.json").write_text(to_json(replace(LIVE, deployment=name, phase=phase)))
+    head.board.refresh()
+    text = str(overview(head.board, ""))
+    assert "<b>chat</b>: 1 of 2 replicas serve" in text and 'id="d-other"' in text
+    text = str(overview(head.board, "chat"))
+    assert 'id="d-chat-r1"' in text and 'id="d-chat-r2"' in text and "d-other" not in text

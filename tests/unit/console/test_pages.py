@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.console import actions, chat, logs, outlook, runs
+from sparkwright.console import actions, chat, logs, runs
 from sparkwright.console.board import ReportBoard
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.codec import Unreadable, to_json
@@ -69,7 +69,7 @@ def test_reports_are_listed_and_nothing_else_is_read(tmp_path: Path) -> None:
     (tmp_path / "secret.html").write_text("secret")
     found = runs.listed(tmp_path)
     assert [name for name, _ in found] == ["r-1a"]
-    page = runs.page(found, NOW)
+    page = runs.runs_page(found, NOW)
     assert "&lt;b&gt;quick" in page and "simulated" in page and "/console/runs/r-1a" in page
     assert runs.report(tmp_path, "r-1a") == b"page"
     assert [runs.report(tmp_path, name) for name in ("../secret", "r-9", "", "..")] == [None] * 4
@@ -86,12 +86,12 @@ def test_a_page_of_logs_is_bounded() -> None:
 def test_what_a_start_takes_and_why_it_would_be_refused() -> None:
     """Guards an operator's plan: each node's memory, and the findings that the supervisor will refuse it for."""
     small = replace(PLAN.ledgers[0], pool=replace(PLAN.ledgers[0].pool, bytes=60 * GIB))
-    found = dict(outlook.rows(replace(PLAN, ledgers=(small, PLAN.ledgers[1]), findings=(BLOCK, OVERRIDE)), ""))
+    found = dict(actions.outlook_rows(replace(PLAN, ledgers=(small, PLAN.ledgers[1]), findings=(BLOCK, OVERRIDE)), ""))
     assert found["memory on spark-1"].endswith("are missing") and found["memory on spark-2"].endswith("are left")
     assert found["would be refused now"] == "MEM001 spark-1: does not fit; RANK001 spark-2: twin runs here"
-    forced = dict(outlook.rows(replace(PLAN, findings=(OVERRIDE, BLOCK)), "a test"))
+    forced = dict(actions.outlook_rows(replace(PLAN, findings=(OVERRIDE, BLOCK)), "a test"))
     assert "RANK001" not in forced["would be refused now"]
-    assert "would be refused now" not in dict(outlook.rows(PLAN, ""))
+    assert "would be refused now" not in dict(actions.outlook_rows(PLAN, ""))
 
 
 @pytest.mark.parametrize(

@@ -54,5 +54,5 @@ def awkward() -> DeploymentSource:
 
 
 def simulator(profile: str = "", nodes: int = 2) -> DeploymentSource:
-    recipe = replace(shipped("twin", profile), nodes=nodes, parallelism=Parallelism(tp=nodes))
+    recipe = replace(shipped("simulator", profile), nodes=nodes, parallelism=Parallelism(tp=nodes))
     return source(recipe, RenderContext(paths(), pythons=dict.fromkeys(("spark-1", "spark-2"), "/opt/py")), nodes)

@@ -58,8 +58,8 @@ CASES: dict[str, Case] = {
     "sglang-docker": (SGLANG, placement(), KEYED),
     "sglang-process": (sglang_recipe(Runtime.PROCESS), placement(rdma=False), VENV),
     "sglang-one-node": (alone(SGLANG), placement(1), local_context(1, "/srv/qwen3-8b")),
-    "twin-process": (shipped("twin"), placement(rdma=False), TWIN_PATHS),
-    "twin-docker": (shipped("twin", "docker"), placement(rdma=False), TWIN_PATHS),
+    "twin-process": (shipped("simulator"), placement(rdma=False), TWIN_PATHS),
+    "twin-docker": (shipped("simulator", "docker"), placement(rdma=False), TWIN_PATHS),
 }
 
 

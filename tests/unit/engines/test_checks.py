@@ -27,7 +27,7 @@ def test_an_unknown_engine_lists_the_known_ones() -> None:
         engine("nobodys")
 
 
-@pytest.mark.parametrize(("name", "profile"), [("deepseek-v4-flash", "1m"), ("twin", ""), ("tiny-llama-cpp", "")])
+@pytest.mark.parametrize(("name", "profile"), [("deepseek-v4-flash", "1m"), ("simulator", ""), ("tiny-llama-cpp", "")])
 def test_shipped_recipes_pass(name: str, profile: str) -> None:
     """The shipped recipes are within the engines' abilities."""
     assert codes(shipped(name, profile)) == []
@@ -62,7 +62,7 @@ def test_llama_cpp_wants_a_file() -> None:
 
 def test_a_simulated_model_is_mounted_only_where_it_has_files() -> None:
     """Docker would make a missing folder on the node, as root; a staged one is mounted as for a real engine."""
-    simulator = shipped("twin", "docker")
+    simulator = shipped("simulator", "docker")
     by_path = replace(simulator, model=replace(simulator.model, id="", path="tiny"))
     nothing, hub, folder = replace(hub_context(), models={}), hub_context(), local_context(2, "/data/tiny")
     cases = [(simulator, nothing), (by_path, local_context(2, "")), (simulator, hub), (by_path, folder)]

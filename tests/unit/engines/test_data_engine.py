@@ -10,10 +10,22 @@ from sparkwright.domain.deployment import Phase
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.plan import Placement
-from sparkwright.engines.catalog import ENGINES, engine_of, figures_of, phases_of, rehearse, routes_of, traits
-from sparkwright.engines.definitions import shipped_definitions
+from sparkwright.engines.catalog import (
+    ENGINES,
+    engine_of,
+    figures_of,
+    imagined_ranks,
+    phases_of,
+    rehearse,
+    routes_of,
+    start_groups,
+    traits,
+)
+from sparkwright.engines.definitions import read_definition, shipped_definitions
 from sparkwright.engines.engine import RenderContext
 from sparkwright.engines.patterns import safe_pattern
+from sparkwright.engines.tables import BUILT_IN
+from sparkwright.engines.traits import Claim
 from sparkwright.recipes.engine_file import read_engine
 from sparkwright.recipes.load import load_recipe
 from unit.for_each import for_each
@@ -115,6 +127,28 @@ def test_tensorfold_s_refusal_before_loading_is_an_error():
     assert done.alive and not done.ready
 
 
+@for_each(
+    "order, groups",
+    [
+    ("", [[1, 2], [0]]), ("workers-first", [[1, 2], [0]]), ("head-first", [[0], [1, 2]]),
+    ("last-to-first", [[2], [1], [0]]),
+    ],
+)  # fmt: skip
+def test_ranks_start_in_the_order_of_their_engine(order, groups):
+    """Guards an engine that wants its head, or each rank, to be there first; without a word the workers are."""
+    said = f"  definition: {{start_order: {order}}}\n" if order else ""
+    text = CUSTOM.replace("engine:", "nodes: 3\nparallelism: {tp: 3}\nengine:").replace(
+        '"{port}"', '"{port}", "{rank}"'
+    )
+    recipe = load_recipe(text + said, "r.yaml")
+    found = start_groups(recipe, imagined_ranks(recipe))
+    assert [[spec.rank for spec in group] for group in found] == groups
+    plain = load_recipe(text, "r.yaml").hash
+    assert (recipe.hash == plain) is (order in ("", "workers-first"))
+    one = load_recipe(CUSTOM + said, "r.yaml")
+    assert [[spec.rank for spec in group] for group in start_groups(one, imagined_ranks(one))] == [[0]]
+
+
 def test_what_is_not_known_of_a_custom_engine_stays_so():
     recipe = load_recipe(CUSTOM, "r.yaml")
     assert traits(recipe).opaque and figures_of(recipe) == {} and phases_of(recipe)[Phase.LOAD].stuck_after == 1800
@@ -143,6 +177,10 @@ def test_what_a_custom_engine_cannot_do_is_found(old, new, codes):
     ("\\S+)", "\\S+)+x", "m.toml:3: `log`: log: rule 'up at (?P<url>\\\\S+)+x': it backtracks: a repeat"),
     ("(?P<url>\\S+)", "(?P<url>", "m.toml:3: `log`: log: rule 'up at (?P<url>': no pattern: missing )"),
     ('{ url = "url" }', '{ url = "u" }', "m.toml:3: `log.rule`: no group 'u' in "),
+    ("name =", 'start_order = "first"\nname =', "m.toml:1: `start_order`: found 'first'"),
+    ("name =", "serial = {'a b' = 1}\nname =", "m.toml:1: `serial.a b`: found 'a b'"),
+    ("[[log", "[metrics]\nrequests_running = 'a{b}'\n[[log", "m.toml:4: `metrics.requests_running`: found 'a{b}'"),
+    ("name =", "websockets = ['x']\nname =", "m.toml:1: `websockets"),
     ('phase = "server"', 'phase = "serve"', "m.toml:3: `log`: log: rule 'up at"),
     ('"mine"\n', '"vllm"\n', "m.toml:1: `name`: 'vllm' is an engine of sparkwright's own: take another"),
     ("name =", "name = [\nname =", "m.toml:2: no TOML: "),
@@ -197,9 +235,57 @@ def test_every_shipped_file_keeps_the_schema():
     folder = files("sparkwright.engines") / "data" / "engines"
     texts = {entry.name: entry.read_text(encoding="utf-8") for entry in folder.iterdir()}
     made = {
-        read_engine(text, f"engines/{name}").name: read_engine(text, f"engines/{name}") for name, text in texts.items()
+        (one := read_engine(text, f"engines/{name}", name.removesuffix(".toml") in BUILT_IN)).name: one
+        for name, text in texts.items()
     }
-    assert made == shipped_definitions() and "tensorfold" in made
+    assert {name: one for name, one in made.items() if name not in BUILT_IN} == shipped_definitions()
+    assert {name: made[name] for name in BUILT_IN} == {name: read_definition(name) for name in BUILT_IN}
+    assert set(BUILT_IN) == set(ENGINES) and "tensorfold" in made
+
+
+def test_what_a_file_says_of_memory_is_planned_with():
+    """Guards claim, overhead and checks as data: an engine that takes a share of the pool, and its known fault."""
+    said = """  definition:
+    traits:
+      claim: pool
+      fraction: 0.9
+      overhead: {gib: 2.0, low: 1.0, high: 3.0, why: two starts}
+      faults: [RCP025]
+      timeout: [wait, 900]
+      limits: [4096, 8]
+      outside: [engine's processes]
+    caches: {TRITON_CACHE_DIR: triton}
+    per_rank: [rank]
+"""
+    recipe = load_recipe(CUSTOM + said, "r.yaml")
+    found = traits(recipe)
+    assert not found.opaque and (found.claim, found.fraction, found.whole.gib) == (Claim.POOL, 0.9, 2.0)
+    assert (found.faults, found.timeout, found.limits(recipe, True)) == ({"RCP025"}, ("wait", 900), (4096, 8))
+    (spec,) = rendered(CUSTOM + said)
+    assert spec.env["TRITON_CACHE_DIR"].endswith("/triton")
+    doubled = load_recipe(CUSTOM + said + "flags: {rank: 1}\n", "r.yaml")
+    assert "ENG013" in {one.code for one in rehearse(doubled)}
+    assert load_recipe(CUSTOM + said, "r.yaml").hash != load_recipe(CUSTOM, "r.yaml").hash
+
+
+@for_each(
+    "line, why",
+    [
+    ("clam = 'pool'", "unknown key 'clam'; did you mean claim?"),
+    ("claim = 'half'", "claim: 'half' does not fit"),
+    ("fraction = 'x'", "fraction: 'x' does not fit: expected a number"),
+    ("queue = 1", "queue: 1 does not fit: expected bool"),
+    ("hop = [1]", "hop: [1] does not fit: expected 3 numbers"),
+    ("overhead = {gib = 1}", "overhead: {'gib': 1} does not fit: expected gib, low, high and why"),
+    ("outside = ['x']", "outside: ['x'] does not fit: no lines of the ledger: x"),
+    ("faults = 'x'", "faults: 'x' does not fit: expected a list"),
+    ("limits = [1]", "limits: [1] does not fit"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_traits_is_named_with_its_line(line, why):
+    with pytest.raises(RecipeError) as caught:
+        read_engine(FILE.replace("[[log", f"[traits]\n{line}\n[[log", 1), "m.toml")
+    assert caught.value.message.startswith(f"m.toml:4: `traits`: {why}"), caught.value.message
 
 
 @for_each("name", [*ENGINES, *shipped_definitions()])

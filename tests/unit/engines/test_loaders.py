@@ -12,7 +12,9 @@ def test_every_loader_has_a_range_a_rate_and_a_source(name: str) -> None:
     found = loader(name)
     for likely, least, most in (found.buffers, found.keeps):
         assert 0 <= least <= likely <= most
-    assert found.rate[0] >= found.rate[1] >= found.rate[2] > 0
+    for fast, likely, slow in (found.disk, found.cached, found.rate):
+        assert fast >= likely >= slow > 0
+    assert all(there >= disk for there, disk in zip(found.cached, found.disk, strict=True))
     assert found.what and all(url.startswith("https://") for url in found.see)
 
 

@@ -259,7 +259,8 @@ def test_a_talkative_log_reports_what_the_pool_was_made_of() -> None:
 def test_every_fact_has_a_documented_name() -> None:
     """Others look facts up by name: none is invented that the module's docstring does not list."""
     names = {name for log in LOGS.glob("*.log") for name, _ in read_log(lines(log.stem), READ).facts}
-    head = (files("sparkwright.engines") / "data/log-vllm.toml").read_text().partition("\n\n")[0]
+    file = (files("sparkwright.engines") / "data/engines/vllm.toml").read_text()
+    head = file.partition("# vLLM's log")[2].partition("\n\n")[0]
     assert names <= set(re.findall(r"\w+", head))
 
 

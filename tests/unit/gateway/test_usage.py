@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from sparkwright.gateway.keys import Key
-from sparkwright.gateway.usage import ASK, Counting, KeyLoad, Tokens, asks_nothing, enough, tokens
+from sparkwright.gateway.usage import ASK, Counting, KeyLoad, Tokens, answer_limit, asks_nothing, enough, tokens
 from unit.for_each import for_each
 
 LONG = {"messages": [{"content": "x" * 9000}]}
@@ -188,6 +188,28 @@ def test_only_streams_that_ask_for_nothing_are_made_to_count(tree: Any, asks: bo
 def test_what_is_no_json_is_left_to_the_engine(body: bytes) -> None:
     """Nothing is raised, whatever a client sends."""
     asks_nothing(body)
+
+
+@for_each(
+    "tree, limited",
+    [
+        ({"model": "m", "messages": []}, True),
+        ({"messages": [], "stream": True}, True),
+        ({"messages": [], "max_tokens": 5}, False),
+        ({"messages": [], "max_completion_tokens": 5}, False),
+        ({"messages": [{"content": 'set "max_tokens" to 5'}]}, True),
+        ({"messages": [{"content": "x" * 12_000}]}, False),
+        ([1], False),
+    ],
+)
+def test_an_answer_without_a_limit_gets_one(tree: Any, limited: bool) -> None:
+    """A client's own limit stays, and a prompt that may need the room is left alone: an engine would refuse it."""
+    body = json.dumps(tree).encode()
+    added = answer_limit(body, 2000, 10_000)
+    assert added == (b'"max_tokens":2000,' if limited else b"")
+    if limited:
+        assert json.loads(body[:1] + ASK + added + body[1:])["max_tokens"] == 2000
+    assert answer_limit(body, 0, 10_000) == answer_limit(body, 2000, 0) == b""
 
 
 def test_limits_of_a_key() -> None:

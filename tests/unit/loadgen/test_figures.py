@@ -12,14 +12,14 @@ from unit.for_each import for_each
 def test_tokens_of_the_first_read_took_no_time() -> None:
     """Five later tokens share the 0.5 s after a first read of 3."""
     one = row(output_tokens=8, reads=Reads((0.2, 0.4, 0.7), (3, 2, 3)))
-    assert figures.tpot(one) == pytest.approx(0.1)
+    assert figures.time_per_token(one) == pytest.approx(0.1)
     assert figures.decode(one) == pytest.approx(10.0)
 
 
 def test_one_token_has_no_time_per_token() -> None:
     """Neither has an answer that came in one read, nor one without usage; nothing is zero in its place."""
-    assert figures.tpot(row(tokens=1)) is None
-    assert figures.tpot(row(output_tokens=4, reads=Reads((0.1,), (4,)))) is None
+    assert figures.time_per_token(row(tokens=1)) is None
+    assert figures.time_per_token(row(output_tokens=4, reads=Reads((0.1,), (4,)))) is None
     assert figures.decode(row(output_tokens=None)) is None
 
 

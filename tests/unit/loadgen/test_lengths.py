@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.domain.workload import Length
-from sparkwright.loadgen.replay import sample
+from sparkwright.loadgen.sessions import sample
 
 
 def test_fixed_is_fixed() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.domain.workload import Arrival, Pace
-from sparkwright.loadgen.workloads import starts
+from sparkwright.loadgen.sessions import starts
 
 RATES = st.floats(0.01, 500)
 

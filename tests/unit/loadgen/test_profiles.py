@@ -8,7 +8,6 @@ import pytest
 
 from sparkwright.domain.workload import Agent, Length, LevelPlan, Replay, Single
 from sparkwright.loadgen import profiles
-from sparkwright.loadgen.agentic import planned
 from sparkwright.recipes.workload_file import load_workload
 from unit.for_each import for_each
 
@@ -53,7 +52,7 @@ def test_agentic_asks_the_question_of_the_tenth_turn() -> None:
         assert replace(cold.shape, cold=False) == warm.shape
         assert (cold.pace, cold.requests) == (warm.pace, warm.requests)
         assert (warm.shape.turns, warm.shape.cached) == (10, 0.8)
-    tenth = planned(made.levels[0].shape)[9]
+    tenth = made.levels[0].shape.planned_turns()[9]
     assert tenth.known / tenth.prompt == pytest.approx(0.8, abs=0.001)
     assert any(level.shape.noise for level in made.levels)
 
@@ -70,13 +69,13 @@ def test_seed_003_has_the_rows_of_its_tables() -> None:
 def test_what_does_not_fit_is_known_before() -> None:
     """Prompt, depth and answer of the longest request against the server's context; not known is no limit."""
     deep = LevelPlan("deep", Single(Length(10, 100), Length(20, 50), depth=1000))
-    assert profiles.largest(deep) == 1150
-    assert profiles.fits_context(deep, 1150)
-    assert not profiles.fits_context(deep, 1149)
-    assert profiles.fits_context(deep, 0)
+    assert deep.most_tokens == 1150
+    assert deep.fits_context(1150)
+    assert not deep.fits_context(1149)
+    assert deep.fits_context(0)
     loop = Agent(turns=3, system=100, tools=0, first=50, each_turn=30, output=10)
-    assert profiles.largest(LevelPlan("loop", loop)) == 150 + 2 * 40 + 10
-    assert profiles.largest(LevelPlan("replay", Replay("x"))) == 0
+    assert LevelPlan("loop", loop).most_tokens == 150 + 2 * 40 + 10
+    assert LevelPlan("replay", Replay("x")).most_tokens == 0
 
 
 def test_the_document_is_true() -> None:

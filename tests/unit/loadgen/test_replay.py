@@ -5,14 +5,15 @@ from collections.abc import Mapping
 
 import pytest
 
+from fakes.prepared_bench import prepared_bench
 from fakes.tokenizer import CountingTokenizer
-from sparkwright.app.bench.prompt_corpus import CorpusInputs, prepare, replayed_paths
+from sparkwright.app.bench.prompt_corpus import prepare, replayed_paths
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Session
 from sparkwright.domain.workload import Api, Arrival, Length, LevelPlan, Pace, Replay, Workload
-from sparkwright.loadgen.replay import with_counts
-from sparkwright.loadgen.workloads import sessions
+from sparkwright.loadgen.recorded import with_counts
+from sparkwright.loadgen.sessions import sessions
 
 TRACE = [
     {"timestamp": 1000, "input_length": 1200, "output_length": 7, "hash_ids": [1, 2, 3]},
@@ -30,8 +31,8 @@ async def replay(
     assert replayed_paths(workload) == (shape.path,)
     tokenizer = CountingTokenizer()
     text = "\n".join(json.dumps(record) for record in records)
-    given = CorpusInputs(files={shape.path: text})
-    texts = await prepare(workload, probed or Probed("http://x", "m"), tokenizer, given=given)
+    found = probed or Probed("http://x", "m")
+    texts = await prepare(prepared_bench(workload, found, tokenizer, {shape.path: text}))
     return sessions(level, workload, 0, texts), tokenizer, texts.doubts
 
 
@@ -100,9 +101,8 @@ async def test_a_completion_takes_the_texts_of_a_conversation() -> None:
     level = LevelPlan("replay", Replay("t.jsonl"))
     workload = Workload("test", "Test", (level,), api=Api.COMPLETIONS)
     text = json.dumps({"messages": [{"role": "system", "content": "Be."}, {"role": "user", "content": "Why?"}]})
-    texts = await prepare(
-        workload, Probed("http://x", "m"), CountingTokenizer(), given=CorpusInputs(files={"t.jsonl": text})
-    )
+    made = prepared_bench(workload, Probed("http://x", "m"), CountingTokenizer(), {"t.jsonl": text})
+    texts = await prepare(made)
     (one,) = sessions(level, workload, 0, texts)
     assert json.loads(body(one))["prompt"] == "Be.\nWhy?"
 

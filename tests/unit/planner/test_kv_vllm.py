@@ -156,6 +156,15 @@ def test_an_unreadable_version_counts_as_new() -> None:
         assert replace(found, low=None, high=None, doubts=()) == new
 
 
+def test_a_kv_type_that_the_release_does_not_have_is_another_build_s() -> None:
+    """Guards a width of zero: an image called 0.26.0 that adds a type held 0.6 % more than the release's rules."""
+    kept = {kv: capacity(recipe(1048576, "0.26.0", tp=2, kv=kv), V4, 15 * GIB) for kv in ("fp8", "nvfp4_ds_mla")}
+    assert kept["fp8"].low is None
+    found = kept["nvfp4_ds_mla"]
+    assert found.low and found.high and found.low < 0.97 * found.tokens < found.tokens < 0.97 * found.high
+    assert "no KV type nvfp4_ds_mla" in found.doubts[-1]
+
+
 def test_a_version_that_was_not_read_has_a_range() -> None:
     """Guards figures that look exact: between two releases that share a pool out differently nobody knows which way."""
     assert capacity(recipe(1048576, "0.24.0"), V4, 15 * GIB).low is None

@@ -233,7 +233,7 @@ def test_a_gguf_file_is_read_at_its_own_size_and_its_engine_s_pace() -> None:
     small, large = (measured(gguf, recipe(engine="llama-cpp"), size * GB).decode for size in (4.7, 9.4))
     assert small.value == pytest.approx(2 * large.value, rel=0.15)
     other = measured(gguf, recipe(engine="vllm"), 4.7 * GB).decode
-    assert small.value < 0.95 * other.value and small.high / small.low > other.high / other.low
+    assert small.value < 0.97 * other.value and small.high / small.low > other.high / other.low
 
 
 def test_tables_off_memory_cost_time_in_each_step() -> None:

@@ -10,7 +10,7 @@ from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Speculation
 from sparkwright.domain.verdict import Load
-from sparkwright.planner.speed import Measured, loading, speed, started
+from sparkwright.planner.speed import DISK, Measured, loading, speed, started
 from sparkwright.planner.speed_decode import Model, attended, drafted, method, reading, step, together, yielded
 from sparkwright.planner.speed_prefill import prefill
 from sparkwright.planner.speed_rates import FAST, LIKELY, SLOW, products, rates, weighed
@@ -65,11 +65,23 @@ def test_gguf_packs_the_vocabulary_too() -> None:
     plain, packed = (
         {part.name: part.bytes for part in weighed(replace(four, quantization=name), 0)} for name in ("", "gguf")
     )
-    ends = {name for name in plain if plain[name] != packed[name]}
+    assert "encoder" in plain and "encoder" not in packed, "llama.cpp has it in a file of its own"
+    ends = {name for name in packed if plain[name] != packed[name]}
     assert ends and ends <= {"embedding", "output"}
     assert all(packed[name] == pytest.approx(plain[name] * 210 / 512) for name in ends)
     fast = speed(recipe(engine="llama-cpp"), replace(four, quantization="gguf"), int(14.4 * GB), Load()).decode
     assert fast.low < 76 < fast.high and fast.value == pytest.approx(76, rel=0.15)
+
+
+def test_mxfp4_in_gguf_has_the_rest_in_eight_bits() -> None:
+    """gpt-oss-120b's published GGUF has 63.4 GB and gives 59 tokens/s: with the rest in BF16 it would be 36."""
+    model = replace(OSS, quantization="gguf")
+    counted = {part.name: part for part in weighed(model, 0)}
+    plain = {part.name: part for part in weighed(OSS, 0)}
+    assert counted["experts"] == plain["experts"]
+    assert sum(part.bytes for part in counted.values()) == pytest.approx(63.4 * GB, rel=0.03)
+    found = speed(recipe(engine="llama-cpp"), model, int(63.37 * GB), Load()).decode
+    assert found.low < 59 < found.high and found.value > 45
 
 
 def test_four_bits_without_a_size_are_uncertain() -> None:
@@ -216,9 +228,29 @@ def test_the_range_of_a_start_holds_first_and_later_ones() -> None:
     assert alone.low < 240 and 840 < alone.high < 1300 and 400 < alone.value < 800
     assert two.low < 240 and 570 < two.high < 1000
     plain = started(recipe(engine="llama-cpp"), QWEN30, 82 * GB)
-    assert plain.low < 4 and plain.value == pytest.approx(97, rel=0.2), (
-        "llama.cpp compiles nothing and profiles nothing"
-    )
+    assert plain.low < 4 and 97 < plain.value < 210, "llama.cpp compiles nothing and profiles nothing"
+
+
+def test_a_first_start_and_a_later_one_have_ranges_of_their_own() -> None:
+    """First starts of 84 GB took 600 to 840 s; files in the page cache are read four times as fast or more."""
+    first, again = (one for _, one in speed(recipe(), QWEN30, 84 * GB, Load()).starts)
+    whole = started(recipe(), QWEN30, 84 * GB)
+    assert 300 < first.low < 600 and 840 < first.high < 1400, first
+    assert again.low < 90 and again.high < first.value and again.value < first.low
+    assert first.high / first.low < whole.high / whole.low / 2, "narrower than without knowing which it is"
+    assert whole.low <= 1.1 * again.low and whole.high >= 0.9 * first.high
+    assert not speed(recipe(), QWEN30, 0, Load()).starts
+
+
+def test_mapped_files_are_read_slower_than_others() -> None:
+    """82 GB took 521 s mapped and 88 s read eagerly, 63 GB of GGUF 90 s and 22 s, each on the same machine."""
+    eager = recipe(flags={"safetensors-load-strategy": "eager"})
+    assert loading(eager, QWEN30, 82 * GB, DISK)[1].files < loading(recipe(), QWEN30, 82 * GB, DISK)[1].files / 3
+    own = recipe(flags={"safetensors-load-strategy": "eager", "load-format": "instanttensor"})
+    assert loading(own, QWEN30, 82 * GB, DISK)[1].files == pytest.approx(82 / 1.4)
+    plain = loading(recipe(engine="llama-cpp"), OSS, 63 * GB, DISK)[1].files
+    for flags in ({"no-mmap": True}, {"load-mode": "dio"}):
+        assert loading(recipe(engine="llama-cpp", flags=flags), OSS, 63 * GB, DISK)[1].files < plain / 2
 
 
 def test_loading_is_what_was_published() -> None:

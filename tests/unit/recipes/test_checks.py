@@ -286,3 +286,14 @@ def test_gates():
     ]
     (found,) = errors(GOOD + "gates: [decode >= baseline]\n")
     assert "`gates[0]`" in found and "a start has none" in found
+
+
+def test_replicas():
+    """Their number has bounds, a name has room for `-r2`, and a model that rests has none."""
+    assert errors(GOOD + "serving: {replicas: 65}\n")[0].startswith(
+        "r.yaml:7: `serving.replicas`: found 65; allowed 1..64"
+    )
+    assert errors(GOOD + "serving:\n  on_demand: true\n  replicas: 2\n") == [
+        "r.yaml:9: `serving.replicas`: found 2 with `serving.on_demand: true`; replicas share the load of a model that always serves; leave out one of the two"
+    ]
+    assert silent("serving: {replicas: 2}\n").serving.replicas == 2

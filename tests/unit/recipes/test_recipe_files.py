@@ -1,6 +1,8 @@
 # ruff: noqa: E501 (whole messages, one a line)
 """Finding files: shipped, the user's, paths; and every way in which a file cannot be read."""
 
+from dataclasses import replace
+
 import pytest
 
 from sparkwright.adapters.files import (
@@ -36,11 +38,20 @@ def test_by_name(places):
     (places.recipes / "mine.yaml").write_text(MINE)
     (places.recipes / "readme.txt").write_text("no recipe")
     names = recipe_names(places)
-    assert list(names) == sorted(names) and {"deepseek-v4-flash", "mine", "twin"} <= set(names)
+    assert list(names) == sorted(names) and {"deepseek-v4-flash", "mine", "simulator"} <= set(names)
     assert "readme" not in names
     assert open_recipe("mine", places).name == "mine"
     assert find_recipe("mine", places).source == "~/.config/sparkwright/recipes/mine.yaml"
     assert find_recipe("twin", places).origin == "shipped"
+
+
+def test_a_former_name_finds_the_recipe_under_that_name(places):
+    """A deployment `twin` is found again by `up twin`; lists show the name of today only."""
+    former, today = open_recipe("twin@docker", places), open_recipe("simulator@docker", places)
+    assert (former.name, today.name, former.deployment) == ("twin", "simulator", "twin")
+    assert replace(former, name="simulator", hash=today.hash) == today  # the hash is the one it had
+    assert open_recipe("twin-deepseek", places).model.id == "deepseek-ai/DeepSeek-V4-Flash"
+    assert not {"twin", "twin-deepseek"} & set(recipe_names(places))
 
 
 def test_the_users_own_comes_first(places):

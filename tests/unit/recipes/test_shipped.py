@@ -42,7 +42,7 @@ def shipped(name, profile=""):
     return load_recipe(found.text, found.source, profile)
 
 
-TINY = ("tiny-llama-cpp", "twin", "twin-deepseek")
+TINY = ("simulator", "simulator-deepseek", "tiny-llama-cpp")
 READY = [p for p in VARIANTS if p.values[0].state is RecipeState.READY]
 REFUSED = [p for p in VARIANTS if p.values[0].state is RecipeState.REFUSED]
 # What the engine's data says of a flag or variable: unknown, wrong value, renamed, on its way out, not read.
@@ -208,6 +208,6 @@ def test_deepseek_leaves_the_nodes_facts_to_the_launcher():
 
 def test_simulators_are_simulated():
     """Simulated is never passed off as real."""
-    assert [name for name in NAMES if shipped(name).model.simulated] == ["twin", "twin-deepseek"]
-    assert shipped("twin", "docker").engine.runtime is Runtime.DOCKER
-    assert shipped("twin").engine.runtime is Runtime.PROCESS
+    assert [name for name in NAMES if shipped(name).model.simulated] == ["simulator", "simulator-deepseek"]
+    assert shipped("simulator", "docker").engine.runtime is Runtime.DOCKER
+    assert shipped("simulator").engine.runtime is Runtime.PROCESS

@@ -17,7 +17,7 @@ from sparkwright.domain.workload import (
     Text,
     Workload,
 )
-from sparkwright.recipes.workload_file import load_workload, short
+from sparkwright.recipes.workload_file import load_workload, short_tokens
 from unit.for_each import for_each
 
 ALL = """\
@@ -103,7 +103,7 @@ def test_little_is_enough() -> None:
 @for_each("tokens, text", [(0, "0"), (4096, "4K"), (240000, "240K"), (384000, "384K"), (1000000, "1M"), (777, "777")])
 def test_depths_are_called_as_people_call_them(tokens: int, text: str) -> None:
     """Both ways of counting thousands are used for contexts."""
-    assert short(tokens) == text
+    assert short_tokens(tokens) == text
 
 
 @for_each(

@@ -7,7 +7,7 @@ from typing import Any
 from sparkwright.adapters.sqlite.folders import Folders
 from sparkwright.app.diagnose.incidents import ShownIncident
 from sparkwright.cli.incidents import shown_text
-from sparkwright.console.incidents import shown
+from sparkwright.console.incidents import incident_page
 from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.report.incident_story import story_of
 
@@ -49,7 +49,7 @@ DIAGNOSIS: dict[str, Any] = {
 def test_cause_proof_and_doubt_come_before_what_happened() -> None:
     """Guards the order of both screens, and that they tell the same: no cause without its doubt."""
     text = shown_text(ShownIncident("spark-1", INCIDENT, (), DIAGNOSIS))
-    page = str(shown(INCIDENT, 2000.0, DIAGNOSIS))
+    page = str(incident_page(INCIDENT, 2000.0, DIAGNOSIS))
     for screen in (text, page.replace("&#x27;", "'")):
         places = [screen.index(part) for part in ("rank killed by an external signal", PROOF, DOUBT, WHAT, "+2.8 s")]
         assert places == sorted(places), screen

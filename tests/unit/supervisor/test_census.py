@@ -1,5 +1,6 @@
 """The ranks that are present."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -54,3 +55,12 @@ async def test_a_rank_on_a_node_where_it_does_not_belong_is_a_stray() -> None:
     found = await census(it.context)
     assert list(found.ranks) == [0]
     assert [(rank.rank, rank.node) for rank in found.strays] == [(1, "spark-1")]
+
+
+async def test_a_node_that_gives_no_answer_is_unseen_and_has_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards the hint of a refused restart: without one a person has nothing to type."""
+    monkeypatch.setattr(nodes, "_LIMIT", 0.01)
+    it = tower()
+    it.scene.nodes[1].on(lambda command: True, lambda command: asyncio.sleep(60))  # type: ignore[arg-type, return-value]
+    why = (await census(it.context)).unseen["spark-2"]
+    assert "no answer within" in why and "ssh spark-2 true" in nodes.cure_of(why)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakes.rank_node import STATE
+from sparkwright.domain.command import Command
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.sample import Sample
@@ -99,18 +99,21 @@ async def test_without_an_incident_the_reset_is_told_all_the_same() -> None:
     assert not it.keep.store.files
 
 
+def is_copy(command: Command) -> bool:
+    return command.argv[-2:] == ("twin", "spark-1") and command.stdin is not None
+
+
 async def test_the_head_s_last_minutes_go_to_the_second_node_and_come_back() -> None:
     """Guards a head whose own disk has nothing: its peer's copy is what the incident shows."""
     it = tower()
     it.bus.serving, it.context.seen.boots = True, {"spark-1": "a:1"}
     it.scene.nodes[0].on(lambda command: command.argv[-2:] == ("twin", "a:1"), OWN)
     copying = asyncio.create_task(copy_to_peer(it.bus))
-    place = f"{STATE}/ring/twin/of-spark-1"
     async with asyncio.timeout(20):
-        while place not in it.scene.nodes[1].files:
+        while not (kept := it.scene.nodes[1].ran(is_copy)):
             await asyncio.sleep(0.01)
     copying.cancel()
-    assert it.scene.nodes[1].files[place] == OWN.encode()
+    assert kept[0].stdin == OWN.encode()
     it.scene.nodes[0].on(lambda command: command.argv[-2:] == ("twin", "a:1"), "")
     it.scene.nodes[1].on(lambda command: command.argv[-2:] == ("twin", "spark-1"), OWN)
     it.scene.nodes[0].on(lambda command: command == TIMES.command, UNCLEAN)
@@ -128,6 +131,6 @@ async def test_a_peer_that_is_away_costs_only_the_copy() -> None:
     it.scene.nodes[0].on(lambda command: command.argv[-2:] == ("twin", "a:1"), Unreachable("spark-1", "gone"), OWN)
     copying = asyncio.create_task(copy_to_peer(it.bus))
     async with asyncio.timeout(20):
-        while f"{STATE}/ring/twin/of-spark-1" not in it.scene.nodes[1].files:
+        while not it.scene.nodes[1].ran(is_copy):
             await asyncio.sleep(0.01)
     copying.cancel()

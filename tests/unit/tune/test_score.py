@@ -6,7 +6,6 @@ import pytest
 
 from sparkwright.domain.run import Level, Row, Run, RunConditions, Scrape
 from sparkwright.domain.tuning import TuneGoal
-from sparkwright.loadgen.profiles import largest
 from sparkwright.tune.score import Short, failures, least_memory, scores
 
 
@@ -23,7 +22,7 @@ def test_it_fits_the_context(goal: TuneGoal) -> None:
     """The longest request is no more than half of the recipe's context, whatever it is, and each rung repeats more."""
     for context in (512, 2048, 32768, 1_048_576):
         (level,) = Short(goal, context, 0).workload(0, 1).levels
-        assert 0 < largest(level) <= context // 2, (goal, context)
+        assert 0 < level.most_tokens <= context // 2, (goal, context)
     short = Short(goal, 0, 3)
     assert [short.workload(rung, 1).repeats for rung in range(3)] == [1, 1, 2]
     assert short.workload(0, 1).levels[0].pace.concurrency == 3

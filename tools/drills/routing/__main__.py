@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
 
-from drills.routing.candidates import Candidate, candidates
+from drills.routing.candidates import Candidate, candidates, free
 
 FIRST, STEP, TOKENS, PROMPT, SPREAD = 0.1, 0.02, 100, 4000, 1.0
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -123,18 +122,18 @@ def main() -> None:
     if given.engine:
         asyncio.run(engine(given.engine))
         return
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = subprocess.Popen([sys.executable, "-m", "drills.routing", "--engine", str(port)])
+    port, replica = free(), free()
+    servers = [
+        subprocess.Popen([sys.executable, "-m", "drills.routing", "--engine", str(one)]) for one in (port, replica)
+    ]
     with tempfile.TemporaryDirectory() as folder:
         time.sleep(1)
-        found = [Candidate("direct", port), *candidates(Path(folder), port)]
+        found = [Candidate("direct", port), *candidates(Path(folder), port, replica)]
         chosen = [one for one in found if one.name == "direct" or any(part in one.name for part in given.only)]
         try:
             asyncio.run(measure(chosen, given.rounds, given.streams))
         finally:
-            for process in (server, *(process for one in found for process in one.processes)):
+            for process in (*servers, *(process for one in found for process in one.processes)):
                 process.terminate()
                 process.wait()
 

@@ -1,4 +1,4 @@
-"""The candidates, each set up as its manual describes it, to route by the body's `model`."""
+"""The candidates, each set up as its manual describes it, to route by the body's `model`, or among two replicas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sparkwright.domain.codec import to_json
@@ -94,11 +94,16 @@ def free() -> int:
         return int(probe.getsockname()[1])
 
 
-def candidates(folder: Path, engine: int) -> list[Candidate]:
-    found = [caddy(folder, engine), *ours(folder, engine)]
-    for make in (haproxy, nginx, asgi, sglang):
+def candidates(folder: Path, engine: int, replica: int) -> list[Candidate]:
+    """replica: port of a second engine, for those that choose between the two."""
+    found = [caddy(folder, engine), *ours(folder, engine), *ours(folder / "two", engine, replica)]
+    for make in (haproxy, nginx, asgi):
         made = make(folder, engine)
         found += [made] if made else []
+    for program in ("sglang-router", "vllm-router"):
+        for engines in ((engine,), (engine, replica)):
+            made = rust_router(program, folder, *engines)
+            found += [made] if made else []
     for one in found:
         wait(one)
     return found
@@ -130,22 +135,26 @@ def caddy(folder: Path, engine: int) -> Candidate:
     return started("Caddy alone, without keys and routing", port, [CADDY, "run", "--config", "alone.json"], folder)
 
 
-def ours(folder: Path, engine: int) -> list[Candidate]:
+def ours(folder: Path, *engines: int) -> list[Candidate]:
     """The process alone, and with Caddy before it as `up` sets it up (without TLS, which all would have alike)."""
-    route, home, port = folder / "supervision/alpha/door", folder / "supervision/_gateway", free()
-    for one in (route, home / "door"):
-        one.mkdir(parents=True)
-    calls = routes("vllm").calls
-    setting = RouteSetting("alpha", f"127.0.0.1:{engine}", 1 << 26, port, models=("alpha",), routes=calls)
-    (route / "door.json").write_text(to_json(setting))
+    home, port = folder / "supervision/_gateway", free()
+    (home / "door").mkdir(parents=True)
+    calls, of = routes("vllm").calls, "alpha" if len(engines) > 1 else ""
+    for number, engine in enumerate(engines, 1):
+        setting = RouteSetting(
+            f"alpha-r{number}", f"127.0.0.1:{engine}", 1 << 26, port, models=("alpha",), routes=calls
+        )
+        (route := folder / f"supervision/alpha-r{number}/door").mkdir(parents=True)
+        (route / "door.json").write_text(to_json(replace(setting, replica_of=of)))
     (home / "door" / "gateway.json").write_text(to_json(FrontSetting(port, str(folder / "keys.json"), free())))
     (folder / "keys.json").write_text(text_of(Keys((Key("k", digest(KEY)),))))
     front = GatewayConfig(("127.0.0.1",), port, str(folder / "ca"), GatewayTls.OFF)
     (home / "door" / "caddy.json").write_text(json.dumps(config(front)))
-    alone = started("our process alone", 0, [sys.executable, "-c", SERVICE, str(home)], folder)
+    more = f", {len(engines)} replicas" if of else ""
+    alone = started(f"our process alone{more}", 0, [sys.executable, "-c", SERVICE, str(home)], folder)
     alone.socket = str(home / "door" / "service.sock")
     argv = [CADDY, "run", "--config", "caddy.json"]
-    return [alone, started("Caddy and our process", port, argv, home / "door")]
+    return [alone, started(f"Caddy and our process{more}", port, argv, home / "door")]
 
 
 def haproxy(folder: Path, engine: int) -> Candidate | None:
@@ -172,11 +181,15 @@ def asgi(folder: Path, engine: int) -> Candidate:
     )
 
 
-def sglang(folder: Path, engine: int) -> Candidate | None:
-    program = shutil.which("sglang-router", path="/tmp/routes-venv/bin:/usr/bin:/usr/local/bin")
+def rust_router(name: str, folder: Path, *engines: int) -> Candidate | None:
+    """sglang-router or vLLM's router with its policy that knows prompts. Found in a virtual environment of their own,
+    whose folder is in ROUTERS."""
+    program = shutil.which(name, path=f"{os.environ.get('ROUTERS', '/tmp/routers')}/bin:{os.environ['PATH']}")
     if not program:
         return None
-    argv = [program, "launch", "--worker-urls", f"http://127.0.0.1:{engine}", "--host", "127.0.0.1"]
+    argv = [program, *(["launch"] if name == "sglang-router" else []), "--policy", "cache_aware", "--worker-urls"]
+    argv += [f"http://127.0.0.1:{engine}" for engine in engines]
     port = free()
-    argv += ["--port", str(port), "--prometheus-port", str(free()), "--policy", "round_robin"]
-    return started("sglang-router", port, argv, folder)
+    argv += ["--host", "127.0.0.1", "--port", str(port), "--prometheus-port", str(free())]
+    more = f", {len(engines)} replicas" if len(engines) > 1 else ""
+    return started(f"{name}{more}", port, argv, folder)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from sparkwright import __version__
 from sparkwright.adapters import process
-from sparkwright.adapters.load.wire import FAILED, LAG, ROW, FrameReader, every, frame
+from sparkwright.adapters.load.wire import FAILED, LAG, ROW, FrameReader, pack_frame, share_of
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.run import Lag, LoadJob, Row, Turn
@@ -43,7 +43,7 @@ class ProcessClient:
         parts = max(1, min(self._most, math.ceil(_streams(job) / self._streams)))
         async with AsyncExitStack() as stack:
             workers = [await stack.enter_async_context(_worker()) for _ in range(parts)]
-            jobs = [frame({**_wire(job, key, part, parts), "authority": self._authority}) for part in range(parts)]
+            jobs = [pack_frame({**_wire(job, key, part, parts), "authority": self._authority}) for part in range(parts)]
             feeding = [asyncio.ensure_future(process.feed(*pair)) for pair in zip(workers, jobs, strict=True)]
             stack.callback(lambda: [task.cancel() for task in feeding])
             rows = await stack.enter_async_context(aclosing(_together(job, workers)))
@@ -87,7 +87,7 @@ async def _together(job: LoadJob, workers: list[Process]) -> AsyncGenerator[Row 
                     raise _lost(*values)
                 else:
                     ready += 1
-                    zero = frame(perf_counter() + _SOON)
+                    zero = pack_frame(perf_counter() + _SOON)
                     for worker in workers if ready == len(workers) else ():
                         assert worker.stdin
                         worker.stdin.write(zero)
@@ -151,7 +151,7 @@ def _wire(job: LoadJob, key: Secret | None, part: int, parts: int) -> dict[str, 
     url = urlsplit(job.url)
     if url.scheme not in ("http", "https") or not url.hostname:
         raise UsageError(f"{job.url}: no http:// or https:// URL", "name the server as http://host:port/v1")
-    sessions = every(tuple(enumerate(job.sessions)), part, parts)
+    sessions = share_of(tuple(enumerate(job.sessions)), part, parts)
     return {
         "host": url.hostname,
         "port": url.port or (443 if url.scheme == "https" else 80),

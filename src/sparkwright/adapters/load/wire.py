@@ -12,7 +12,7 @@ READY, ROW, LAG, FAILED = 0, 1, 2, 3
 _HEAD = 4
 
 
-def frame(value: Any) -> bytes:
+def pack_frame(value: Any) -> bytes:
     body = marshal.dumps(value)
     return len(body).to_bytes(_HEAD, "little") + body
 
@@ -41,6 +41,6 @@ def read_frame(read: Any) -> Any:
     return marshal.loads(read(int.from_bytes(head, "little"))) if len(head) == _HEAD else None
 
 
-def every(items: Sequence[Any], part: int, parts: int) -> Sequence[Any]:
+def share_of(items: Sequence[Any], part: int, parts: int) -> Sequence[Any]:
     """One process's share."""
     return items[part::parts]

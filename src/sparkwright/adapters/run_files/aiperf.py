@@ -6,7 +6,16 @@ Each metric is a mapping of unit, avg, min, max, std and p1 to p99; the metrics 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sparkwright.adapters.run_files.totals import about, alone, decode_of, known, moment, number, run_of, statement
+from sparkwright.adapters.run_files.totals import (
+    decode_of,
+    fixed_length,
+    known_figures,
+    moment,
+    number,
+    run_of_totals,
+    single_figure,
+    statement,
+)
 from sparkwright.domain.run import Level, Run, RunConditions, StatedFigures, Totals
 from sparkwright.domain.workload import Arrival, LevelPlan, Pace, Single
 
@@ -28,7 +37,7 @@ _UNITS = {"ms": 1e3, "s": 1.0, "sec": 1.0, "us": 1e6, "ns": 1e9}
 Tree = Mapping[str, Any]
 
 
-def is_it(tree: Tree) -> bool:
+def is_aiperf(tree: Tree) -> bool:
     metrics = _metrics(tree)
     return isinstance(metrics.get("request_throughput"), Mapping) and "request_latency" in metrics
 
@@ -43,7 +52,7 @@ def read(tree: Tree) -> Run:
     began = moment(tree.get("start_time"))
     note = f"version {tree.get('aiperf_version', '?')}; lengths are means"
     note += "; the benchmark was cancelled" if tree.get("was_cancelled") else ""
-    return run_of([level], TOOL, RunConditions("", model, client=TOOL), note, began)
+    return run_of_totals([level], TOOL, RunConditions("", model, client=TOOL), note, began)
 
 
 def _metrics(tree: Tree) -> Tree:
@@ -58,10 +67,10 @@ def _level(metrics: Tree, load: Tree) -> Level:
     name = f"c{places}" if places else f"{rate:g}/s" if rate else "all at once"
     arrival = Arrival.CONSTANT if str(load.get("request_rate_mode")) == "constant" else Arrival.POISSON
     pace = Pace(arrival, places, rate) if rate else Pace(concurrency=places)
-    plan = LevelPlan(name, Single(about(prompt), about(output)), pace, max(good + failed, 1), 0)
+    plan = LevelPlan(name, Single(fixed_length(prompt), fixed_length(output)), pace, max(good + failed, 1), 0)
     totals = Totals(good + failed, good, round(output * good), {"error": failed} if failed else {})
     seconds = _mean(metrics, "benchmark_duration")
-    return Level(plan, 0, 0.0, seconds, stated=known(_stated(metrics, good)), totals=totals)
+    return Level(plan, 0, 0.0, seconds, stated=known_figures(_stated(metrics, good)), totals=totals)
 
 
 def _stated(metrics: Tree, good: int) -> Iterator[StatedFigures | None]:
@@ -73,7 +82,7 @@ def _stated(metrics: Tree, good: int) -> Iterator[StatedFigures | None]:
         if name == "tpot":
             yield decode_of(made)
     for name, word in _RATES.items():
-        yield alone(name, _mean(metrics, word) or None)
+        yield single_figure(name, _mean(metrics, word) or None)
 
 
 def _statistics(one: Tree) -> Tree:

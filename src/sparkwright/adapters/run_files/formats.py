@@ -29,32 +29,31 @@ from sparkwright.domain.run import Run
 WRITERS: Mapping[str, Callable[[Run], bytes]] = {
     "json": tables.write_json,
     "csv": tables.write_csv,
-    "parquet": tables.write_parquet,
     "llama-benchy": llama_benchy.write,
     "llama-benchy-table": llama_benchy_table.write_table,
 }
-_ENDS = {"json": ".json", "csv": ".csv", "parquet": ".parquet", "llama-benchy-table": ".md"}
+_ENDS = {"json": ".json", "csv": ".csv", "llama-benchy-table": ".md"}
 # Each format that can be written -> the usual end of a file's name, '' without one.
 FORMS = {form: _ENDS.get(form, "") for form in WRITERS}
 _PARQUET = b"PAR1"
 _SPARKRUN = re.compile(rf"^{sparkrun_results.KEY}:|\A(?:csv|json):(?=(?s:.*)^stdout:)", re.MULTILINE)
 _ID = re.compile(r"[a-z]-[A-Za-z0-9-]{1,60}", re.ASCII)
-_KNOWN = "a run of sparkwright (JSON, CSV, Parquet), llama-benchy and llama-bench (JSON, Markdown table), vllm bench "
+_KNOWN = "a run of sparkwright (JSON, CSV), llama-benchy and llama-bench (JSON, Markdown table), vllm bench "
 _KNOWN += "serve, guidellm and aiperf (JSON), sparkrun benchmark (YAML), or scores of tool-eval-bench, lm-eval (JSON) "
 _KNOWN += "and IFEval (JSONL)"
 # What a JSON file of another tool is, and what reads it.
 _TREES: tuple[tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Run]], ...] = (
-    (llama_benchy.is_it, llama_benchy.read),
-    (guidellm.is_it, guidellm.read),
-    (vllm_bench.is_it, vllm_bench.read),
-    (aiperf.is_it, aiperf.read),
+    (llama_benchy.is_llama_benchy, llama_benchy.read),
+    (guidellm.is_guidellm, guidellm.read),
+    (vllm_bench.is_vllm_bench, vllm_bench.read),
+    (aiperf.is_aiperf, aiperf.read),
     (scores.is_tool_eval, scores.read_tool_eval),
     (scores.is_lm_eval, scores.read_lm_eval),
 )
 
 
 def bytes_of(run: Run, form: str) -> bytes:
-    """form: of FORMS. Raises UsageError where the run does not fit into it, or what it needs is not installed."""
+    """form: of FORMS. Raises UsageError where the run does not fit into it."""
     return WRITERS[form](run)
 
 
@@ -112,20 +111,20 @@ def of_content(data: bytes, path: str) -> Run:
 _TEXTS: tuple[tuple[Callable[[str], bool], Callable[[str, str], Run]], ...] = (
     (llama_bench.is_table, lambda text, _: _understood(llama_bench.read_table, text)),
     (llama_benchy_table.is_table, lambda text, _: _understood(llama_benchy_table.read_table, text)),
-    (llama_benchy_table.is_csv, lambda text, _: _understood(llama_benchy_table.read_csv, text)),
+    (llama_benchy_table.is_csv_text, lambda text, _: _understood(llama_benchy_table.read_csv, text)),
     (lambda text: bool(_SPARKRUN.search(text)), lambda text, name: _of_yaml(text, name)),
-    (tables.is_csv, tables.read_csv),
+    (tables.is_csv_text, tables.read_csv),
 )
 
 
 def _read(data: bytes, name: str) -> Run:
     """The run, its format found by content; the name does not matter. Raises UsageError, Unreadable."""
     if data.startswith(_PARQUET):
-        return tables.read_parquet(data)
+        raise UsageError("Parquet is not read any more", "export the run as JSON with the sparkwright that wrote it")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError(f"this is not text, nor Parquet; {_KNOWN} can be imported") from None
+        raise UsageError(f"this is not text; {_KNOWN} can be imported") from None
     if text.lstrip().startswith(("{", "[")):
         return _of_json(text)
     if read_it := next((read for is_it, read in _TEXTS if is_it(text)), None):
@@ -141,7 +140,7 @@ def _of_yaml(text: str, name: str) -> Run:
         tree = plain(read_yaml(text, name).value)
     except RecipeError as error:
         raise UsageError(error.message, error.hint) from None
-    if not sparkrun_results.is_it(tree):
+    if not sparkrun_results.is_sparkrun(tree):
         raise UsageError(f"`{sparkrun_results.KEY}:` is no mapping: was the file cut?")
     return _understood(sparkrun_results.read, tree)
 
@@ -158,9 +157,9 @@ def _of_json(text: str) -> Run:
             return _understood(read_it, tree)
         if scores.is_ifeval([tree]):
             return _understood(scores.read_ifeval, [tree])
-    if isinstance(tree, list) and llama_bench.is_it(tree):
+    if isinstance(tree, list) and llama_bench.is_llama_bench(tree):
         return _understood(llama_bench.read, tree)
-    if isinstance(tree, dict) and llama_bench.is_it([tree]):
+    if isinstance(tree, dict) and llama_bench.is_llama_bench([tree]):
         return _understood(llama_bench.read, [tree])
     raise UsageError(f"unknown format; {_KNOWN} can be imported")
 
@@ -186,7 +185,7 @@ def _of_lines(text: str, why: str) -> Run:
             raise UsageError(cut if scores.is_ifeval(rows) else f"no JSON: {why}") from None
     if scores.is_ifeval(rows):
         return _understood(scores.read_ifeval, rows)
-    if llama_bench.is_it(rows):
+    if llama_bench.is_llama_bench(rows):
         return _understood(llama_bench.read, rows)
     if scores.is_samples(rows):
         hint = "import the file that lm-eval wrote next to it: results_*.json"

@@ -7,7 +7,15 @@ percentiles; names that end with _ms are milliseconds, request_latency is second
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sparkwright.adapters.run_files.totals import MS, about, alone, known, number, run_of, statement
+from sparkwright.adapters.run_files.totals import (
+    MS,
+    fixed_length,
+    known_figures,
+    number,
+    run_of_totals,
+    single_figure,
+    statement,
+)
 from sparkwright.domain.run import Level, Run, RunConditions, StatedFigures, Totals
 from sparkwright.domain.workload import Arrival, LevelPlan, Pace, Single
 
@@ -26,7 +34,7 @@ _RATES = (
 Tree = Mapping[str, Any]
 
 
-def is_it(tree: Tree) -> bool:
+def is_guidellm(tree: Tree) -> bool:
     found = tree.get("benchmarks")
     return isinstance(found, list) and bool(found) and all(isinstance(one, dict) and "metrics" in one for one in found)
 
@@ -42,7 +50,7 @@ def read(tree: Tree) -> Run:
     began = number((tree["benchmarks"][0].get("scheduler_metrics") or {}).get("start_time")) or 0.0
     conditions = RunConditions("", _model(tree), client=TOOL)
     note = f"version {version}; lengths are means, time per output token is its time between tokens"
-    return run_of(levels, TOOL, conditions, note, began)
+    return run_of_totals(levels, TOOL, conditions, note, began)
 
 
 def _model(tree: Tree) -> str:
@@ -76,13 +84,13 @@ def _level(one: Tree, name: str, pace: Pace) -> Level:
     good, failed = int(counts.get("successful") or 0), int(counts.get("errored") or 0)
     cut = int(counts.get("incomplete") or 0)
     prompt, output = (_good(metrics.get(f"{side}_token_count")) for side in ("prompt", "output"))
-    shape = Single(about(number(prompt.get("mean")) or 0.0), about(number(output.get("mean")) or 0.0))
+    shape = Single(fixed_length(number(prompt.get("mean")) or 0.0), fixed_length(number(output.get("mean")) or 0.0))
     tokens = int(number(output.get("total_sum")) or 0)
     kinds = {kind: count for kind, count in (("error", failed), ("time-up", cut)) if count}
     plan = LevelPlan(name, shape, pace, max(good + failed + cut, 1), 0)
     seconds = number(one.get("duration")) or _measured(one.get("scheduler_metrics") or {})
     totals = Totals(good + failed + cut, good, tokens, kinds)
-    return Level(plan, 0, 0.0, seconds, stated=known(_stated(metrics, good)), totals=totals)
+    return Level(plan, 0, 0.0, seconds, stated=known_figures(_stated(metrics, good)), totals=totals)
 
 
 def _measured(times: Tree) -> float:
@@ -103,7 +111,7 @@ def _stated(metrics: Tree, good: int) -> Iterator[StatedFigures | None]:
     if (middle := number(each.get("median"))) and middle > 0:
         yield StatedFigures("decode", median=MS / middle, count=good)
     for name, word in _RATES:
-        yield alone(name, _good(metrics.get(word)).get("mean"))
+        yield single_figure(name, _good(metrics.get(word)).get("mean"))
 
 
 def _statistics(found: Tree) -> Tree:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sparkwright.adapters.run_files.totals import moment, number, run_of
+from sparkwright.adapters.run_files.totals import moment, number, run_of_totals
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Level, Run, RunConditions, StatedFigures
 from sparkwright.domain.workload import Length, LevelPlan, Pace, Single
@@ -22,7 +22,7 @@ _COLUMNS = {"model", "size", "params", "backend", "test", "t/s"}
 Tree = Mapping[str, Any]
 
 
-def is_it(rows: Sequence[Any]) -> bool:
+def is_llama_bench(rows: Sequence[Any]) -> bool:
     return bool(rows) and all(isinstance(one, dict) and {"n_prompt", "n_gen", "avg_ts"} <= set(one) for one in rows)
 
 
@@ -45,7 +45,7 @@ def _run(levels: Sequence[Level], model: str, note: str, first: Tree) -> Run:
         counted.append(level if not repeat else _again(level, repeat + 1))
     note = f"{note}; without a server, so without a time to the first token"
     conditions = RunConditions("", model, client=TOOL)
-    return run_of(counted, TOOL, conditions, note, moment(first.get("test_time")))
+    return run_of_totals(counted, TOOL, conditions, note, moment(first.get("test_time")))
 
 
 def _again(level: Level, time: int) -> Level:

@@ -23,7 +23,7 @@ TOOL = TOTALS_ONLY[0]
 _DATE = "%Y-%m-%d %H:%M:%SZ"
 
 
-def is_it(tree: Mapping[str, Any]) -> bool:
+def is_llama_benchy(tree: Mapping[str, Any]) -> bool:
     found = tree.get("benchmarks")
     return isinstance(found, list) and all(isinstance(one, dict) and "context_size" in one for one in found)
 
@@ -35,11 +35,11 @@ def read(tree: Mapping[str, Any]) -> Run:
     if not levels:
         raise UsageError("the file has no measured value")
     note = f"version {tree.get('version', '?')}, latency {tree.get('latency_ms', 0.0):.1f} ms left out of est_ppt"
-    found = run_of(levels, str(tree.get("model") or ""), TOOL, note, _at(tree.get("timestamp")))
+    found = imported_run(levels, str(tree.get("model") or ""), TOOL, note, _at(tree.get("timestamp")))
     return marked(found, bool(tree.get("simulated")))
 
 
-def run_of(levels: Sequence[Level], model: str, tool: str, note: str, began: float = 0.0) -> Run:
+def imported_run(levels: Sequence[Level], model: str, tool: str, note: str, began: float = 0.0) -> Run:
     plans = {level.plan.name: level.plan for level in levels}
     workload = Workload(tool, tool, tuple(plans.values()), repeats=max(level.repeat for level in levels) + 1)
     terms = RunConditions("", model, client=tool)
@@ -95,10 +95,10 @@ def _rows(entry: Mapping[str, Any], caching: bool) -> Iterator[Row]:
     speeds = _values(entry, "tg_req_throughput") or _values(entry, "tg_throughput")
     plan = plan_of(entry, caching)
     for place, ttft in enumerate(first):
-        yield row_of(plan, place, ttft / 1000, speeds[place] if place < len(speeds) else 0.0)
+        yield made_up_row(plan, place, ttft / 1000, speeds[place] if place < len(speeds) else 0.0)
 
 
-def row_of(plan: LevelPlan, place: int, first: float, speed: float) -> Row:
+def made_up_row(plan: LevelPlan, place: int, first: float, speed: float) -> Row:
     """first: seconds until the first token; speed: tokens per second after it, 0 where it is not known."""
     shape = plan.shape
     assert isinstance(shape, Single)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from sparkwright.adapters.run_files.batches import PEAKS, RATES, TIMES, Batch, batches_of
-from sparkwright.adapters.run_files.llama_benchy import marked, plan_of, run_of
+from sparkwright.adapters.run_files.llama_benchy import imported_run, marked, plan_of
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Level, Run, StatedFigures
 from sparkwright.loadgen.samples import TOTALS_ONLY
@@ -64,10 +64,10 @@ def _run(lines: Sequence[Line], text: str) -> Run:
     unique = tuple({level.plan.name: level for level in levels}.values())
     again = len(levels) - len(unique)
     note = f"{_NOTE}; {again} of its tests are there again, and the last figures of each are kept" if again else _NOTE
-    return marked(run_of(unique, lines[0].get("model", ""), TOOL, note), _MADE_UP in text)
+    return marked(imported_run(unique, lines[0].get("model", ""), TOOL, note), _MADE_UP in text)
 
 
-def is_csv(text: str) -> bool:
+def is_csv_text(text: str) -> bool:
     return {"test_name", "t_s_mean"} <= set(text.partition("\n")[0].strip().split(","))
 
 

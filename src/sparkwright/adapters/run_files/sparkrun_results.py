@@ -16,7 +16,7 @@ KEY = "sparkrun_benchmark"
 Tree = Mapping[str, Any]
 
 
-def is_it(tree: Any) -> bool:
+def is_sparkrun(tree: Any) -> bool:
     return isinstance(tree, Mapping) and (isinstance(tree.get(KEY), Mapping) or {"json", "stdout"} <= set(tree))
 
 
@@ -28,7 +28,7 @@ def read(tree: Tree) -> Run:
     framework = str(bench.get("framework") or "?")[:60]
     if not isinstance(inner, Mapping) or not inner:
         raise UsageError(f"the file holds no JSON of {framework} under results.json: nothing was measured")
-    if llama_benchy.is_it(inner):
+    if llama_benchy.is_llama_benchy(inner):
         run = llama_benchy.read(inner)
     elif scores.is_tool_eval(inner):
         run = scores.read_tool_eval(inner)

@@ -1,4 +1,4 @@
-"""A run as JSON, and as a table with a row for each request: CSV, and Parquet (which needs pyarrow)."""
+"""A run as JSON, and as CSV, with a row for each request."""
 
 import csv
 import io
@@ -9,7 +9,6 @@ from typing import Any, get_args, get_type_hints
 
 import orjson
 
-from sparkwright.adapters.extras import install_command
 from sparkwright.domain.codec import Unreadable, from_tree
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Level, Reads, Row, Run, RunConditions
@@ -105,7 +104,7 @@ def _head(run: Run, level: Level) -> dict[str, Any]:
     }
 
 
-def run_of(found: Sequence[Record], tool: str) -> Run:
+def run_of_records(found: Sequence[Record], tool: str) -> Run:
     """A run of what the table has: conditions that it has no column for stay unknown. Raises UsageError."""
     if not found:
         raise UsageError("the table has no request")
@@ -132,7 +131,7 @@ def _conditions(first: Record) -> RunConditions:
 
 
 def _level(repeat: int, found: Sequence[Record]) -> Level:
-    first, rows = found[0], tuple(row_of(record) for record in found)
+    first, rows = found[0], tuple(row_of_record(record) for record in found)
     depth = int(first.get("depth") or 0)
     prompt, output = max(row.planned_prompt for row in rows), max(row.planned_output for row in rows)
     shape = Single(Length(prompt - depth, prompt - depth), Length(output, output), depth, bool(first.get("warm")))
@@ -143,7 +142,7 @@ def _level(repeat: int, found: Sequence[Record]) -> Level:
     return Level(plan, repeat, 0.0, seconds_spanned(rows), rows)
 
 
-def row_of(record: Record) -> Row:
+def row_of_record(record: Record) -> Row:
     """Missing columns are as in an empty row."""
     told = {name: record[name] for name in ROW if record.get(name) is not None}
     needed = {"session": 0, "turn": 0, "intended": told.get("sent", 0.0), "sent": 0.0}
@@ -175,7 +174,7 @@ def _said(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def is_csv(text: str) -> bool:
+def is_csv_text(text: str) -> bool:
     """True if the first line names columns of ours."""
     return len(_KINDS.keys() & set(text.partition("\n")[0].strip().split(","))) > 1
 
@@ -183,7 +182,7 @@ def is_csv(text: str) -> bool:
 def read_csv(text: str, name: str) -> Run:
     """Raises UsageError with the line."""
     reader = csv.DictReader(io.StringIO(text, newline=""))
-    return run_of(list(_csv_records(reader, name)), "csv")
+    return run_of_records(list(_csv_records(reader, name)), "csv")
 
 
 def _csv_records(reader: "csv.DictReader[str]", name: str) -> Iterator[Mapping[str, Any]]:
@@ -205,67 +204,3 @@ def _value(key: str, text: str) -> Any:
         return _WORDS[text.strip().lower()] if kind is bool else kind(text)
     except (ValueError, KeyError):
         raise ValueError(f"{key}: {text!r} is no {kind.__name__}") from None
-
-
-_KEY = b"sparkwright_run"
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    """Raises UsageError where it is not installed."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        what = "Parquet needs pyarrow, which is not installed"
-        raise UsageError(what, install_command("parquet")) from None
-    return pyarrow, pyarrow.parquet
-
-
-def write_parquet(run: Run) -> bytes:
-    """Raises UsageError."""
-    arrow, parquet = _pyarrow()
-    kinds = {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}
-    names = {**HEAD, **ROW}
-    schema = arrow.schema(
-        [
-            *(arrow.field(name, kinds[kind]) for name, kind in names.items()),
-            arrow.field("reads_at", arrow.list_(arrow.float64())),
-            arrow.field("reads_tokens", arrow.list_(arrow.int32())),
-            arrow.field("reads_exact", arrow.bool_()),
-        ],
-        metadata={_KEY: orjson.dumps(replace(run, levels=tuple(replace(level, rows=()) for level in run.levels)))},
-    )
-    sink = io.BytesIO()
-    rows = [{**record, **dict(zip(_READS, _of_reads(record["reads"]), strict=True))} for record in records(run)]
-    parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), sink, compression="zstd")
-    return sink.getvalue()
-
-
-def _of_reads(reads: Reads) -> tuple[Any, ...]:
-    return reads.at, reads.tokens, reads.exact
-
-
-def read_parquet(data: bytes) -> Run:
-    """Raises UsageError, Unreadable."""
-    arrow, parquet = _pyarrow()
-    try:
-        table = parquet.read_table(io.BytesIO(data))
-    except arrow.ArrowException as error:
-        raise UsageError(f"this is no Parquet file: {error}") from None
-    found = [_of_columns(record) for record in table.to_pylist()]
-    head = (table.schema.metadata or {}).get(_KEY)
-    return _refilled(of_tree(orjson.loads(head)), found) if head else run_of(found, "parquet")
-
-
-def _of_columns(told: dict[str, Any]) -> dict[str, Any]:
-    at, tokens = told.get("reads_at") or (), told.get("reads_tokens") or ()
-    return {**told, "reads": Reads(tuple(at), tuple(tokens), told.get("reads_exact") is not False)}
-
-
-def _refilled(run: Run, found: list[dict[str, Any]]) -> Run:
-    """The levels as they were, with the table's rows."""
-    rows: dict[tuple[str, int], list[Any]] = {}
-    for record in found:
-        rows.setdefault((record["level"], record["repeat"]), []).append(row_of(record))
-    levels = (replace(level, rows=tuple(rows.get((level.plan.name, level.repeat), ()))) for level in run.levels)
-    return replace(run, levels=tuple(levels))

@@ -30,7 +30,7 @@ def statement(name: str, found: Mapping[str, Any], scale: float = 1.0, count: in
     return StatedFigures(name, **told, count=count) if {"mean", "median"} & set(told) else None
 
 
-def alone(name: str, value: Any) -> StatedFigures | None:
+def single_figure(name: str, value: Any) -> StatedFigures | None:
     """One value of a whole level."""
     found = number(value)
     return None if found is None else StatedFigures(name, found, median=found, count=1)
@@ -43,11 +43,11 @@ def decode_of(tpot: StatedFigures | None) -> StatedFigures | None:
     return StatedFigures("decode", median=1.0 / tpot.median, count=tpot.count)
 
 
-def known(found: Iterable[StatedFigures | None]) -> tuple[StatedFigures, ...]:
+def known_figures(found: Iterable[StatedFigures | None]) -> tuple[StatedFigures, ...]:
     return tuple(one for one in found if one)
 
 
-def about(tokens: float) -> Length:
+def fixed_length(tokens: float) -> Length:
     """A length of which the mean is known."""
     return Length(round(tokens), round(tokens))
 
@@ -61,7 +61,9 @@ def moment(text: Any, form: str = "") -> float:
         return 0.0
 
 
-def run_of(levels: Sequence[Level], tool: str, conditions: RunConditions, note: str = "", began: float = 0.0) -> Run:
+def run_of_totals(
+    levels: Sequence[Level], tool: str, conditions: RunConditions, note: str = "", began: float = 0.0
+) -> Run:
     """Raises UsageError where no level has a figure."""
     kept = [level for level in levels[:_MOST_LEVELS] if level.stated or level.rows]
     if not kept:

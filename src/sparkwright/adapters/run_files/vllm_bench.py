@@ -8,7 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from sparkwright.adapters.run_files.totals import MS, about, alone, decode_of, known, moment, number, run_of, statement
+from sparkwright.adapters.run_files.totals import (
+    MS,
+    decode_of,
+    fixed_length,
+    known_figures,
+    moment,
+    number,
+    run_of_totals,
+    single_figure,
+    statement,
+)
 from sparkwright.domain.run import Level, Reads, Row, Run, RunConditions, StatedFigures, Totals
 from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Single
 
@@ -19,7 +29,7 @@ _RATES = {"output_rate": "output_throughput", "total_rate": "total_token_through
 _RATES |= {"request_rate": "request_throughput", "goodput": "request_goodput"}
 
 
-def is_it(tree: Mapping[str, Any]) -> bool:
+def is_vllm_bench(tree: Mapping[str, Any]) -> bool:
     return "request_throughput" in tree and "model_id" in tree
 
 
@@ -31,7 +41,7 @@ def read(tree: Mapping[str, Any]) -> Run:
     if not detailed:
         note += ", totals only; prompt and output lengths are means"
     conditions = RunConditions("", str(tree["model_id"]), tokenizer=str(tree.get("tokenizer_id") or ""), client=TOOL)
-    return run_of([level], TOOL, conditions, note, moment(tree.get("date"), _DATE))
+    return run_of_totals([level], TOOL, conditions, note, moment(tree.get("date"), _DATE))
 
 
 def _detailed(tree: Mapping[str, Any]) -> Level:
@@ -49,11 +59,13 @@ def _detailed(tree: Mapping[str, Any]) -> Level:
 def _totals(tree: Mapping[str, Any]) -> Level:
     good, failed = int(number(tree.get("completed")) or 0), int(number(tree.get("failed")) or 0)
     prompt, output = (number(tree.get(f"total_{side}_tokens")) or 0.0 for side in ("input", "output"))
-    shape = Single(about(prompt / max(good, 1)), about(output / max(good, 1)))
+    shape = Single(fixed_length(prompt / max(good, 1)), fixed_length(output / max(good, 1)))
     sent = max(int(number(tree.get("num_prompts")) or 0), good + failed)
     plan = LevelPlan(_name(tree), shape, _pace(tree), max(sent, 1), 0)
     totals = Totals(sent, good, int(output), {"error": failed} if failed else {})
-    return Level(plan, 0, 0.0, number(tree.get("duration")) or 0.0, stated=known(_stated(tree, good)), totals=totals)
+    return Level(
+        plan, 0, 0.0, number(tree.get("duration")) or 0.0, stated=known_figures(_stated(tree, good)), totals=totals
+    )
 
 
 def _stated(tree: Mapping[str, Any], good: int) -> Iterator[StatedFigures | None]:
@@ -65,7 +77,7 @@ def _stated(tree: Mapping[str, Any], good: int) -> Iterator[StatedFigures | None
         yield made
         if name == "tpot":
             yield decode_of(made)
-    yield from (alone(name, tree.get(word)) for name, word in _RATES.items())
+    yield from (single_figure(name, tree.get(word)) for name, word in _RATES.items())
 
 
 def _name(tree: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from sparkwright.adapters.sqlite.database import History, Seldom
 from sparkwright.adapters.sqlite.folders import Folders, shortened
 from sparkwright.adapters.sqlite.run_records import clean
 from sparkwright.domain.history import Minute
-from sparkwright.domain.incident import Deployed, Incident, IncidentEvent
+from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent
 
 T = TypeVar("T")
 STORE = "store.sqlite"
@@ -121,7 +121,7 @@ class SqliteStore:
             return None
 
     @threaded
-    def began(self, deployed: Deployed) -> None:
+    def began(self, deployed: DeploymentRecord) -> None:
         """A desired state is armed again; incidents that were left open are closed."""
         self._leave(deployed.deployment, deployed.at, LEFT_OPEN)
         nodes = json.dumps(deployed.nodes)

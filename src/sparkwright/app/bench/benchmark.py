@@ -1,19 +1,18 @@
 """One benchmark from its target to its run: what is probed, under which conditions, and the run itself."""
 
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from sparkwright.app.bench.measure import create_run, measure, resumed, same_server
+from sparkwright.app.bench.measure import RunningBench, create_run, measure, resumed, same_server
 from sparkwright.app.bench.probe import probe_server
-from sparkwright.app.bench.prompt_corpus import CorpusInputs, prepare
+from sparkwright.app.bench.prompt_corpus import prepare
 from sparkwright.app.bench.target import (
     Bench,
     BenchRequest,
     BenchTarget,
     DeploymentInfo,
     KeyWanted,
-    LevelOutline,
     PreparedBench,
     Screen,
 )
@@ -22,9 +21,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.values import replace
-from sparkwright.domain.workload import Agent, Length, LevelPlan, Replay, Shape, Workload
-from sparkwright.loadgen.agentic import planned
-from sparkwright.loadgen.profiles import fits_context, largest
+from sparkwright.domain.workload import LevelPlan, Workload
 
 
 def conditions(bench: Bench, target: BenchTarget, probed: Probed, ours: DeploymentInfo | None) -> RunConditions:
@@ -62,14 +59,18 @@ def conditions(bench: Bench, target: BenchTarget, probed: Probed, ours: Deployme
     )
 
 
-def outline_levels(workload: Workload, probed: Probed) -> tuple[tuple[LevelOutline, ...], tuple[str, ...]]:
+def fitting_levels(workload: Workload, probed: Probed) -> tuple[tuple[LevelPlan, ...], tuple[str, ...]]:
     """The levels that fit the server's context, and a sentence for each other one. Raises UsageError if none fits."""
-    fitting = [plan for plan in workload.levels if fits_context(plan, probed.context)]
-    left_out = tuple(_too_long(plan, probed.context) for plan in workload.levels if plan not in fitting)
+    fitting = tuple(plan for plan in workload.levels if plan.fits_context(probed.context))
+    left_out = tuple(
+        f"{plan.name} needs {plan.most_tokens:,} tokens of context, and the server takes {probed.context:,}"
+        for plan in workload.levels
+        if plan not in fitting
+    )
     if workload.levels and not fitting:
         hint = "choose a profile with shorter prompts, or start the engine with a larger context"
         raise UsageError(f"profile {workload.name}: no level fits {probed.model}: {'; '.join(left_out)}", hint)
-    return tuple(_level(plan) for plan in fitting), left_out
+    return fitting, left_out
 
 
 def adjusted(workload: Workload, repeats: int | None, seed: int | None, seconds: float | None) -> Workload:
@@ -78,49 +79,19 @@ def adjusted(workload: Workload, repeats: int | None, seed: int | None, seconds:
     return changed if seed is None else replace(changed, seed=seed)
 
 
-def _too_long(plan: LevelPlan, context: int) -> str:
-    return f"{plan.name} needs {largest(plan):,} tokens of context, and the server takes {context:,}"
-
-
-def _level(plan: LevelPlan) -> LevelOutline:
-    turns = list(_turns(plan.shape, plan.requests))
-    if not turns:
-        return LevelOutline(plan, plan.requests, None, None)
-    prompts, outputs = sum(turn[0] for turn in turns), sum(turn[1] for turn in turns)
-    agents = plan.requests if isinstance(plan.shape, Agent) else 1
-    return LevelOutline(plan, len(turns) * agents, prompts // len(turns), outputs // len(turns))
-
-
-def _turns(shape: Shape, requests: int) -> Iterator[tuple[int, int]]:
-    """(prompt, output) tokens of each request: of one agent, or of all independent ones; none of a file."""
-    match shape:
-        case Agent():
-            for turn in planned(shape):
-                yield turn.prompt, shape.output
-        case Replay():
-            return
-        case _:
-            for _ in range(requests):
-                yield shape.depth + mean_length(shape.prompt), mean_length(shape.output)
-
-
-def mean_length(length: Length) -> int:
-    return length.median or (length.low + length.high) // 2
-
-
 async def prepare_run(
     bench: Bench, target: BenchTarget, ours: DeploymentInfo | None, request: BenchRequest
 ) -> PreparedBench:
     """Raises NotReady, UsageError."""
     workload, probed = request.workload, await probe_server(bench.asker, bench.clock, target)
-    outlines, left_out = outline_levels(workload, probed)
+    levels, left_out = fitting_levels(workload, probed)
     _judgeable(workload, probed)
     target = replace(target, model=probed.model)
     tokenizer = await bench.tokenizer(bench.asker, target.engine, probed)
     known = conditions(bench, target, probed, ours)
     known = replace(known, tokenizer=tokenizer.name, seed=workload.seed)
     earlier = "" if request.resume else await bench.runs.unfinished(workload, known.endpoint) or ""
-    return PreparedBench(target, probed, request, outlines, left_out, tokenizer, known, earlier)
+    return PreparedBench(target, probed, request, levels, left_out, tokenizer, known, earlier)
 
 
 def _judgeable(workload: Workload, probed: Probed) -> None:
@@ -134,17 +105,16 @@ async def run_benchmark(bench: Bench, prepared: PreparedBench, screen: Screen, r
     if resume:
         same_server(resume, prepared.conditions)
     run = resumed(resume) if resume else await create_run(bench, prepared)
-    given = CorpusInputs(f"{run.id}/{bench.machine.nonce}", prepared.request.files)
-    texts = await prepare(prepared.fitting, prepared.probed, prepared.tokenizer, screen.note, given)
+    texts = await prepare(prepared, f"{run.id}/{bench.machine.nonce}", screen.note)
     await (bench.runs.end(run.id, "running", 0.0) if resume else bench.runs.begin(run))
     screen.note(f"{'resuming' if resume else 'stored as'} {run.id}")
-    return await measure(bench, prepared, screen, run, texts)
+    return await measure(RunningBench(bench, prepared, screen, run, texts))
 
 
 _URL = re.compile(r"https?://\S+|[\w.-]+:\d+(/\S*)?|\[[0-9a-fA-F:]+\]:\d+(/\S*)?|\d+(\.\d+){3}", re.ASCII)
 
 
-def is_url(named: str) -> bool:
+def is_endpoint_url(named: str) -> bool:
     return bool(_URL.fullmatch(named))
 
 

@@ -11,6 +11,7 @@ from sparkwright.app.bench.target import Bench, BenchRequest, BenchTarget, Deplo
 from sparkwright.app.diagnose.incidents import remembered
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.queries import chosen
+from sparkwright.app.ranks import listing
 from sparkwright.app.services import Services, by_node
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, NotReady, UsageError
@@ -36,11 +37,11 @@ def _engine(services: Services, head: RankStatus) -> AbstractAsyncContextManager
 async def _reached(services: Services, head: RankStatus, gateway: str) -> AsyncIterator[tuple[str, bool]]:
     """Yields the gateway's URL as seen from here, and True if it goes through ssh: a gateway on another machine's
     loopback."""
-    parts = urlsplit(gateway)
-    if parts.hostname != _LOOPBACK or not _away(services, head):
+    parts, node = urlsplit(gateway), services.cluster.supervisor_node if head.replica_of else head.node
+    if parts.hostname != _LOOPBACK or services.cluster.node(node).is_local:
         yield gateway, False
         return
-    async with services.hosts[head.node].tunnel(_LOOPBACK, parts.port or 443) as url:
+    async with services.hosts[node].tunnel(_LOOPBACK, parts.port or 443) as url:
         yield url.replace("http:", f"{parts.scheme}:"), True
 
 
@@ -57,8 +58,15 @@ async def _started(services: Services, deployment: str) -> DeploymentInfo:
         raise NotReady(f"{deployment} does not run: {states}", hint)
     names = tuple(dict.fromkeys(rank.node for rank in ranks))
     gathered = await gather(services.hosts, [services.cluster.node(name) for name in names], services.clock)
-    lines = tuple(line(facts) for facts in reached(gathered).values())
-    return DeploymentInfo(head, lines, names, await _launched(services, head))
+    lines = tuple(node_line(facts) for facts in reached(gathered).values())
+    launched = await _launched(services, head)
+    return DeploymentInfo(replace(head, deployment=deployment), lines, names, launched)
+
+
+async def has_replicas(services: Services, name: str) -> bool:
+    """True for the name of a model with replicas: only the gateway reaches all of them."""
+    found = await listing(services, services.cluster.names)
+    return any(rank.replica_of == name for rank in found.ranks)
 
 
 def _key(services: Services, head: RankStatus) -> Secret | None:
@@ -79,7 +87,7 @@ async def _launched(services: Services, head: RankStatus) -> LaunchCommand:
     return LaunchCommand(()) if isinstance(found, Unknown) else found
 
 
-def line(facts: NodeFacts) -> str:
+def node_line(facts: NodeFacts) -> str:
     """`spark-1: NVIDIA GB10, driver 580.95.05, 119.7 GiB, kernel 6.14.0`; what is not known is left out."""
     parts = []
     if not isinstance(facts.gpus, Unknown) and facts.gpus:
@@ -154,7 +162,9 @@ async def gateway(
     head, key = ours.head, services.secrets.get(ours.head.key_env)
     watched = _watched(services, request, ours)
     async with _engine(services, head) as url, _reached(services, head, gateway.url) as (at, tunnelled):
-        behind = None if head.key_env and not key else BenchTarget(url, head.served_name, key, gateway.deployment)
+        engine = BenchTarget(url, head.served_name, key, gateway.deployment)
+        # Without its key it tells nothing, and one engine's figures are not those of all replicas
+        behind = None if (head.key_env and not key) or head.replica_of else engine
         target = BenchTarget(at, head.served_name, None, f"{gateway.deployment} ({gateway.url})", behind)
         info = replace(ours, tunnelled=tunnelled, gateway=gateway.url)
         async with url_target(bench, target, gateway.keys, watched, info) as found:
@@ -164,7 +174,7 @@ async def gateway(
 async def gateway_url(services: Services, name: str) -> str:
     """The URL of a deployment's gateway. Raises UsageError when it has none."""
     found, trouble = await queries.status(services, probe=False)
-    urls = [one.supervised.endpoint for one in found if one.name == name and one.supervised]
+    urls = [one.supervised.endpoint for one in found if name in (one.name, one.replica_of) and one.supervised]
     if not any(urls):
         said = "; ".join(trouble)
         hint = "`up` without --no-supervise starts one; without --gateway the engine itself is measured"
@@ -178,7 +188,8 @@ async def behind(services: Services, url: str, proven: bool) -> str:
     proven: its certificate comes from the cluster, so another name of the same machine will do.
     """
     found, _ = await queries.status(services, probe=False)
-    urls = {one.name: one.supervised.endpoint for one in found if one.supervised and one.supervised.endpoint}
+    named = {one.replica_of or one.name: one.supervised for one in found}
+    urls = {name: one.endpoint for name, one in named.items() if one and one.endpoint}
     gateways, wanted = {name: _place(endpoint) for name, endpoint in urls.items()}, _place(url)
     same = [name for name, place in gateways.items() if place == wanted]
     near = [name for name, place in gateways.items() if proven and place[::2] == wanted[::2]]

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from random import Random
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, Protocol
 
 from sparkwright.app.bench.measure import create_run
 from sparkwright.app.bench.parsers import play_probe
-from sparkwright.app.bench.prompt_corpus import CorpusInputs as Salted
 from sparkwright.app.bench.prompt_corpus import prepare
 from sparkwright.app.bench.target import Bench, PreparedBench
 from sparkwright.app.services import finished
@@ -93,9 +93,7 @@ async def given_of(
         return given
     most = lengths(given)[-1]
     plan = LevelPlan("longest", Single(Length(most, most), Length(8, 8)))
-    made = await prepare(
-        replace(ready.workload, levels=(plan,)), probed, ready.tokenizer, note, Salted(bench.machine.nonce)
-    )
+    made = await prepare(replace(ready, levels=(plan,)), bench.machine.nonce, note)
     return replace(given, filler=lambda tokens, salt: _filler(made, tokens, salt, seed))
 
 
@@ -233,12 +231,18 @@ async def instruct(bench: Bench, ready: PreparedBench, count: int, watch: Evalua
     return await store_evaluation(bench, ready, Evaluation("instructions", instructions.outcomes(judged)))
 
 
-async def answers(bench: Bench, ready: PreparedBench, count: int, watch: EvaluationScreen) -> Evaluation:
+async def answers(
+    bench: Bench,
+    ready: PreparedBench,
+    count: int,
+    watch: EvaluationScreen,
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> Evaluation:
     """`eval same`: each prompt greedily, and all of them once more, so that the noise of the server is known."""
     given = await given_of(bench, ready, 0, (), watch.note)
     prompts, send = same.prompts(given.seed, count), Sender(bench, ready)
-    served = not (await send(same.ask(given, prompts[0], True))).refused
-    asks = [same.ask(given, prompt, served) for prompt in prompts]
+    served = not (await send(same.ask(given, prompts[0], True, more))).refused
+    asks = [same.ask(given, prompt, served, more) for prompt in prompts]
     first = await ask_all(bench, ready, asks, watch)
     again = await ask_all(bench, ready, asks[::-1], watch)
     pairs = zip(prompts, first, again[::-1], strict=True)

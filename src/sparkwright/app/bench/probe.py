@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from sparkwright.app.bench.target import SIMULATED, BenchTarget, patient, server_message
@@ -14,15 +15,22 @@ from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.probed import Probed, Reply
 from sparkwright.engines.catalog import ENGINES
+from sparkwright.engines.definitions import shipped_definitions
 from sparkwright.engines.tables import SEPARATE, metric_names
 from sparkwright.evals.heard import events
 from sparkwright.ports import Clock, Endpoint
 
-# The engines as recipes call them. TensorRT-LLM has its figures at another path.
-VOCABULARIES: Mapping[str, Mapping[str, str]] = {name: metric_names(name) for name in SEPARATE}
+# TensorRT-LLM has its figures at another path.
 _PAGES = ("/metrics", "/prometheus/metrics")
 _IDENTIFY_SECONDS = 10.0
 _BUILD = re.compile(r"b?\d[\w.+-]*")
+
+
+@cache
+def vocabularies() -> Mapping[str, Mapping[str, str]]:
+    """Engine -> our word -> the name on its page of figures."""
+    described = {name: made.metrics for name, made in shipped_definitions().items() if made.metrics}
+    return {**{name: metric_names(name) for name in SEPARATE}, **described}
 
 
 async def identify(asker: Endpoint, root: str, key: Secret | None) -> Probed:
@@ -40,7 +48,7 @@ async def identify(asker: Endpoint, root: str, key: Secret | None) -> Probed:
     named = (
         (path, engine)
         for path, text in zip(_PAGES, figures, strict=True)
-        for engine, names in VOCABULARIES.items()
+        for engine, names in vocabularies().items()
         if any(name in text for name in names.values())
     )
     metrics, engine = next(named, ("", ""))
@@ -56,7 +64,7 @@ async def identify(asker: Endpoint, root: str, key: Secret | None) -> Probed:
         engine_version=reported if _BUILD.match(reported) else "",  # a proxy may answer anything
         context=found if isinstance(found, int) else 0,
         metrics=metrics,
-        names=VOCABULARIES[engine] if metrics else {},
+        names=vocabularies()[engine] if metrics else {},
     )
 
 
@@ -203,7 +211,9 @@ def _context(entry: Mapping[str, Any]) -> int:
 
 def _owner(entry: Mapping[str, Any]) -> str:
     owner = str(entry.get("owned_by", "")).lower()
-    return next((name for name in SEPARATE if ENGINES[name].traits.owned_by == owner), "")
+    owners = {ENGINES[name].traits.owned_by: name for name in SEPARATE}
+    owners |= {made.owned_by: name for name, made in shipped_definitions().items()}
+    return owners.get(owner, "") if owner else ""
 
 
 async def _tokenizes(asker: Endpoint, target: BenchTarget, model: str) -> bool:

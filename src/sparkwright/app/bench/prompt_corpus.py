@@ -1,18 +1,19 @@
 """The prompts of a benchmark: texts of an exact number of tokens, with the chat template's overhead."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
+from sparkwright.app.bench.target import PreparedBench
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import Agent, Api, Replay, Single, Text, Workload
 from sparkwright.loadgen import texts
-from sparkwright.loadgen.agentic import tools_text
-from sparkwright.loadgen.profiles import largest, shipped_file
+from sparkwright.loadgen.profiles import shipped_file
 from sparkwright.loadgen.prompts import END, HEAD, SALT, PromptFrames, PromptPiece, PromptTexts, Stock, Tools, asking
 from sparkwright.loadgen.recorded import Recorded, parse
+from sparkwright.loadgen.sessions import tools_text
 from sparkwright.loadgen.texts import CLOSING, QUESTIONS, blocks, single_lines
 from sparkwright.ports import Tokenizer
 
@@ -109,30 +110,17 @@ _CHECKED = 1500  # tokens of a text that is counted whole
 Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class CorpusInputs:
-    """The requests of a run. salt: different in every run, so that no prompt of an earlier one can come from the cache.
+async def prepare(prepared: PreparedBench, salt: str = "", tell: Tell = lambda text: None) -> PromptTexts:
+    """The ingredients of all prompts of the levels that fit.
 
-    files: path -> text of what the workload replays (`replayed_paths`).
+    salt: different in every run, so that no prompt of an earlier one can come from the cache. Raises NotReady when the
+    server stops answering, UsageError for a file that cannot be replayed.
     """
-
-    salt: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
-
-
-async def prepare(
-    workload: Workload,
-    probed: Probed,
-    tokenizer: Tokenizer,
-    tell: Tell = lambda text: None,
-    given: CorpusInputs | None = None,
-) -> PromptTexts:
-    """Raises NotReady when the server stops answering, UsageError for a file that cannot be replayed."""
-    given = given or CorpusInputs()
-    told = {path: shipped_file(path) or given.files[path] for path in _paths(workload)}
-    recorded = {path: await _recorded(tokenizer, path, text, workload) for path, text in told.items()}
+    workload, tokenizer = replace(prepared.workload, levels=prepared.levels), prepared.tokenizer
+    files = {path: shipped_file(path) or prepared.request.files[path] for path in _paths(workload)}
+    recorded = {path: await _recorded(tokenizer, path, text, workload) for path, text in files.items()}
     tell("counting the tokens of the prompts' pieces")
-    made = replace(await _pieces(workload, probed, tokenizer), salt=given.salt, recorded=recorded)
+    made = replace(await _pieces(workload, prepared.probed, tokenizer), salt=salt, recorded=recorded)
     measuring = Measuring(workload, made, tokenizer)
     frames = await measuring.frames()
     fitting = {path: _within(made, all_of) for path, all_of in recorded.items()}
@@ -147,7 +135,7 @@ async def prepare(
 
 
 async def _pieces(workload: Workload, probed: Probed, tokenizer: Tokenizer) -> PromptTexts:
-    longest = max((largest(level) for level in workload.levels), default=0)
+    longest = max((level.most_tokens for level in workload.levels), default=0)
     bare, least = await tokenizer.counts([HEAD + END, HEAD + END.rstrip()])
     units = await _units(tokenizer, bare)
     stocks = {kind: await _stock(tokenizer, kind, longest) for kind in _kinds(workload)}

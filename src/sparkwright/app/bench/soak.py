@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from sparkwright.app.bench.evaluate import probe_all
-from sparkwright.app.bench.levels import LevelStep, end_task, measured
-from sparkwright.app.bench.measure import create_run, same_server
-from sparkwright.app.bench.prompt_corpus import CorpusInputs, prepare
+from sparkwright.app.bench.measure import RunningBench, create_run, end_task, measure_level, same_server
+from sparkwright.app.bench.prompt_corpus import prepare
 from sparkwright.app.bench.target import Bench, PreparedBench, Screen
 from sparkwright.app.services import finished
 from sparkwright.domain.errors import NotReady, UsageError
@@ -20,8 +19,7 @@ from sparkwright.domain.units import duration, gib
 from sparkwright.domain.workload import LevelPlan, Soak
 from sparkwright.evals.catalog import chosen
 from sparkwright.loadgen.endurance import SOAK, is_soak
-from sparkwright.loadgen.prompts import PromptTexts, written
-from sparkwright.loadgen.workloads import sessions
+from sparkwright.loadgen.prompts import written
 
 _LEAST = 5.0  # seconds; a level that would have less is not begun
 _LEVEL = 300.0  # of a level without a time of its own
@@ -41,11 +39,10 @@ async def soak(bench: Bench, ready: PreparedBench, screen: Screen, resume: Run |
     if resume:
         same_server(resumable(resume), ready.conditions)
     run = resume or replace(await create_run(bench, ready), evaluation=Evaluation(SOAK, floor=terms.floor))
-    given = CorpusInputs(f"{run.id}/{bench.machine.nonce}", ready.request.files)
-    fitting = replace(workload, levels=ready.levels)
-    texts = await prepare(fitting, ready.probed, ready.tokenizer, screen.note, given)
+    texts = await prepare(ready, f"{run.id}/{bench.machine.nonce}", screen.note)
     await (bench.runs.end(run.id, "running", 0.0) if resume else bench.runs.begin(run))
-    going = _Going(bench, ready, screen, run, texts, terms, run.evaluation or Evaluation(SOAK))
+    running = RunningBench(bench, ready, screen, run, texts, soak=True)
+    going = _Soaking(running, terms, run.evaluation or Evaluation(SOAK))
     screen.note(f"{'resuming' if resume else 'stored as'} {run.id}; Ctrl-C ends it, --resume {run.id} continues it")
     if resume:
         going.happened("resumed", f"resumed after {duration(going.found.seconds)} under load")
@@ -67,12 +64,8 @@ def resumable(run: Run) -> Run:
 
 
 @dataclass(slots=True)
-class _Going:
-    bench: Bench
-    ready: PreparedBench
-    screen: Screen
-    run: Run
-    texts: PromptTexts
+class _Soaking:
+    running: RunningBench
     terms: Soak
     found: Evaluation
     left_out: int = 0
@@ -82,10 +75,10 @@ class _Going:
     async def all(self) -> str:
         """done: the time is up; stopped: the floor was met, or the server is gone for good."""
         self.seen = {one.text for one in self.found.events}
-        repeat = 1 + max((level.repeat for level in self.run.levels), default=-1)
+        repeat = 1 + max((level.repeat for level in self.running.run.levels), default=-1)
         while True:
-            for plan in self.ready.levels:
-                left = self.ready.workload.deadline - self.found.seconds
+            for plan in self.running.prepared.levels:
+                left = self.running.prepared.workload.deadline - self.found.seconds
                 if left < _LEAST:
                     if self.terms.probe_every and self.probed_at < self.found.seconds:
                         await self._probe()
@@ -101,29 +94,27 @@ class _Going:
         due = self.terms.probe_every and self.found.seconds - self.probed_at >= self.terms.probe_every
         if due:
             await self._probe()
-        began = self.bench.clock.monotonic()
-        made = sessions(plan, self.ready.workload, repeat, self.texts)
+        began = self.running.bench.clock.monotonic()
         plan = replace(plan, rest=min(plan.rest, max(0.0, left - plan.seconds)))
-        step = LevelStep(self.run.id, plan, repeat, made, min(left, plan.seconds or _LEVEL), True, light=True)
-        self.screen.level(plan, repeat, 0)
-        level, gone = await self._measured(step)
-        took = self.bench.clock.monotonic() - began
+        self.running.screen.level(plan, repeat, 0)
+        level, gone = await self._measured(repeat, plan, min(left, plan.seconds or _LEVEL))
+        took = self.running.bench.clock.monotonic() - began
         self.found = replace(self.found, seconds=self.found.seconds + took)
         await self._incidents()
-        self.screen.note(self._told(plan, level))
+        self.running.screen.note(self._told(plan, level))
         if gone:
             self.happened("gone", f"the server stopped answering during {plan.name}: {gone.message}")
             return await self._back()
         if any(one.kind == "floor" for one in self.found.events):
             return False
         if took < _BREATH:
-            await self.bench.clock.sleep(_BREATH)
+            await self.running.bench.clock.sleep(_BREATH)
         return True
 
-    async def _measured(self, step: LevelStep) -> tuple[Level | None, NotReady | None]:
+    async def _measured(self, repeat: int, plan: LevelPlan, seconds: float) -> tuple[Level | None, NotReady | None]:
         """None: memory met the floor, or the server is gone."""
         async with self._beside() as low:
-            work = asyncio.ensure_future(measured(self.bench, self.ready, self.screen, step))
+            work = asyncio.ensure_future(measure_level(self.running, repeat, plan, seconds))
             try:
                 await asyncio.wait({work, low}, return_when=asyncio.FIRST_COMPLETED)
                 if not work.done():
@@ -149,49 +140,49 @@ class _Going:
 
     async def _floor(self) -> str:
         while True:
-            await self.bench.clock.sleep(_FLOOR_EVERY)
-            for node, size in (await self.ready.request.memory()).items():
+            await self.running.bench.clock.sleep(_FLOOR_EVERY)
+            for node, size in (await self.running.prepared.request.memory()).items():
                 if size < self.found.floor:
                     return f"stopped: {gib(size)} available on {node}, below the floor of {gib(self.found.floor)}"
 
     async def _leaving(self) -> None:
         """Clients that close their connection in the middle of an answer, which the engine must give up."""
-        target, dice = self.ready.target, Random(f"{self.run.id}/{self.found.seconds}")
+        target, dice = self.running.prepared.target, Random(f"{self.running.run.id}/{self.found.seconds}")
         while self.terms.leave_every:
-            await self.bench.clock.sleep(self.terms.leave_every)
-            prompt = written(self.texts, 200, dice)
+            await self.running.bench.clock.sleep(self.terms.leave_every)
+            prompt = written(self.running.texts, 200, dice)
             body = {"model": target.model, "messages": [{"role": "user", "content": prompt}], "max_tokens": 4000}
             url, seconds = f"{target.root}/v1/chat/completions", dice.uniform(*_LEAVES)
             with contextlib.suppress(NotReady):
-                await self.bench.asker.post(url, json.dumps({**body, "stream": True}), target.key, seconds)
+                await self.running.bench.asker.post(url, json.dumps({**body, "stream": True}), target.key, seconds)
 
     async def _probe(self) -> None:
         """The quick ones, with other texts each time."""
         self.probed_at = self.found.seconds
-        workload, at = self.ready.workload, self.bench.clock.now() - self.run.began
-        seeded = self.ready.with_workload(replace(workload, seed=workload.seed + len(self.found.outcomes)))
-        asked = probe_all(self.bench, seeded, chosen((), True), _LONGEST, _Silent())
+        workload, at = self.running.prepared.workload, self.running.bench.clock.now() - self.running.run.began
+        seeded = self.running.prepared.with_workload(replace(workload, seed=workload.seed + len(self.found.outcomes)))
+        asked = probe_all(self.running.bench, seeded, chosen((), True), _LONGEST, _Silent())
         outcomes = [replace(one, at=at) async for one in asked]
         self.found = replace(self.found, outcomes=(*self.found.outcomes, *outcomes))
         for one in outcomes:
             if one.state is ProbeState.FAILED:
-                self.screen.note(f"FAILED {one.name}: {one.detail}")
+                self.running.screen.note(f"FAILED {one.name}: {one.detail}")
         await self._save()
 
     async def _incidents(self) -> None:
-        for at, text in (await self.ready.request.incidents()).items():
-            if at >= self.run.began and text not in self.seen:
+        for at, text in (await self.running.prepared.request.incidents()).items():
+            if at >= self.running.run.began and text not in self.seen:
                 self.happened("incident", text, at)
 
     async def _back(self) -> bool:
         """True if the server answers again within the time that a relaunch may take."""
         await self._save()
-        target, began = self.ready.target, self.bench.clock.monotonic()
-        while self.bench.clock.monotonic() - began < _AWAY:
-            await self.bench.clock.sleep(_AGAIN)
+        target, began = self.running.prepared.target, self.running.bench.clock.monotonic()
+        while self.running.bench.clock.monotonic() - began < _AWAY:
+            await self.running.bench.clock.sleep(_AGAIN)
             with contextlib.suppress(NotReady):
-                if (await self.bench.asker.get(f"{target.root}/v1/models", target.key, 10.0)).status == 200:
-                    away = self.bench.clock.monotonic() - began
+                if (await self.running.bench.asker.get(f"{target.root}/v1/models", target.key, 10.0)).status == 200:
+                    away = self.running.bench.clock.monotonic() - began
                     self.happened("back", f"it answers again after {duration(away)}")
                     return True
         self.happened("gone", f"it did not come back within {duration(_AWAY)}")
@@ -199,15 +190,15 @@ class _Going:
 
     def happened(self, kind: str, text: str, at: float | None = None) -> None:
         self.seen.add(text)
-        event = Event((self.bench.clock.now() if at is None else at) - self.run.began, kind, text)
+        event = Event((self.running.bench.clock.now() if at is None else at) - self.running.run.began, kind, text)
         self.found = replace(self.found, events=(*self.found.events, event))
-        self.screen.note(text)
+        self.running.screen.note(text)
 
     async def _save(self) -> None:
-        await self.bench.runs.set_evaluation(self.run.id, self.found)
+        await self.running.bench.runs.set_evaluation(self.running.run.id, self.found)
 
     def _told(self, plan: LevelPlan, level: Level | None) -> str:
-        of = f"{duration(self.found.seconds)} of {duration(self.ready.workload.deadline)}"
+        of = f"{duration(self.found.seconds)} of {duration(self.running.prepared.workload.deadline)}"
         if level is None:
             return f"[{of}] {plan.name}: cut short"
         failed = sum(bool(row.error) and row.kind != "time-up" for row in level.rows)

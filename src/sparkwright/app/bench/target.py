@@ -182,27 +182,17 @@ class BenchRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class LevelOutline:
-    """The size of one repeat, without warm-up. Tokens are means; None if a file decides."""
-
-    plan: LevelPlan
-    requests: int
-    prompt_tokens: int | None
-    output_tokens: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class PreparedBench:
     """An endpoint that answered, and what would be done with it.
 
-    outlines: of the levels that fit. left_out: a sentence for each other one. unfinished: a run like it that can be
-    resumed.
+    levels: those that fit the server's context. left_out: a sentence for each other one. unfinished: a run like it
+    that can be resumed.
     """
 
     target: BenchTarget
     probed: Probed
     request: BenchRequest
-    outlines: tuple[LevelOutline, ...]
+    levels: tuple[LevelPlan, ...]
     left_out: tuple[str, ...]
     tokenizer: Tokenizer
     conditions: RunConditions
@@ -213,24 +203,13 @@ class PreparedBench:
         return self.request.workload
 
     @property
-    def levels(self) -> tuple[LevelPlan, ...]:
-        """The levels that fit."""
-        return tuple(outline.plan for outline in self.outlines)
-
-    @property
-    def fitting(self) -> Workload:
-        """The workload with the levels that fit."""
-        return replace(self.workload, levels=self.levels)
-
-    @property
     def requests(self) -> int:
-        return self.workload.repeats * sum(outline.requests for outline in self.outlines)
+        return self.workload.repeats * sum(plan.request_count for plan in self.levels)
 
     @property
     def tokens(self) -> int:
         """Prompt and output, of those that are known beforehand."""
-        both = (one.requests * ((one.prompt_tokens or 0) + (one.output_tokens or 0)) for one in self.outlines)
-        return self.workload.repeats * sum(both)
+        return self.workload.repeats * sum(plan.request_count * sum(plan.mean_tokens or ()) for plan in self.levels)
 
     def with_workload(self, workload: Workload) -> "PreparedBench":
         """The same endpoint and levels under other settings."""

@@ -1,6 +1,6 @@
 """Weights and image on every node: what one has goes to the others over the fabric, what none has is fetched once."""
 
-from sparkwright.app.cluster_state import model_path, stock
+from sparkwright.app.cluster_state import UNASKED, model_path, stock
 from sparkwright.app.copy.download import fetch, lack
 from sparkwright.app.copy.transfer import Copied, CopyStop, copy_chain, follow, manners, not_copied, peer_of
 from sparkwright.app.services import ClusterState, Services
@@ -10,6 +10,7 @@ from sparkwright.domain.homes import expand_home, home_of, resolved_paths
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import gib
+from sparkwright.domain.unknown import Unknown
 from sparkwright.domain.values import dataclass
 from sparkwright.engines.catalog import traits
 from sparkwright.recipes.dockerfile import image_name
@@ -57,6 +58,7 @@ async def stage_image(services: Services, plan: Plan, cluster_state: ClusterStat
     needs = image_needs(plan, cluster_state)
     if not needs.lacking:
         return False
+    _require_answers(cluster_state, needs)
     reference, source = plan.recipe.engine.image, needs.source or plan.head
     lacking = [node for node in needs.lacking if node != source]
     if not needs.source:
@@ -82,6 +84,7 @@ async def stage_model(services: Services, plan: Plan, cluster_state: ClusterStat
     needs = model_needs(plan, cluster_state)
     if not needs.lacking:
         return False
+    _require_answers(cluster_state, needs)
     source = needs.source or plan.head
     root, size = _root(services, plan, source, cluster_state)
     whole = root if plan.recipe.model.path.startswith("/") else ""
@@ -99,6 +102,17 @@ async def stage_model(services: Services, plan: Plan, cluster_state: ClusterStat
             lacks = f"{plan.recipe.model.label} is still not complete after staging: {lack(now, node)}"
             raise CommandFailed(node, lacks, "remove the model's folder there and call `up` again")
     return True
+
+
+def _require_answers(cluster_state: ClusterState, needs: CopyNeeds) -> None:
+    """Raises CommandFailed for a node that was not asked: what it has already would be fetched again."""
+    for node in needs.lacking:
+        found = cluster_state.checkpoints.get(node)
+        if isinstance(found, Unknown) and found.why == UNASKED:
+            what = f"whether it has model and image is not known, and nothing is copied or fetched: {found.raw}"
+            raise CommandFailed(
+                node, what, "give the same command again; `sparkwright check` shows what answers slowly"
+            )
 
 
 async def _pull(services: Services, plan: Plan, node: str) -> None:

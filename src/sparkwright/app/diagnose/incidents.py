@@ -10,6 +10,7 @@ from sparkwright.app.services import Services, together
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.incident import Incident, IncidentEvent
+from sparkwright.domain.replica import is_part_of
 from sparkwright.domain.values import dataclass
 from sparkwright.facts import store
 from sparkwright.facts.store import StoredIncidents, incidents, parse_incidents
@@ -52,18 +53,30 @@ async def remembered(services: Services, deployment: str = "") -> Remembered:
     """All nodes are asked: the head is where rank 0 was, and that may have been another node once."""
     asked = await _ask(services)
     found = [(one.node, incident) for one in asked if one.told for incident in one.told.incidents]
-    mine = [(node, incident) for node, incident in found if deployment in ("", incident.deployment)]
+    mine = [
+        (node, incident) for node, incident in found if not deployment or is_part_of(deployment, incident.deployment)
+    ]
     ordered = sorted(mine, key=lambda pair: (pair[1].opened_at, pair[1].number), reverse=True)
     trouble = tuple(one.trouble for one in asked if one.trouble)
     restarts = [(one.node, *restart) for one in asked if one.told for restart in one.told.restarts]
-    ours = sorted((one for one in restarts if deployment in ("", one[1])), key=lambda one: one[2].at, reverse=True)
+    ours = sorted(
+        (one for one in restarts if not deployment or is_part_of(deployment, one[1])),
+        key=lambda one: one[2].at,
+        reverse=True,
+    )
     return Remembered(tuple(ordered), trouble, any(one.error for one in asked), tuple(ours))
 
 
 async def incident(services: Services, number: int, deployment: str = "") -> ShownIncident:
     """Raises UsageError when no node has it, or the error of a node that may have it."""
     asked = await _ask(services, number)
-    found = [(one, i) for one in asked if one.told for i in one.told.incidents if deployment in ("", i.deployment)]
+    found = [
+        (one, i)
+        for one in asked
+        if one.told
+        for i in one.told.incidents
+        if not deployment or is_part_of(deployment, i.deployment)
+    ]
     if not found:
         raise next((one.error for one in asked if one.error), _no_incident(services, number, asked))
     one, incident = max(found, key=lambda pair: pair[1].opened_at)

@@ -48,11 +48,11 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
     from sparkwright.checks.catalog import check_all, worst_first  # loaded after the nodes were asked
 
     request = replace(request, recipe=with_published(request.recipe, cluster_state.published, cluster_state.draft))
-    cluster_state, wanted = _as_ours(request, cluster_state), request.recipe
+    cluster_state, wanted = _count_replaced_as_ours(request, cluster_state), request.recipe
     request = replace(request, recipe=as_installed(wanted, cluster_state.engines))
     recipe, nodes = request.recipe, nodes_for(services, request.recipe)
     library = cluster_state.flags.for_builds([build for build, _ in cluster_state.images.values()])
-    placement, findings = _placed(nodes, cluster_state)
+    placement, findings = _choose_placement(nodes, cluster_state)
     complete = len(placement.fabric) == len(nodes) == recipe.parallelism.world_size
     specs = _specs(services, request, cluster_state, placement) if complete else ()
     findings += (in_recipe(finding, recipe.engine.name) for finding in review(recipe, specs, library))
@@ -86,6 +86,7 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
         findings=heeded.findings,
         ignored=heeded.ignored,
         bind=bind_address(request, placement.fabric.get(nodes[0].name)),
+        replica=request.replica,
         port=recipe.serving.port,
         served_name=served_name(recipe),
         advice=advice,
@@ -96,13 +97,14 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
     )
 
 
-def _placed(nodes: Sequence[Node], state: ClusterState) -> tuple[Placement, list[Finding]]:
+def _choose_placement(nodes: Sequence[Node], state: ClusterState) -> tuple[Placement, list[Finding]]:
+    """The nodes in rank order with the fabric interface of each, and what is wrong with their fabrics."""
     decisions = choose_fabrics(nodes, state.facts)
     choices = {name: decision.choice for name, decision in decisions.items() if decision.choice}
     return Placement(tuple(n.name for n in nodes), choices), [f for d in decisions.values() for f in d.findings]
 
 
-def _as_ours(request: LaunchRequest, cluster_state: ClusterState) -> ClusterState:
+def _count_replaced_as_ours(request: LaunchRequest, cluster_state: ClusterState) -> ClusterState:
     """The state with the replaced deployment's ranks counted as ours: they stop before anything starts and free memory
     and ports."""
     if not request.replaces:
@@ -210,7 +212,7 @@ def _specs(
     specs = with_mods(recipe, engine_of(recipe).render(recipe, placement, context))
     homes = {name: home_of(facts) for name, facts in cluster_state.facts.items()}
     placed = (_at_home(spec, services.cluster.node(spec.node), homes[spec.node]) for spec in specs)
-    return tuple(_labelled(spec, services, request, context) for spec in placed)
+    return tuple(_label_rank(spec, services, request, context) for spec in placed)
 
 
 def _pythons(services: Services) -> dict[str, str]:
@@ -248,6 +250,8 @@ def _model(node: Node, recipe: Recipe, cluster_state: ClusterState) -> str:
 def bind_address(request: LaunchRequest, choice: FabricChoice | None) -> str:
     """The engine's address. Under supervision only the gateway is open to all. Raises UsageError for an open engine."""
     expose, name = request.recipe.serving.expose, request.recipe.name
+    if request.replica and request.replica.listen:
+        return request.replica.listen
     if expose is Expose.ALL and not request.supervised and not request.recipe.serving.api_key_env:
         raise UsageError(
             f"{name}: serving.expose: all without a gateway and without serving.api_key_env: anybody on the network "
@@ -259,7 +263,7 @@ def bind_address(request: LaunchRequest, choice: FabricChoice | None) -> str:
     return choice.address if expose is Expose.FABRIC and choice else _LOOPBACK
 
 
-def _labelled(spec: RankSpec, services: Services, request: LaunchRequest, context: RenderContext) -> RankSpec:
+def _label_rank(spec: RankSpec, services: Services, request: LaunchRequest, context: RenderContext) -> RankSpec:
     recipe = request.recipe
     labels = {
         **spec.labels,
@@ -278,10 +282,12 @@ def _labelled(spec: RankSpec, services: Services, request: LaunchRequest, contex
         "forced": request.force,
         "simulated": "true" if context.simulated or recipe.model.simulated else "false",
     }
-    return replace(spec, labels=labels, keeper=_labelled_keeper(spec.keeper, request, labels["simulated"]))
+    if request.replica:
+        labels["replica-of"] = request.replica.of
+    return replace(spec, labels=labels, keeper=_label_keeper(spec.keeper, request, labels["simulated"]))
 
 
-def _labelled_keeper(found: Keeper | None, request: LaunchRequest, simulated: str) -> Keeper | None:
+def _label_keeper(found: Keeper | None, request: LaunchRequest, simulated: str) -> Keeper | None:
     """Its labels name no deployment: it is none of its ranks."""
     if found is None:
         return None

@@ -14,6 +14,7 @@ from sparkwright.domain.errors import Refused, SparkwrightError
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Expose, Gateway, GatewayTls
+from sparkwright.domain.replica import is_part_of
 from sparkwright.domain.service import GatewayFacts, Installation, Service
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import routes_of
@@ -128,8 +129,8 @@ async def refuse_shared_change(services: Services, plan: Plan) -> None:
 
     Changes nothing. A deployment that no client reaches through the gateway is not concerned. Raises NodeError.
     """
-    state, gateway = services.state_on(plan.head), plan.recipe.serving.gateway
-    where = Installation(plan.head, f"{state}/supervision/{plan.deployment}", state, "", "")
+    state, gateway = services.state_on(plan.supervisor_node), plan.recipe.serving.gateway
+    where = Installation(plan.supervisor_node, f"{state}/supervision/{plan.deployment}", state, "", "")
     if await _routed_port(services, where) != gateway.port:
         return
     seen = await _look(services, plan, where)
@@ -165,7 +166,9 @@ async def _look(services: Services, plan: Plan, where: Installation, replaces: s
     home, pair = shared(where, gateway.port).home, (gateway.certificate, gateway.key)
     asked = facts.fact(where.node, where.state, home, gateway.port, pair)
     seen = understood(where.node, "what it has for a gateway", await services.read(where.node, asked))
-    seen = replace(seen, behind=tuple(name for name in seen.behind if name != replaces))
+    model = plan.replica.of if plan.replica else ""
+    others = (name for name in seen.behind if name != replaces and not (model and is_part_of(model, name)))
+    seen = replace(seen, behind=tuple(others))
     seen = replace(seen, called=await services.hosts[where.node].address() or seen.hostname)
     seen = replace(seen, kept=_kept(seen).open_to, asked=_front(plan, where, seen, gateway).open_to)
     if seen.keys is None:
@@ -194,13 +197,18 @@ def ca_folder(state: str) -> str:
 
 
 def _addresses(plan: Plan) -> tuple[str, ...]:
-    fabric = tuple(dict.fromkeys((plan.bind, "127.0.0.1")))
+    fabric = tuple(dict.fromkeys((_on_fabric(plan), "127.0.0.1")))
     return {Expose.ALL: ("",), Expose.FABRIC: fabric}.get(plan.recipe.serving.expose, ("127.0.0.1",))
+
+
+def _on_fabric(plan: Plan) -> str:
+    """The fabric address of the gateway's node; only rank 0 of a replica elsewhere is on another one."""
+    return plan.replica.gateway if plan.replica and plan.replica.gateway else plan.bind
 
 
 def _names(plan: Plan, seen: GatewayFacts, gateway: Gateway) -> tuple[str, ...]:
     """Names that clients may use for the head node; a request without a name gets the first one's certificate."""
-    head = plan.cluster.node(plan.head)
+    head = plan.cluster.node(plan.supervisor_node)
     ours = (seen.called, head.host, head.name, f"{seen.hostname}.local")
     names = (seen.hostname, *gateway.names, *ours, *_LOCAL, *seen.addresses)
     return tuple(dict.fromkeys(name for name in names if name))[:_NAMES]
@@ -235,6 +243,11 @@ def _route(plan: Plan, none: bool) -> RouteSetting:
         patience=serving.wait_seconds if serving.on_demand else 0.0,
         end_loops=serving.gateway.end_loops,
         reasoning_tokens=serving.gateway.reasoning_tokens,
+        answer_tokens=serving.gateway.answer_tokens,
+        context=serving.context,
+        remember=serving.remember,
+        remember_hours=serving.remember_hours,
+        replica_of=plan.replica.of if plan.replica else "",
     )
 
 
@@ -254,14 +267,14 @@ def endpoint(plan: Plan, called: str) -> str:
     serving = plan.recipe.serving
     scheme = "http" if serving.gateway.tls is GatewayTls.OFF else "https"
     host = f"[{called}]" if ":" in called else called
-    at = {Expose.LOOPBACK: "127.0.0.1", Expose.FABRIC: plan.bind, Expose.ALL: (*serving.gateway.names, host)[0]}
+    at = {Expose.LOOPBACK: "127.0.0.1", Expose.FABRIC: _on_fabric(plan), Expose.ALL: (*serving.gateway.names, host)[0]}
     return f"{scheme}://{at[serving.expose]}:{serving.gateway.port}/v1"
 
 
 async def _first_key(services: Services, plan: Plan) -> tuple[str, tuple[str, ...]]:
     """The file with a key, and what to print of it."""
     try:
-        path = await key_work.first(services, plan.deployment)
+        path = await key_work.first(services, plan.replica.of if plan.replica else plan.deployment)
     except SparkwrightError as error:
         return "", (f"no key could be made: {error.message}; {error.hint or '`sparkwright keys add NAME` later'}",)
     if path or not services.keyring:
@@ -282,7 +295,7 @@ async def settled(
         return None, (f"the gateway does not answer on {where.node}: {done.stderr.strip()[-300:]}",)
     taken = f"port {gateway.port + 1} is taken; set a serving.gateway.port that is free with the next"
     no_figures = (f"no figures for Prometheus: {taken}",) if commands.NO_FIGURES in done.stderr else ()
-    head, loopback = plan.cluster.node(plan.head), plan.recipe.serving.expose is Expose.LOOPBACK
+    head, loopback = plan.cluster.node(plan.supervisor_node), plan.recipe.serving.expose is Expose.LOOPBACK
     tunnel = head.ssh if loopback and not head.is_local else ""
     path, changed = await _give_root(services, plan, where, done.stdout) if done.stdout else ("", ())
     return GatewayReach(url, tunnel, authority=path, findings=changed), no_figures
@@ -304,7 +317,7 @@ async def _give_root(services: Services, plan: Plan, where: Installation, root: 
     evidence = f"SHA-256 of the CA: {fingerprint(older)[:16]} before, {fingerprint(root)[:16]} now"
     fix = f"give every client {path or 'the new ca.crt'}; until then it gets CERTIFICATE_VERIFY_FAILED"
     fix += f" (the earlier one is kept as {kept})" if kept else ""
-    return path, (NEW_CA.on(plan.head, evidence, fix=fix),)
+    return path, (NEW_CA.on(plan.supervisor_node, evidence, fix=fix),)
 
 
 async def _put(services: Services, where: Installation, name: str, content: str) -> None:

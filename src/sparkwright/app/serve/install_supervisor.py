@@ -65,7 +65,11 @@ class InstallOptions:
 async def record(services: Services, launch_request: LaunchRequest, plan: Plan) -> None:
     """Records the started plan on the head, unsupervised, so that the next `up` and `restart` find it."""
     content = to_json(_desired(services, launch_request, plan, InstallOptions()))
-    await did(services, plan.head, service.record_desired(services.state_on(plan.head), plan.deployment, content))
+    await did(
+        services,
+        plan.supervisor_node,
+        service.record_desired(services.state_on(plan.supervisor_node), plan.deployment, content),
+    )
 
 
 async def install_supervisor(
@@ -76,15 +80,15 @@ async def install_supervisor(
     Raises NotReady when it was taken down meanwhile: a supervisor would start it again.
     """
     began = services.clock.monotonic()
-    services.sink.report(StepStarted(_STEP, f"on {plan.head}"))
+    services.sink.report(StepStarted(_STEP, f"on {plan.supervisor_node}"))
     try:
         async with _alone(services, plan):
             await _there(services, plan)
             armed = await finished(_arm(services, launch_request, plan, options))
     except Busy as busy:
-        armed = InstallResult(findings=(sup.LOCKED.on(plan.head, busy.message),))
+        armed = InstallResult(findings=(sup.LOCKED.on(plan.supervisor_node, busy.message),))
     except NodeError as error:
-        armed = InstallResult(findings=(sup.NOT_INSTALLED.on(plan.head, error.message),))
+        armed = InstallResult(findings=(sup.NOT_INSTALLED.on(plan.supervisor_node, error.message),))
     except asyncio.CancelledError:
         text = f"interrupted: {plan.deployment} serves; the same `sparkwright up` again prints how to reach it"
         services.notice(text, warning=True)
@@ -119,32 +123,32 @@ async def _there(services: Services, plan: Plan) -> None:
     mine = {spec.labels["spec-hash"] for spec in plan.specs}
     if isinstance(found, Unknown) or any(r.deployment == plan.deployment and r.spec_hash in mine for r in found):
         return
-    who = await taken_down(services, plan.head, plan.deployment, _RECENT)
+    who = await taken_down(services, plan.supervisor_node, plan.deployment, _RECENT)
     by = f"taken down by {who}" if who else "replaced by somebody else"
     hint = "`sparkwright status` shows what runs; the same `sparkwright up` again starts it"
     raise NotReady(f"{plan.deployment}: {by} before it could be supervised", hint)
 
 
 async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, options: InstallOptions) -> InstallResult:
-    service_host = await service_host_of(services, plan.head)
+    service_host = await service_host_of(services, plan.supervisor_node)
     if not service_host.python:
         seen = f"there is {service_host.seen}" if service_host.seen else "there is none on the PATH"
-        return InstallResult(findings=(sup.NO_PYTHON.on(plan.head, seen),))
-    digest, runtime = await unpacked(services, plan.head, service_host)
+        return InstallResult(findings=(sup.NO_PYTHON.on(plan.supervisor_node, seen),))
+    digest, runtime = await unpacked(services, plan.supervisor_node, service_host)
     state = service_host.state
     home = f"{state}/supervision/{plan.deployment}"
-    before = (await services.run(plan.head, service.read(home, "runtime"))).stdout.strip()
-    where = Installation(plan.head, home, state, service_host.python, runtime)
+    before = (await services.run(plan.supervisor_node, service.read(home, "runtime"))).stdout.strip()
+    where = Installation(plan.supervisor_node, home, state, service_host.python, runtime)
     workers = _remote_workers(plan)
     if workers:
-        services.sink.report(StepStarted(_STEP, f"ssh from {plan.head} to {', '.join(workers)}"))
+        services.sink.report(StepStarted(_STEP, f"ssh from {plan.supervisor_node} to {', '.join(workers)}"))
     lost = await open_ways(services, where, service_host, workers, tag_of(services, plan.deployment)) if workers else ()
     if lost:
         return InstallResult(findings=lost)
     await _ordered(services, where, _desired(services, launch_request, plan, options), options)
-    if (applied := await apply_notify(services, plan.head)) and (unset := missing_text(applied)):
+    if (applied := await apply_notify(services, plan.supervisor_node)) and (unset := missing_text(applied)):
         services.notice(unset, warning=True)
-    manager, doubts = await _manager(services, plan.head, service_host)
+    manager, doubts = await _manager(services, plan.supervisor_node, service_host)
     services.sink.report(StepStarted(_STEP, "gateway: files, keys and certificate"))
     gateway = await _gateway(services, plan, where, options.replaces)
     services.sink.report(StepStarted(_STEP, "supervisor, gateway and console: started where they do not run"))
@@ -154,19 +158,22 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     if gateway.services:
         await _serve(services, gateway.where, gateway.name, gateway.services, kept)
     if gateway.moved:
-        await did(services, plan.head, service.remove_unused_gateways(state))
+        await did(services, plan.supervisor_node, service.remove_unused_gateways(state))
     if options.replaces:
         why = f"replaced by {plan.deployment}"
         await remove_supervisor(services, services.cluster.names, options.replaces, why)
     awaited = f"an answer of the gateway on port {plan.recipe.serving.gateway.port}, and " if gateway.listens else ""
     services.sink.report(StepStarted(_STEP, f"waiting for {awaited}the supervisor's report"))
     (reach, more), done = await asyncio.gather(
-        _settled(services, plan, where, gateway), services.run(plan.head, service.alive(where.home))
+        _settled(services, plan, where, gateway), services.run(plan.supervisor_node, service.alive(where.home))
     )
     if not done.ok:
-        doubts = (*doubts, _no_report(plan.head, done))
-    node, findings = plan.head if done.ok else "", (*doubts, *gateway.findings, *(reach.findings if reach else ()))
-    said = (*gateway.said, *more, *_replaced(plan.head, before, digest))
+        doubts = (*doubts, _no_report(plan.supervisor_node, done))
+    node, findings = (
+        plan.supervisor_node if done.ok else "",
+        (*doubts, *gateway.findings, *(reach.findings if reach else ())),
+    )
+    said = (*gateway.said, *more, *_replaced(plan.supervisor_node, before, digest))
     return InstallResult(node, manager, findings, said, reach)
 
 
@@ -193,7 +200,7 @@ async def _gateway(services: Services, plan: Plan, where: Installation, replaces
     try:
         return await install_gateway(services, plan, where, replaces)
     except NodeError as error:
-        return GatewayInstall("", where, (), (sup.NO_GATEWAY.on(plan.head, error.message),))
+        return GatewayInstall("", where, (), (sup.NO_GATEWAY.on(plan.supervisor_node, error.message),))
 
 
 async def _settled(
@@ -210,8 +217,8 @@ async def _settled(
 
 def _remote_workers(plan: Plan) -> tuple[str, ...]:
     """Nodes that are this very machine are that for a supervisor on it, too."""
-    head_local = plan.cluster.node(plan.head).is_local
-    workers = dict.fromkeys(name for name in plan.placement.nodes if name != plan.head)
+    head_local = plan.cluster.node(plan.supervisor_node).is_local
+    workers = dict.fromkeys(name for name in plan.placement.nodes if name != plan.supervisor_node)
     return tuple(name for name in workers if not (head_local and plan.cluster.node(name).is_local))
 
 
@@ -222,7 +229,7 @@ def _desired(services: Services, launch_request: LaunchRequest, plan: Plan, opti
     nodes = tuple(
         replace(node, ssh=node.name if node.name in remote else "local")
         for node in plan.cluster.nodes
-        if node.name in plan.placement.nodes
+        if node.name in (*plan.placement.nodes, plan.supervisor_node)
     )
     return Desired(
         deployment=plan.deployment,
@@ -233,8 +240,9 @@ def _desired(services: Services, launch_request: LaunchRequest, plan: Plan, opti
         at=services.clock.now(),
         allow_reboot=options.allow_reboot,
         time_scale=services.time_scale,
-        python=services.python_on(services.cluster.node(plan.head)),
+        python=services.python_on(services.cluster.node(plan.supervisor_node)),
         speeds=speeds,
+        replica=plan.replica,
     )
 
 

@@ -29,7 +29,7 @@ from sparkwright.app.serve.swap import Swap, swapping
 from sparkwright.app.services import ClusterState, LaunchRequest, Services, finished, together
 from sparkwright.checks.supervision import GARBAGE
 from sparkwright.domain.deployment import Answer
-from sparkwright.domain.errors import CommandFailed, NotReady, Refused
+from sparkwright.domain.errors import CommandFailed, NodeError, NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.finding import prevented
 from sparkwright.domain.homes import resolved_paths
@@ -37,8 +37,10 @@ from sparkwright.domain.plan import Plan, RankSpec, stopping
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.domain.values import dataclass, replace
-from sparkwright.engines.catalog import engine_of
+from sparkwright.engines.catalog import engine_of, start_groups
+from sparkwright.engines.disk_cache import disk_cache_folder
 from sparkwright.evals.coherence import Coherence, babble
+from sparkwright.remote.disk_cache import prune_disk_cache
 from sparkwright.remote.lease import Of
 
 # What runs already answers a greeting in this time, or its start is watched.
@@ -131,6 +133,7 @@ async def _supervise(services: Services, request: LaunchRequest, outcome: Outcom
 def _figures(outcome: Outcome) -> dict[str, float]:
     """Figures of this start, for comparison with a relaunch."""
     found = {f"available:{n}": size for n, size in left_free(outcome.plan, outcome.cluster_state.facts).items()}
+    found |= outcome.claims
     for ledger in outcome.plan.ledgers:
         found |= figures_of(ledger.node, load_floors(ledger))
     took = sum(seconds for name, seconds in outcome.steps if name not in _BEFORE)
@@ -220,11 +223,11 @@ def _replan(services: Services, request: LaunchRequest, outcome: Outcome, found:
 
 
 async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus], held: Leases, swap: Swap) -> None:
-    """Old ranks gone everywhere, then workers, then head. Whatever interrupts it, nothing of it stays."""
+    """Old ranks gone everywhere, then the new ones in their engine's order. If it is cut off, nothing of it stays."""
     plan, grace = outcome.plan, engine_of(outcome.plan.recipe).stop.grace
     await finished(swap.begin())
     for name in swap.unsupervised if services.program else ():
-        await finished(remove_supervisor(services, held.nodes, name))
+        await finished(remove_supervisor(services, (*held.nodes, services.cluster.supervisor_node), name))
     if old:
         with _step(services, outcome, "remove old ranks"):
             await finished(rank_work.stop_all(services, old, grace, remove=True))
@@ -233,6 +236,7 @@ async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus
     kept = {spec.keeper.spec.labels["keeper-hash"] for spec in plan.specs if spec.keeper}
     if kept or old:
         await finished(end_keepers(services, held.nodes, swap.names, but=kept))
+    await _within_size(services, plan)
     with _step(services, outcome, "free memory", quiet=True):
         await free_memory(services, plan, outcome.cluster_state)
     if kept:
@@ -241,14 +245,24 @@ async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus
     with _step(services, outcome, "start ranks"):
         try:
             # A start that was cut off half-way could not be cleaned: the daemon may go on with it.
-            await together(finished(_start(services, outcome, spec)) for spec in plan.specs[1:])
-            await finished(_start(services, outcome, plan.specs[0]))
+            for group in start_groups(plan.recipe, plan.specs):
+                await together(finished(_start(services, outcome, spec)) for spec in group)
         except BaseException as error:
             if not held.lost:
                 await finished(clean(services, plan))
             if isinstance(error, CommandFailed):
                 await report_changes(services, plan, outcome.cluster_state)
             raise
+
+
+async def _within_size(services: Services, plan: Plan) -> None:
+    """Keeps the engine's cache on the nodes' disks within its size. A disk that is away stops no start."""
+    if not plan.recipe.serving.disk_cache:
+        return
+    command = prune_disk_cache(disk_cache_folder(plan.recipe), plan.recipe.serving.disk_cache_size)
+    for node in dict.fromkeys(plan.placement.nodes):
+        with suppress(NodeError):
+            await services.run(node, command)
 
 
 async def _keep(services: Services, outcome: Outcome) -> None:
@@ -291,6 +305,7 @@ async def _until_ready(services: Services, outcome: Outcome, ours: bool = True, 
     judged = outcome.plan.recipe.serving.coherence  # else what is garbled is a warning, and no more
     outcome.done, outcome.facts = "garbled" if judged and outcome.garbled else "ready", watch.facts
     outcome.steps += watch.steps()
+    outcome.claims = watch.claims
     save_figures(services, outcome.plan, outcome.cluster_state, watch, timed=ours)
 
 

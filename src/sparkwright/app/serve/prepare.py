@@ -31,6 +31,7 @@ class Outcome:
 
     fresh: its ranks were started by this call. armed: how it is supervised, if that was asked for. old: replaced.
     request: what was asked for, next to what serves already. called: the head's address as this machine reaches it.
+    claims: as of StartWatch.
     """
 
     plan: Plan
@@ -44,6 +45,7 @@ class Outcome:
     old: "Old | None" = None
     request: LaunchRequest | None = None
     called: str = ""
+    claims: dict[str, float] = field(default_factory=dict)
 
     @property
     def garbled(self) -> bool:

@@ -61,7 +61,7 @@ async def replaced(services: Services, launch_request: LaunchRequest, ranks: Seq
 async def the_only_one(services: Services, verb: str) -> str:
     """Its name. Raises UsageError, which names them, unless there is exactly one; NodeError for a lost node."""
     found, troubles = await status(services, probe=False)
-    names = [one.name for one in found]
+    names = list(dict.fromkeys(one.replica_of or one.name for one in found))
     if troubles and len(names) < 2:
         reached(await listed(services, services.cluster.names))
     if len(names) == 1 and not troubles:

@@ -1,6 +1,7 @@
 """Watching ranks start: their logs become phases; an exit, a silence or a real readiness ends the wait."""
 
 import asyncio
+import contextlib
 import math
 import re
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.progress import RankPhase
 from sparkwright.domain.recipe import PhaseTime
-from sparkwright.domain.units import duration
+from sparkwright.domain.units import GIB, duration
 from sparkwright.engines.catalog import definition_of, phases_of
 from sparkwright.engines.dialect import is_exit_noise, log_read_up_to
 from sparkwright.engines.engine import Engine
@@ -23,6 +24,7 @@ from sparkwright.engines.stuck import lost_a_peer, why_stuck
 from sparkwright.facts.engine_log import Figures
 
 TAIL = 25
+CLAIMED = "claimed:"  # and the node: bytes that the ranks there printed that they need in all
 _LOOKED_AT = 200  # of a rank's last lines, those worth showing are among so many
 # Where neither engine nor recipe says how long a phase may be silent.
 _NO_LIMIT = 3600.0
@@ -123,6 +125,16 @@ class StartWatch:
         self._described, self._mute = described is not None, described is not None and not described.log
         self._deaf: set[int] = set()
         self._not_read = self._noted_version = self._noted_silence = False
+
+    @property
+    def claims(self) -> dict[str, float]:
+        """The memory that the ranks printed they need in all, as figures for a supervisor: `claimed:NODE` -> bytes."""
+        found: dict[str, float] = {}
+        for rank in self.ranks:
+            with contextlib.suppress(ValueError):
+                size = float(rank.figures.facts.get("whole_gib", "")) * GIB
+                found[f"{CLAIMED}{rank.spec.node}"] = found.get(f"{CLAIMED}{rank.spec.node}", 0.0) + size
+        return found
 
     @property
     def not_understood(self) -> bool:

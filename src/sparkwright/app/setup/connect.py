@@ -11,6 +11,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.foreign_json import read_json
+from sparkwright.domain.model_replicas import models_of
 from sparkwright.domain.probed import Reply
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.evals import fitness
@@ -75,8 +76,13 @@ async def way_to(services: Services, deployment: str, key: str, authority: str) 
 
 
 async def _gateway(services: Services, deployment: str) -> Deployment:
-    """The one that is named; the only one without a name. Raises UsageError."""
+    """The one that is named; the only one without a name. A model with replicas is one: they share the gateway.
+
+    Raises UsageError.
+    """
     found, trouble = await queries.status(services, probe=False)
+    models = {one.name: replace(one.replicas[0], name=one.name) for one in models_of(found)}
+    found = (*(one for one in found if not one.replica_of), *models.values())
     named = [one for one in found if deployment in ("", one.name)]
     if len(named) == 1:
         return named[0]

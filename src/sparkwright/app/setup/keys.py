@@ -35,7 +35,7 @@ async def listed(services: Services) -> Keys:
 
 async def used(services: Services, days: int) -> tuple[Used, ...]:
     """The usage of each key in the last `days` days, by UTC, oldest first. Raises CommandFailed, Unreachable."""
-    head = services.cluster.head
+    head = services.cluster.supervisor_node
     since = datetime.fromtimestamp(services.clock.now() - (days - 1) * DAY, UTC).date().isoformat()
     done = await services.run(head, commands.usage(_state(services), since, _MOST_ROWS))
     try:
@@ -94,7 +94,7 @@ async def revoke(services: Services, name: str, deployment: str = "") -> tuple[K
 
 async def _change(services: Services, change: Callable[[Keys], Keys], why: str) -> tuple[Keys, Keys]:
     """The keys before and after. Two who write at the same time both succeed: the second one reads again."""
-    head = services.cluster.head
+    head = services.cluster.supervisor_node
     for _ in range(_TRIES):
         before, known = await _read(services)
         after = change(before)
@@ -108,7 +108,7 @@ async def _change(services: Services, change: Callable[[Keys], Keys], why: str) 
 
 async def _read(services: Services) -> tuple[Keys, str]:
     """The keys, and the hash of their file ('' without one)."""
-    head, state = services.cluster.head, _state(services)
+    head, state = services.cluster.supervisor_node, _state(services)
     text = (await services.run(head, script(_READ, state))).stdout
     try:
         return (parse(text), hashlib.sha256(text.encode()).hexdigest()) if text else (Keys(), "")
@@ -118,4 +118,4 @@ async def _read(services: Services) -> tuple[Keys, str]:
 
 
 def _state(services: Services) -> str:
-    return services.state_on(services.cluster.head)
+    return services.state_on(services.cluster.supervisor_node)

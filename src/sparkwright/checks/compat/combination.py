@@ -2,7 +2,9 @@
 
 import json
 import re
+import tomllib
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Any
 
 from sparkwright.domain.check import Context
@@ -14,27 +16,7 @@ from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass, field
 
 GB10 = "sm_121"
-# For a recipe that gives no shape, of a model that no node has yet: what the architecture is of such names.
-_NAMES = (
-    (r"deepseek-v4\.1", "DeepseekV41ForCausalLM"),
-    (r"deepseek-v4", "DeepseekV4ForCausalLM"),
-    (r"minimax-m3", "MiniMaxM3SparseForConditionalGeneration"),
-    (r"minimax-m2", "MiniMaxM2ForCausalLM"),
-    (r"gpt-oss", "GptOssForCausalLM"),
-    (r"inkling", "InklingForConditionalGeneration"),
-    (r"laguna", "LagunaForCausalLM"),
-    (r"nemotron-3", "NemotronHForCausalLM"),
-    (r"glm-5\.3-flash", "Glm5NextForConditionalGeneration"),
-    (r"qwen3\.8-flash", "Qwen4ExpForConditionalGeneration"),
-    (r"qwen3\.[56]-[^/]*-a\d+b", "Qwen3_5MoeForConditionalGeneration"),
-    (r"qwen3\.[56]-", "Qwen3_5ForConditionalGeneration"),
-    (r"qwen3-(coder-)?next", "Qwen3NextForCausalLM"),
-    (r"qwen3-[^/]*-a\d+b", "Qwen3MoeForCausalLM"),
-)
-_FORMATS = ("nvfp4", "mxfp4", "fp8", "gptq", "awq", "int4", "gguf")
-# Checkpoints whose name tells no format: the makers' own are FP8, gpt-oss is MXFP4.
-_MAKERS = {r"^deepseek-ai/deepseek-v4": ("fp8", "mxfp4"), r"^minimaxai/": ("fp8",), r"^openai/gpt-oss": ("mxfp4",)}
-
+_NAMES = tomllib.loads((files("sparkwright.checks.compat") / "names.toml").read_text(encoding="utf-8"))
 _ON = ("1", "true", "yes", "on")
 
 
@@ -86,7 +68,9 @@ def combination(context: Context) -> Combination | None:
         return None
     shape = shape_of(context)
     engine, label = recipe.engine, recipe.model.label
-    named = next((name for pattern, name in _NAMES if re.search(pattern, label, re.IGNORECASE)), "")
+    named = next(
+        (name for pattern, name in _NAMES["architectures"].items() if re.search(pattern, label, re.IGNORECASE)), ""
+    )
     architecture, chip = (shape.architecture if shape else "") or named, _chip(context.facts)
     formats = _formats(shape, label)
     return Combination(engine.name, engine.version, recipe, architecture, formats, chip, variables(context))
@@ -95,9 +79,9 @@ def combination(context: Context) -> Combination | None:
 def _formats(shape: ModelShape | None, label: str) -> frozenset[str]:
     if shape and (shape.format or shape.quantization):
         return frozenset(filter(None, (shape.format, shape.expert_format, shape.quantization)))
-    low = label.lower()
-    named = {word for word in _FORMATS if word in low}
-    makers = next((formats for pattern, formats in _MAKERS.items() if re.search(pattern, low)), ())
+    low, known_names = label.lower(), _NAMES["formats"]
+    named = {word for word in known_names["words"] if word in low}
+    makers = next((formats for pattern, formats in known_names["makers"].items() if re.search(pattern, low)), ())
     return frozenset(named or makers)
 
 

@@ -79,6 +79,7 @@ OPTIONS: tuple[tuple[tuple[str, ...], str, Convert], ...] = (
     (("-fa", "--flash-attn"), "flash_attn_type", _flash),
     (("-lm", "--load-mode"), "load_mode", _LOAD),
     (("-cram", "--cache-ram"), "cache_ram_mib", int),
+    (("--slot-save-path",), "slot_save_path", lambda path: f"{path.rstrip('/')}/"),
     (("-s", "--seed"), "sampling.seed", int),
     (("--temp", "--temperature"), "sampling.temp", float),
     (("-to", "--timeout"), "timeout_read", int),

@@ -11,16 +11,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from sparkwright.domain.deployment import LogEvent
+from sparkwright.domain.engine import EngineDefinition
 from sparkwright.domain.finding import Finding
-from sparkwright.domain.ledger import OVERHEAD, Counts
+from sparkwright.domain.ledger import Counts
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import Parallelism, Recipe, Runtime
+from sparkwright.engines.definitions import FromFile, read_definition
 from sparkwright.engines.dialect import dialect
-from sparkwright.engines.engine import RenderContext, Stop, files_at
+from sparkwright.engines.engine import PAGE, STOP, RenderContext, files_at
 from sparkwright.engines.environment import check_distributed
 from sparkwright.engines.launchers import script
 from sparkwright.engines.mounts import rank_spec
-from sparkwright.engines.traits import Cache, Claim, Range, Traits
+from sparkwright.engines.traits import Traits
+from sparkwright.engines.traits_data import told_traits
 from sparkwright.engines.trtllm import args
 
 LAUNCHER = "mpi_launch.py"
@@ -29,7 +32,6 @@ KEY = "SPARKWRIGHT_LAUNCH_KEY"
 # What mpirun starts on every node. Its transport's interface is named here, on the node itself, for mpirun hands the
 # head's OMPI_MCA_ variables to all.
 _ON_THE_NODE = f'unset {KEY}; export OMPI_MCA_btl_tcp_if_include="${args.INTERFACE}"; exec "$@"'
-_RESERVE = "one project's reserve for TensorRT-LLM (chenboju/dgx-spark-serving); not measured here"
 
 
 def _no_replicas(split: Parallelism) -> tuple[str, ...]:
@@ -37,30 +39,20 @@ def _no_replicas(split: Parallelism) -> tuple[str, ...]:
     return (f"dp {split.dp}: {why}",) if split.dp > 1 else ()
 
 
-TRAITS = Traits(
-    tool_option="tool-parser",
-    claim=Claim.REST,
-    counts=lambda recipe: Counts.FREE,  # cudaMemGetInfo, which is MemFree on a GB10 (unsloth 10705)
-    fraction=0.9,  # trtllm-serve's default
-    limits=lambda recipe, unified: (8192, 256),
-    whole=Range(OVERHEAD, 10.0, 4.0, 10.0, _RESERVE),
-    cache=Cache.SEQUENCES,
-    block=32,  # tokens_per_block of KvCacheConfig
-    refusals=_no_replicas,
-    even_experts=True,
-    faults=frozenset({"RCP030"}),
-    owned_by="tensorrt_llm",
-)
+def _traits(made: EngineDefinition) -> Traits:
+    return Traits(
+        **told_traits(made),
+        counts=lambda recipe: Counts.FREE,  # cudaMemGetInfo, which is MemFree on a GB10 (unsloth 10705)
+        refusals=_no_replicas,
+    )
 
 
 class Trtllm:
     name = "trtllm"
-    metrics_page = "prometheus/metrics"
-    stop = Stop("SIGTERM", 30.0)
-    traits = TRAITS
+    metrics_page, stop, traits = PAGE, STOP, FromFile(_traits)
 
     def check(self, recipe: Recipe) -> Iterator[Finding]:
-        yield from check_distributed(recipe, args.PER_RANK)
+        yield from check_distributed(recipe, read_definition(self.name).per_rank)
         yield from args.check_trtllm(recipe)
 
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:

@@ -14,6 +14,7 @@ from typing import Any
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankFile
 from sparkwright.domain.recipe import Recipe, Runtime, Speculation
+from sparkwright.engines.definitions import read_definition
 from sparkwright.engines.engine import RenderContext, files_at
 from sparkwright.engines.environment import OFFLINE, fabric
 from sparkwright.engines.findings import ENG
@@ -23,13 +24,6 @@ from sparkwright.engines.options import Options, merge, text
 INTERFACE = "SPARKWRIGHT_INTERFACE"
 OPTIONS_FILE = "extra_llm_api_options.yaml"
 EXTRA = "extra-llm-api-options"
-CACHES = {
-    "TRITON_CACHE_DIR": "triton",
-    "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
-    "CUDA_CACHE_PATH": "cuda",
-}
-PER_RANK = ("host", "port", "config", "metadata-server-config-file", "server-role", "disagg-cluster-uri")
 # Our words for a method (vLLM's) -> decoding_type and the name of its count, as llmapi/llm_args.py has them.
 DECODING = {
     "mtp": ("MTP", "num_nextn_predict_layers"),
@@ -43,7 +37,8 @@ DECODING = {
 def serve_words(recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[str, ...]:
     """`MODEL --options...`: one command line for all ranks, for mpirun starts them all with rank 0's."""
     folder = files_at(recipe, context, placement.head, 0)
-    given = {name: value for name, value in merge({}, recipe.flags).items() if name not in (*PER_RANK, EXTRA)}
+    ours = (*read_definition("trtllm").per_rank, EXTRA)
+    given = {name: value for name, value in merge({}, recipe.flags).items() if name not in ours}
     options = merge(_ours(recipe, context), given) | {EXTRA: f"{folder}/{OPTIONS_FILE}"}
     return (_model(recipe, placement.head, context), *_words(options))
 
@@ -141,7 +136,7 @@ def environment(recipe: Recipe, placement: Placement, context: RenderContext, ra
         **(_many_nodes(placement, node) if placement.world > 1 else {}),
         **OFFLINE,
         **(cuda if recipe.engine.runtime is Runtime.DOCKER else {}),
-        **caches(recipe, node, context, CACHES),
+        **caches(recipe, node, context, read_definition("trtllm").caches),
     }
     mpi = {name: value for name, value in ours.items() if name.startswith("OMPI_")}
     return {**ours, **{k: str(v) for k, v in recipe.env.items()}, **mpi}

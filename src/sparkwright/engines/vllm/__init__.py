@@ -12,25 +12,17 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import GIB
+from sparkwright.engines.definitions import FromFile, read_definition
 from sparkwright.engines.dialect import dialect
-from sparkwright.engines.engine import RenderContext, Stop, served_name
+from sparkwright.engines.disk_cache import disk_cache_seen
+from sparkwright.engines.engine import PAGE, STOP, RenderContext, served_name
 from sparkwright.engines.environment import LOOPBACK, OFFLINE, check_distributed, fabric
 from sparkwright.engines.mounts import caches, docker_entrypoint, model_word, rank_spec
 from sparkwright.engines.options import Options, compact_json, merge, option_name, option_words
-from sparkwright.engines.vllm.releases import TRAITS
+from sparkwright.engines.vllm.releases import vllm_traits
 from sparkwright.engines.weight_cache import PORT, keeper, keeps_weights, socket_folder
 
 DP_RPC_PORT = 29550  # ParallelConfig.data_parallel_rpc_port, vLLM 0.21.0
-CACHES = {
-    "VLLM_CACHE_ROOT": "vllm",  # torch.compile and DeepGEMM write below it
-    "TRITON_CACHE_DIR": "triton",
-    "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
-    "TILELANG_CACHE_DIR": "tilelang",
-    "CUDA_CACHE_PATH": "cuda",
-}
-# Set per rank by sparkwright: a recipe that gives them would give every rank the same.
-PER_RANK = ("nnodes", "node-rank", "master-addr", "master-port", "headless", "host", "port", "api-key", "uds")
 # Options of `vllm preload` that decide which weights there are and in which layout (weight_cache/protocol.py, 0.33.0),
 # and those without which the same configuration is not made. Options of the server are none of it.
 _OF_WEIGHTS = (
@@ -47,12 +39,10 @@ _READY = "Weight cache daemon READY"
 
 class Vllm:
     name = "vllm"
-    metrics_page = "metrics"
-    stop = Stop("SIGTERM", 30.0)
-    traits = TRAITS
+    metrics_page, stop, traits = PAGE, STOP, FromFile(lambda made: vllm_traits(made.name))
 
     def check(self, recipe: Recipe) -> Iterator[Finding]:
-        return check_distributed(recipe, PER_RANK)
+        return check_distributed(recipe, read_definition(self.name).per_rank)
 
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
         return tuple(self._rank(recipe, placement, context, rank) for rank in range(placement.world))
@@ -126,7 +116,8 @@ def _mapping(recipe: Recipe, context: RenderContext, node: str) -> Recipe:
 
 def serve_words(recipe: Recipe, model: str, ours: Options) -> tuple[str, ...]:
     """ours: who the rank is and where the others are; limits, parsers and the recipe's flags follow."""
-    flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in PER_RANK}
+    own = read_definition("vllm").per_rank
+    flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in own}
     return ("serve", model, *option_words(merge(ours | limits(recipe) | parsers(recipe), flags)))
 
 
@@ -163,6 +154,7 @@ def _many_nodes(recipe: Recipe, placement: Placement, rank: int) -> Options:
 def limits(recipe: Recipe) -> Options:
     """Zero and empty mean: leave it to the engine."""
     s = recipe.serving
+    memory = s.host_cache if not s.disk_cache else 0
     return {
         "max-model-len": s.context or None,
         "max-num-seqs": s.sequences or None,
@@ -172,14 +164,30 @@ def limits(recipe: Recipe) -> Options:
         "gpu-memory-utilization": s.memory_fraction or None,
         "kv-cache-memory-bytes": s.kv_cache_bytes or None,
         # GiB of all ranks together, each of which is a node
-        "kv-offloading-size": round(s.host_cache * recipe.nodes / GIB, 3) if s.host_cache else None,
+        "kv-offloading-size": round(memory * recipe.nodes / GIB, 3) if memory else None,
+        "kv-transfer-config": _tiers(recipe) if s.disk_cache else None,
         "speculative-config": speculative_config(recipe),
     }
 
 
+def _tiers(recipe: Recipe) -> str:
+    """Host memory, and files below it; blocks that a disk does not give back are computed again (0.33.0)."""
+    files = {"type": "fs", "root_dir": disk_cache_seen(recipe)}
+    memory = recipe.serving.host_cache * recipe.nodes
+    extra = {"spec_name": "TieringOffloadingSpec", "cpu_bytes_to_use": memory, "secondary_tiers": [files]}
+    return compact_json(
+        {
+            "kv_connector": "OffloadingConnector",
+            "kv_role": "kv_both",
+            "kv_load_failure_policy": "recompute",
+            "kv_connector_extra_config": extra,
+        }
+    )
+
+
 def _in_flight(recipe: Recipe) -> int:
     """Requests that wait or run, which is what vLLM's limit counts (config/scheduler.py, 0.33.0)."""
-    places = recipe.serving.sequences or TRAITS.limits(recipe, True)[1]
+    places = recipe.serving.sequences or vllm_traits().limits(recipe, True)[1]
     return recipe.parallelism.dp * places + recipe.serving.queue
 
 
@@ -231,7 +239,7 @@ def environment(recipe: Recipe, placement: Placement, context: RenderContext, ra
         **OFFLINE,
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_ENGINE_READY_TIMEOUT_S": "3600",  # 600 s are less than a cold start of a 1M profile
-        **caches(recipe, node, context, CACHES),
+        **caches(recipe, node, context, read_definition("vllm").caches),
         **{k: str(v) for k, v in recipe.env.items()},
         **address,
     }

@@ -13,25 +13,22 @@ from dataclasses import replace
 
 from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.finding import Finding
-from sparkwright.domain.ledger import PROCESSES
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.engines import vllm
+from sparkwright.engines.definitions import FromFile, read_definition
 from sparkwright.engines.dialect import dialect, most_telling, pieces
-from sparkwright.engines.engine import RenderContext, Stop, files_at
+from sparkwright.engines.engine import PAGE, STOP, RenderContext, files_at
 from sparkwright.engines.environment import SECRETS, check_distributed
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.launchers import script
 from sparkwright.engines.mounts import model_word
 from sparkwright.engines.options import option_name
-from sparkwright.engines.traits import Range
 from sparkwright.engines.vllm import Vllm, process_program
-from sparkwright.engines.vllm.releases import TRAITS
+from sparkwright.engines.vllm.releases import vllm_traits
 
 # What belongs to vLLM's own way to span nodes.
 NATIVE = ("nnodes", "node-rank", "master-addr", "master-port", "headless")
-PER_RANK = (*(name for name in vllm.PER_RANK if name not in NATIVE), "distributed-executor-backend")
-_PROCESSES = Range(PROCESSES, 4.0, 1.0, 6.0, "as without Ray, and its 1 GiB of object store and its processes")
 LAUNCHER = "ray_launch.py"
 # vLLM reads it from VLLM_CONFIG_ROOT in every version from 0.19.0 to 0.33.0 (vllm/ray/ray_env.py).
 NOT_CARRIED = "ray_non_carry_over_env_vars.json"
@@ -48,12 +45,10 @@ _FAILED = re.compile(r"^ray: error: (?P<why>.*)|^(?P<sick>\[[^\]]*\] .*Unauthent
 
 class VllmRay:
     name = "vllm-ray"
-    metrics_page = "metrics"
-    stop = Stop("SIGTERM", 30.0)
-    traits = replace(TRAITS, processes=_PROCESSES, faults=TRAITS.faults | {"RCP004", "RCP020"}, owned_by="")
+    metrics_page, stop, traits = PAGE, STOP, FromFile(lambda made: vllm_traits(made.name))
 
     def check(self, recipe: Recipe) -> Iterator[Finding]:
-        yield from check_distributed(recipe, PER_RANK)
+        yield from check_distributed(recipe, read_definition(self.name).per_rank)
         for name, value in recipe.flags.items():
             if (option := option_name(name)) in NATIVE:
                 yield ENG["ENG028"].on(f"flags.{name}", f"{name}: {value}", title=f"--{option} has no place on Ray")

@@ -12,8 +12,11 @@ from sparkwright.domain.ledger import COMMUNICATION, GRAPHS, PROCESSES
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
-from sparkwright.engines.options import amount, flag, lmcache, mapping
+from sparkwright.engines.definitions import read_definition
+from sparkwright.engines.disk_cache import OF_HOST
+from sparkwright.engines.options import amount, flag, lmcache, mapping, option_name
 from sparkwright.engines.traits import Traits
+from sparkwright.engines.traits_data import told_traits
 from sparkwright.engines.version import since as newer
 from sparkwright.engines.version import version
 
@@ -171,6 +174,15 @@ def tier(recipe: Recipe, pool: int) -> tuple[float, str]:
     return 0.0, ""
 
 
+def no_disk_cache(recipe: Recipe) -> str:
+    """The tier of files was read and run in 0.33.0; it writes what leaves the tier in host memory."""
+    if not newer(recipe, 0, 33):
+        return "its tier of files is known of 0.33.0 and newer"
+    if "kv-transfer-config" in map(option_name, recipe.flags):
+        return "flags.kv-transfer-config names a connector of its own"
+    return "" if recipe.serving.host_cache else OF_HOST
+
+
 def expert_tile(recipe: Recipe) -> tuple[int, int]:
     """The tile of the expert kernels, by the option or by one of its variables, such as
     VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS."""
@@ -178,32 +190,24 @@ def expert_tile(recipe: Recipe) -> tuple[int, int]:
     return _CUTLASS if "cutlass" in " ".join((str(flag(recipe, "moe-backend")), *on)).lower() else _MARLIN
 
 
-_FAULTS = frozenset(
-    (
-        *("MODEL013", "RCP005", "RCP007", "RCP008", "RCP009", "RCP010", "RCP011", "RCP012", "RCP013", "RCP014"),
-        *("RCP015", "RCP018", "RCP019", "RCP024", "RCP026", "RCP027"),
+def _reader(recipe: Recipe) -> str:
+    usual = str(flag(recipe, "load-format") or "") in ("", "auto", "safetensors", "hf")
+    return "eager" if usual and flag(recipe, "safetensors-load-strategy") == "eager" else ""
+
+
+@cache
+def vllm_traits(name: str = "vllm") -> Traits:
+    """Traits of vLLM, or of an engine that starts it: its own file wins."""
+    own = told_traits(read_definition(name))
+    return Traits(
+        limits=default_limits,
+        neighbours=neighbours,
+        outside=outside,
+        tier=tier,
+        disk_cache=no_disk_cache,
+        tile=expert_tile,
+        second_runner=second_runner,
+        reader=_reader,
+        choose=lambda texts: {"structured_outputs": {"choice": list(texts)}},
+        **told_traits(read_definition("vllm")) | own,
     )
-)
-TRAITS = Traits(
-    fraction=0.92,  # the option's default in 0.21.0
-    limits=default_limits,
-    neighbours=neighbours,
-    checks_context=True,
-    queue=True,
-    outside=outside,
-    tier=tier,
-    host_cache=True,
-    positions=2.0,
-    tile=expert_tile,
-    second_runner=second_runner,
-    blocks=True,
-    eager_flag="enforce-eager",
-    faults=_FAULTS,
-    timeout=("distributed-timeout-seconds", 900),
-    fa3=("attention-config.flash_attn_version",),
-    helpers=frozenset({"ray"}),
-    media="hosts",
-    owned_by="vllm",
-    tool_option="tool-call-parser",
-    choose=lambda texts: {"structured_outputs": {"choice": list(texts)}},
-)

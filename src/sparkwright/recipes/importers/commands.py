@@ -2,7 +2,10 @@
 
 import re
 import shlex
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
 
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import dataclass, replace
@@ -10,20 +13,11 @@ from sparkwright.engines.definitions import program_words, shipped_definitions
 from sparkwright.recipes.importers.shell import Script, Simple
 
 _PYTHON = re.compile(r"(?:.*/)?python3?(?:\.\d+)?")
-_MODULES = {
-    "vllm.entrypoints.openai.api_server": ("vllm", ()),
-    "vllm.entrypoints.cli.main": ("vllm", ("serve",)),
-    "vllm": ("vllm", ("serve",)),
-    "sglang.launch_server": ("sglang", ()),
-    "sglang": ("sglang", ("serve",)),
-}
-_PROGRAMS = {
-    "vllm": ("vllm", ("serve",)),
-    "sglang": ("sglang", ("serve",)),
-    "trtllm-serve": ("trtllm", ()),
-    "llama-server": ("llama-cpp", ()),
-}
-_USUAL = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm-serve", "llama-cpp": "llama-server"}
+# Modules and programs of engines, and the options of their command lines: commands.toml.
+KNOWN: Mapping[str, Any] = tomllib.loads(
+    (files("sparkwright.recipes.importers") / "commands.toml").read_text(encoding="utf-8")
+)
+PROGRAMS: Mapping[str, Any] = KNOWN["programs"]
 # An image's own program in front of vLLM: `dsv4-vllm-entrypoint serve MODEL`.
 _OWN = re.compile(r"(?:.*/)?[\w.-]*(vllm|sglang)[\w.-]*")
 _BESIDE = ("exec", "env", "nohup", "time", "sudo", "uv", "run", "command", "-E", "--")
@@ -59,7 +53,7 @@ def find_start(words: Sequence[str]) -> Started | None:
         name = word.rpartition("/")[2]
         if _PYTHON.fullmatch(word) and (found := _by_module(words, at)):
             engine, begin, program = found
-        elif name in _PROGRAMS and (found_engine := _by_name(name, words, at)):
+        elif name in PROGRAMS and (found_engine := _by_name(name, words, at)):
             engine, begin = found_engine
             program = word if "/" in word else ""
         elif described := _described(name, words, at):
@@ -104,18 +98,24 @@ def _by_module(words: Sequence[str], at: int) -> tuple[str, int, str] | None:
     if "-m" not in rest:
         return None
     place = at + 1 + rest.index("-m") + 1
-    engine, more = _MODULES.get(words[place] if place < len(words) else "", ("", ()))
-    if not engine or tuple(words[place + 1 : place + 1 + len(more)]) != more:
-        return None
-    return engine, place + 1 + len(more), ""
+    module = KNOWN["modules"].get(words[place]) if place < len(words) else None
+    end = _behind_words(module, words, place + 1) if module else None
+    return None if module is None or end is None else (module["engine"], end, "")
 
 
 def _by_name(name: str, words: Sequence[str], at: int) -> tuple[str, int] | None:
-    engine, more = _PROGRAMS[name]
-    if more and tuple(words[at + 1 : at + 1 + len(more)]) != more:
+    program = PROGRAMS[name]
+    end = _behind_words(program, words, at + 1)
+    return None if end is None else (program["engine"], end)
+
+
+def _behind_words(program: Mapping[str, Any], words: Sequence[str], at: int) -> int | None:
+    """The place behind the words that must follow the program; None if they do not."""
+    more = program.get("words", [])
+    end = at + len(more)
+    if list(words[at:end]) != more:
         return None
-    skip = 1 if name == "trtllm-serve" and tuple(words[at + 1 : at + 2]) == ("serve",) else 0
-    return engine, at + 1 + len(more) + skip
+    return end + (list(words[end : end + 1]) == [program.get("optional")])
 
 
 def starts_in(script: Script, source: str) -> list[Started]:

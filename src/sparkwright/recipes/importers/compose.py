@@ -8,7 +8,7 @@ from typing import Any
 from sparkwright.domain.engine import CUSTOM
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import dataclass
-from sparkwright.recipes.importers.container import OURS, Container, put_container, started_by
+from sparkwright.recipes.importers.container import OURS, ContainerCall, put_container, started_by
 from sparkwright.recipes.importers.draft import Draft, ImportOptions
 from sparkwright.recipes.importers.shell import Growth, env_file
 
@@ -47,7 +47,7 @@ def from_compose(
                        "an image is named, or built with `sparkwright build`"))  # fmt: skip
     left = [key for key in service if key not in (*_READ.split(), *OURS.split(), "extends", "build")]
     others = [other for other in services if other != name]
-    container = Container(
+    container = ContainerCall(
         str(service.get("image") or ""),
         (*_command(service.get("entrypoint"), source), *_command(service.get("command"), source)),
         env,

@@ -52,7 +52,7 @@ _OF_IMAGES = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class ContainerCall:
     """words: entrypoint and command. mounts: HOST:CONTAINER[:ro]. ports: as published. left: keys that have no place.
 
     label: what the image says of its version. env: of the call; image_env: what may be the image's own.
@@ -68,7 +68,7 @@ class Container:
     left: tuple[str, ...] = ()
 
 
-def docker_run(words: Sequence[str], env_file: Mapping[str, str], source: str, line: int) -> Container:
+def docker_run(words: Sequence[str], env_file: Mapping[str, str], source: str, line: int) -> ContainerCall:
     """The words behind `docker run`. Raises RecipeError with file and line for an option that docker does not have."""
     short = "".join(f"{letter}:" if letter in _WITH_VALUE else letter for letter in _SHORT)
     long = [*(f"{name}=" for name in _VALUES.split()), *_SWITCHES.split()]
@@ -93,7 +93,7 @@ def docker_run(words: Sequence[str], env_file: Mapping[str, str], source: str, l
         name, equals, value = word.partition("=")
         env[name] = value if equals else f"${{{name}}}"
     known = ("env", "volume", "publish", "shm-size", "entrypoint", "mount", *OURS.split())
-    return Container(
+    return ContainerCall(
         rest[0],
         (*options.get("entrypoint", ()), *rest[1:]),
         env,
@@ -115,7 +115,7 @@ def _mount_words(word: str) -> str:
     return f"{host}:{inside}" + (":ro" if {"readonly", "ro"} & set(parts) else "")
 
 
-def put_container(draft: Draft, container: Container, source: str, options: ImportOptions) -> None:
+def put_container(draft: Draft, container: ContainerCall, source: str, options: ImportOptions) -> None:
     """Engine, image, environment, mounts and command line of a container. Raises RecipeError: it starts no engine."""
     started = started_by(container.image, container.words, source, container.env)
     put_engine(draft, started.engine, container.image)
@@ -201,7 +201,7 @@ def _put_port(draft: Draft, ports: Sequence[str]) -> None:
         draft.note(f"serving.port: {host}, the published one; there is no mapping of ports")
 
 
-def inspected(tree: Sequence[Mapping[str, object]], source: str) -> Container:
+def inspected(tree: Sequence[Mapping[str, object]], source: str) -> ContainerCall:
     """`docker inspect NAME`, followed by `docker image inspect IMAGE` or not."""
     found = [row for row in tree if isinstance(row, Mapping) and isinstance(row.get("HostConfig"), Mapping)]
     if len(found) != 1:
@@ -214,7 +214,7 @@ def inspected(tree: Sequence[Mapping[str, object]], source: str) -> Container:
     hidden = [name for name in env if not images and _OF_IMAGES.fullmatch(name)]
     labels = _mapping(config, "Labels")
     left = [f"env {', '.join(hidden)}, which may be the image's own"] if hidden else []
-    return Container(
+    return ContainerCall(
         str(config.get("Image") or ""),
         (*_listed(config, "Entrypoint"), *_listed(config, "Cmd")),
         {name: value for name, value in env.items() if name not in hidden},

@@ -6,7 +6,7 @@ from typing import Any
 
 from sparkwright.domain.power import pointers, powers
 from sparkwright.domain.values import dataclass, field
-from sparkwright.recipes.importers.commands import Started
+from sparkwright.recipes.importers.commands import PROGRAMS, Started
 from sparkwright.recipes.importers.shell import unresolved
 from sparkwright.recipes.values import is_secret_name, looks_secret
 from sparkwright.recipes.vocabulary import PER_RANK_ENV
@@ -70,7 +70,7 @@ def put_program(draft: Draft, started: Started) -> None:
     """The engine's program where it is no usual one, and notes of what stands before it and runs besides."""
     if program := started.program:
         draft.put("engine.entrypoint", [program])
-        if program.rpartition("/")[2] not in ("vllm", "sglang", "trtllm-serve", "llama-server"):
+        if program.rpartition("/")[2] not in PROGRAMS:
             draft.note(f"engine.entrypoint: {program} is the image's own program; it is taken over")
     if started.by_name:
         draft.note(f"engine: {started.engine}, {started.by_name}; its program is started, not the image's entrypoint")

@@ -14,30 +14,17 @@ from sparkwright.engines.options import text as as_word
 from sparkwright.engines.sglang import CHAINS
 from sparkwright.engines.written import Written, read_words, whole_number
 from sparkwright.recipes.importers.any_server import put_any_server
+from sparkwright.recipes.importers.commands import KNOWN
 from sparkwright.recipes.importers.described import LAUNCHER, known_name, own_size, put_ranks, split_options
 from sparkwright.recipes.importers.draft import Draft, hole_hint, note_powers
 from sparkwright.recipes.importers.shell import unresolved
 from sparkwright.recipes.values import is_secret_name, looks_secret
 from sparkwright.recipes.vocabulary import ALIASES, flag_word
 
-_MORE = {
-    "revision": "model.revision", "hf_revision": "model.revision", "port": "serving.port",
-    "master_port": "serving.master_port", "tokenizer_mode": "parsers.tokenizer_mode",
-    "chat_template": "parsers.chat_template", "expert_parallel_size": "parallelism.ep",
-    "attn_dp_size": "parallelism.dp",
-}  # fmt: skip
-_ONLY = {
-    # llama-server's parallel are sequences there, and something else elsewhere; its K and V caches are two options.
-    "llama-cpp": {"parallel": "serving.sequences", "cache_type_k": "", "cache_type_v": ""},
-}
-_LAUNCHER = (
-    "nnodes node_rank master_addr headless distributed_executor_backend dist_init_addr nccl_init_addr rpc uds "
-    "data_parallel_address data_parallel_start_rank data_parallel_rank data_parallel_size_local data_parallel_rpc_port"
-)
-# Of sparkrun's names, those that are no engine's own.
-_SPARKRUN = {
-    "chunked_prefill": "serving.batched_tokens", "ctx_size": "serving.context", "attn_backend": "attention_backend",
-}  # fmt: skip
+_MORE: Mapping[str, str] = KNOWN["keys"]
+_ONLY: Mapping[str, Mapping[str, str]] = KNOWN["keys_of"]
+_SPARKRUN: Mapping[str, str] = KNOWN["keys_of_sparkrun"]
+_LAUNCHER = frozenset(KNOWN["launcher"]["words"])
 _INTS = "parallelism.tp parallelism.pp parallelism.dp speculation.tokens serving.port serving.master_port "
 _INTS += "serving.context serving.sequences serving.batched_tokens serving.kv_cache_bytes"
 _SECTIONS = ("model", "serving", "parallelism", "parsers", "speculation")
@@ -139,7 +126,7 @@ def put_options(draft: Draft, engine: str, options: Iterable[Written], known_mod
     for one in options:
         name, value = _name_and_value(one)
         if hole := next((h for word in one.values if (h := unresolved(word) or template_hole(word))), ""):
-            if flag_word(name) not in _LAUNCHER.split():
+            if flag_word(name) not in _LAUNCHER:
                 more = hole_hint(hole)
                 draft.note(f"{name}: left out, {hole} has no value in the source; write --{name} under `flags`{more}")
             continue
@@ -197,7 +184,7 @@ def _put_one(draft: Draft, engine: str, name: str, value: Any, one: Written | No
         put_model(draft, str(value))
     elif engine == "trtllm" and word == "config":
         _options_file(draft, "", value)
-    elif word in _LAUNCHER.split():
+    elif word in _LAUNCHER:
         draft.note(f"{word}: left out, the launcher fills it in for each rank")
     elif is_secret_name(word) or (isinstance(value, str) and looks_secret(value)):
         draft.note(f"{word}: left out, secrets are not imported; name a variable in serving.api_key_env")

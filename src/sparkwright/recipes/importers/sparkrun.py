@@ -9,7 +9,7 @@ from sparkwright.domain.engine import CUSTOM
 from sparkwright.domain.errors import RecipeError
 from sparkwright.engines.definitions import shipped_definitions
 from sparkwright.engines.written import read_words
-from sparkwright.recipes.importers.commands import Started, starts_in
+from sparkwright.recipes.importers.commands import KNOWN, Started, starts_in
 from sparkwright.recipes.importers.container import put_mounts
 from sparkwright.recipes.importers.described import put_ranks
 from sparkwright.recipes.importers.draft import Draft, ImportOptions, put_engine, put_env, put_nodes, put_program, slug
@@ -20,10 +20,7 @@ from sparkwright.recipes.importers.shell import Growth, Script
 from sparkwright.recipes.importers.sparkrun_layers import merged, with_overrides
 from sparkwright.recipes.importers.stated import put_stated
 
-_RUNTIMES = {
-    "vllm": "vllm", "vllm-distributed": "vllm", "vllm-ray": "vllm-ray", "eugr-vllm": "vllm", "sglang": "sglang",
-    "llama-cpp": "llama-cpp", "trtllm": "trtllm",
-}  # fmt: skip
+_RUNTIMES: Mapping[str, str] = KNOWN["sparkrun"]
 _READ = (
     "recipe_version name description model model_revision runtime runtime_version container defaults env command "
     "metadata min_nodes max_nodes mode solo_only cluster_only executor_config benchmark min_sparkrun_version include "

@@ -91,9 +91,7 @@ def leave_guard(floors: Floors, files: Sequence[str], stop: Command, until: Comm
 @cache
 def sender() -> str:
     """The text of push.py, with that of take.py for the other side in it."""
-    return text_of("wire", "push_files", "push_link", "push_work", "push").replace(
-        'TAKE = ""', f"TAKE = {take_text()!r}", 1
-    )
+    return text_of("wire", "push_files", "push_work", "push").replace('TAKE = ""', f"TAKE = {take_text()!r}", 1)
 
 
 def take_text() -> str:

@@ -26,8 +26,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sparkwright.remote.programs.push_files import Failed, check, drop, is_whole, open_file, published, summed
-from sparkwright.remote.programs.push_link import Wire
-from sparkwright.remote.programs.push_work import LITTLE, MOST, Copy, Work
+from sparkwright.remote.programs.push_work import LITTLE, MOST, Copy, CopyRange, Wire
 from sparkwright.remote.programs.wire import (
     ALL,
     BEATS,
@@ -112,7 +111,7 @@ def feed(copy: Copy) -> None:
         time.sleep(0.1)
 
 
-def pump(copy: Copy, wire: Wire, work: Work) -> None:
+def pump(copy: Copy, wire: Wire, work: CopyRange) -> None:
     """One range; what of it was not acknowledged is sent again by another connection."""
     due = work.begin  # of the first piece that is not acknowledged
 
@@ -148,7 +147,7 @@ def carry(copy: Copy) -> None:
         copy.news.put(error if isinstance(error, Failed) else Failed(FAILED, str(error)))
 
 
-def send(copy: Copy, wire: Wire, work: Work) -> Iterator[int]:
+def send(copy: Copy, wire: Wire, work: CopyRange) -> Iterator[int]:
     """Sends the pieces of a range and yields each one's end; on this side they leave the page cache."""
     index = work.file
     file, kind = copy.files[index], copy.kinds[index]

@@ -30,7 +30,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from sparkwright.remote.programs.take_files import Plan, named, write
+from sparkwright.remote.programs.take_files import ReceivedPlan, named, write
 from sparkwright.remote.programs.wire import (
     ALL,
     BEAT,
@@ -159,7 +159,7 @@ def decipher_later(yields: bool) -> None:
             os.sched_setscheduler(parent, os.SCHED_IDLE, os.sched_param(0))
 
 
-class Answers:
+class TakeAnswers:
     """Lines to the other side, of several threads. No one is left to read them once it is gone."""
 
     def __init__(self, out: BinaryIO, patience: float) -> None:
@@ -177,7 +177,7 @@ class Answers:
         if time.monotonic() - self._last >= self._pause:
             self.put(BUSY)
 
-    def verify(self, plan: Plan) -> None:
+    def verify(self, plan: ReceivedPlan) -> None:
         """Files that are due, until None."""
         with contextlib.suppress(EOFError):
             while (words := self.due.get()) is not None:
@@ -189,13 +189,13 @@ class Answers:
                 except Exception as error:  # without an answer the other side would wait for ever
                     self.put(reason(error))
 
-    def unpack(self, plan: Plan, content: memoryview) -> None:
+    def unpack(self, plan: ReceivedPlan, content: memoryview) -> None:
         for word, indexes in plan.unpack(content).items():
             if indexes:
                 self.put(" ".join((word, *map(str, indexes))))
 
 
-def verified(plan: Plan, answers: Answers, source: BufferedReader, watch: Watch) -> None:
+def verified(plan: ReceivedPlan, answers: TakeAnswers, source: BufferedReader, watch: Watch) -> None:
     """Several at once: one core hashes more slowly than a fast link delivers."""
     verifiers = [threading.Thread(target=answers.verify, args=(plan,), daemon=True) for _ in range(_VERIFIERS)]
     try:
@@ -256,8 +256,8 @@ def main(source: BufferedReader, out: BinaryIO) -> int:
         if asked["role"] == "data":
             put_line(out, "ready")
             Writer(Path(asked["folder"]), 0, watch).serve(out)
-        answers = Answers(out, watch.patience)
-        plan = Plan(asked, answers.busy)
+        answers = TakeAnswers(out, watch.patience)
+        plan = ReceivedPlan(asked, answers.busy)
         found: dict[str, object] = {"missing": plan.begin(), "folder": str(plan.folder)}
         answers.put(json.dumps(found))
         verified(plan, answers, source, watch)

@@ -68,7 +68,7 @@ class NeverCame(Exception):
     """The other side holds a file for complete, and a part of it is not here."""
 
 
-class Plan:
+class ReceivedPlan:
     """The files wanted at the end, and the present parts. over: set when nobody waits for an answer any more. busy: is
     called again and again during work that the other side waits for."""
 

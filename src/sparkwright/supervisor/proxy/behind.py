@@ -1,39 +1,41 @@
-"""A deployment behind a gateway, as its supervisor's folder shows it, and a request on its way to its engine."""
+"""A deployment behind a gateway, as its supervisor's folder shows it."""
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.adapters.watched import Watched
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.foreign_json import read_json
-from sparkwright.domain.live import GatewayUse, Live, unwritable_text
+from sparkwright.domain.live import SERVING, DeploymentState, GatewayUse, Live, unwritable_text
 from sparkwright.gateway import decide
 from sparkwright.gateway.decide import GatewayAnswer
 from sparkwright.gateway.keys import ROUTE, RouteSetting
-from sparkwright.gateway.usage import Body
+from sparkwright.gateway.replicas import Replica
 from sparkwright.ports import Clock
-from sparkwright.supervisor.proxy.engine_answer import EngineAnswer
-from sparkwright.supervisor.proxy.meter import Metered
+
+_LEFT_OUT = 1.0
+_SAME = 0.005
+"""Seconds in which a file is looked at once: one choice among replicas asks each of them a dozen times."""
 
 
 class Behind:
     """A deployment behind the gateway, from its supervisor's folder. under_way: requests that its engine has now;
 
-    waiting: held until it is there. heard: when the engine last sent a byte of an answer's body (monotonic), None
-    before.
+    waiting: held until it is there. unread: bytes of prompts that are new to it and without an answer. heard: when the
+    engine last sent a byte of an answer's body (monotonic), None before.
     """
 
     def __init__(self, home: Path, clock: Clock) -> None:
-        self._clock, now, self.name, self._home = clock, clock.monotonic, home.name, home
-        self._setting: Watched[RouteSetting | None] = Watched(home / "door" / ROUTE, _route, None, now)
-        self._live: Watched[Live | None] = Watched(home / "live.json", lambda text: from_json(Live, text), None, now)
+        self._clock, now, self.name, self.home = clock, clock.monotonic, home.name, home
+        self._setting = Watched[RouteSetting | None](home / "door" / ROUTE, _route, None, now).at_most_every(_SAME)
+        self._live = Watched[Live | None](home / "live.json", _report, None, now).at_most_every(_SAME)
         self._secrets: Watched[dict[str, str]] = Watched(home / "secrets.json", _secrets, {}, now)
-        self.under_way = self.waiting = 0
+        self.under_way = self.waiting = self.unread = 0
         self.heard: float | None = None
         self._ended = now()
         self._unheard, self._tried = 0.0, 0.0
+        self._failures, self._left_out, self._unreached = 0, 0.0, False
         self._reported: Live | None = None
 
     @property
@@ -44,11 +46,50 @@ class Behind:
 
     def begin(self) -> None:
         self.under_way += 1
-        self._unheard = self._unheard or self._clock.monotonic()
+        now = self._clock.monotonic()
+        if self._unheard and now - self._unheard >= decide.SILENT:
+            self._tried = now
+        self._unheard = self._unheard or now
 
     def hear(self) -> None:
         """The engine has sent something: it lives."""
         self.heard, self._unheard = self._clock.monotonic(), 0.0
+        self._failures, self._left_out, self._unreached = 0, 0.0, False
+
+    def fail(self, unreached: bool) -> None:
+        """The engine gave no answer. It gets no request while another replica is there: for a second, and twice as long
+        after each further time."""
+        self._failures, self._unreached = self._failures + 1, unreached
+        pause = min(_LEFT_OUT * 2 ** min(self._failures - 1, 10), decide.SILENT)
+        self._left_out = self._clock.monotonic() + pause
+
+    @property
+    def away(self) -> bool:
+        """True if another replica is to be asked."""
+        return self.refusing or self._clock.monotonic() < self._left_out or self._silent
+
+    @property
+    def lost(self) -> bool:
+        """True if what waits for its answer here waits in vain: nobody reaches it, or its supervisor has given it up.
+
+        One that drains still answers what it has.
+        """
+        live = self.live
+        given_up = self.refusing and live is not None and live.phase not in (*SERVING, DeploymentState.DRAINING)
+        return given_up or (self._unreached and self._clock.monotonic() < self._left_out)
+
+    @property
+    def _silent(self) -> bool:
+        """True if it has given nothing for long, and no supervisor sees why. Now and then a request may try it."""
+        live, now = self.live, self._clock.monotonic()
+        if not self._unheard or now - self._unheard < decide.SILENT or now - self._tried >= decide.SILENT:
+            return False
+        return live is not None and not decide.attended(live, self._clock.now())
+
+    @property
+    def as_replica(self) -> Replica:
+        live = self.live
+        return Replica(self.name, self.under_way, self.unread, live.up_since if live else 0.0)
 
     def unattended(self) -> GatewayAnswer | None:
         """Refusal while the engine gives nothing and no supervisor sees why: it does not report, or a node is out of
@@ -69,9 +110,9 @@ class Behind:
     def _unwritable(self) -> str:
         """The reason why the supervisor cannot write its report, '' if it can."""
         try:
-            if os.statvfs(self._home).f_flag & os.ST_RDONLY:
+            if os.statvfs(self.home).f_flag & os.ST_RDONLY:
                 return unwritable_text("read-only")
-            return "" if os.access(self._home, os.W_OK) else unwritable_text("mode")
+            return "" if os.access(self.home, os.W_OK) else unwritable_text("mode")
         except PermissionError:
             return unwritable_text("mode")
         except OSError:
@@ -126,72 +167,8 @@ class Deployed:
         return self.behind.name
 
 
-@dataclass
-class Flight:
-    """A request on its way to an engine, which is counted until it ends. begins: None for what no key counts."""
-
-    at: Deployed
-    path: str
-    begins: "Callable[[], Metered] | None"
-    metered: Metered | None = None
-
-    @property
-    def host(self) -> str:
-        return self.at.setting.engine.rpartition(":")[0].strip("[]")
-
-    @property
-    def port(self) -> int:
-        return int(self.at.setting.engine.rpartition(":")[2])
-
-    @property
-    def key(self) -> str:
-        return self.at.engine_key
-
-    @property
-    def limit(self) -> int:
-        return self.at.setting.limit
-
-    @property
-    def websocket(self) -> bool:
-        return self.path in self.at.setting.websockets
-
-    def begin(self) -> "Flight":
-        self.metered = self.begins() if self.begins else None
-        self.at.behind.begin()
-        return self
-
-    def broken(self) -> GatewayAnswer:
-        return self.at.behind.broken()
-
-    @property
-    def reads(self) -> bool:
-        return self.metered is not None and self.metered.streams
-
-    def insertion(self, body: Body) -> bytes:
-        return self.metered.insertion(body) if self.metered else b""
-
-    def answers(self, answer: EngineAnswer) -> None:
-        """The head of an answer; no sign of life: a server sends that of a stream, and its dead engine nothing more."""
-        if self.metered:
-            self.metered.begins(answer)
-
-    def saw(self, piece: bytes) -> bytes:
-        self.at.behind.hear()
-        return self.metered.saw(piece) if self.metered else piece
-
-    @property
-    def over(self) -> bool:
-        return self.metered is not None and self.metered.over
-
-    def rest(self) -> bytes:
-        return self.metered.rest() if self.metered else b""
-
-    def ended(self, whole: bool) -> None:
-        if whole:
-            self.at.behind.hear()
-        self.at.behind.end()
-        if self.metered:
-            self.metered.ended(whole)
+def _report(text: bytes) -> Live:
+    return from_json(Live, text)
 
 
 def _route(text: bytes) -> RouteSetting:

@@ -12,7 +12,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -41,16 +41,21 @@ from sparkwright.gateway.keys import (
 )
 from sparkwright.gateway.keys import Key as GatewayKey
 from sparkwright.gateway.models import MODELS, ListedModels, models_page, names_of
+from sparkwright.gateway.replicas import MOST_BODY, PromptBlocks
 from sparkwright.ports import Clock
-from sparkwright.supervisor.proxy.behind import Behind, Deployed, Flight
+from sparkwright.supervisor.proxy.behind import Behind, Deployed
 from sparkwright.supervisor.proxy.connection import PIECE, OwnPage, RequestHead
-from sparkwright.supervisor.proxy.meter import OTHER, Counted, Meter
+from sparkwright.supervisor.proxy.flight import Flight
+from sparkwright.supervisor.proxy.meter import OTHER, Counted, Meter, Metered
 from sparkwright.supervisor.proxy.passing import Passing
+from sparkwright.supervisor.proxy.remembering import Remembering
+from sparkwright.supervisor.proxy.replicas import Replicas, ReplicaSet
 
 _LOOK_AGAIN = 0.1
 _SCAN_EVERY = 0.2
 _KEYS_PATIENCE = 2.0
 _FILES, _BACKLOG = 65536, 1024
+_NO_PROMPT = PromptBlocks()
 
 
 class Doorman:
@@ -63,7 +68,9 @@ class Doorman:
         self._store = UsageStore(Path(self.setting.keys).parent)
         self._meter = Meter(clock, self._store)
         self._models = ModelLists(clock.monotonic)
+        self.remembering = Remembering(clock)
         self._behind: dict[str, Behind] = {}
+        self._replicas = Replicas()
         self._scanned = -inf
         self._waiting = 0
 
@@ -98,12 +105,14 @@ class Doorman:
 
     def flights(self) -> bytes:
         """Requests that each engine has now, for supervisors, and what does not work here."""
-        said = self._keys_trouble or self._store.trouble
-        trouble = {"trouble": said} if said else {}  # an earlier supervisor knows no such
-        plain = {name: asdict(one.behind.use) for name, one in self.deployed.items()}
-        for use in plain.values():
-            del use["trouble"]
-            use |= trouble
+        said = self._keys_trouble or self._store.trouble or self.remembering.trouble
+        deployed = self.deployed
+        differing = self._replicas.troubles(deployed.values())
+        plain = {name: asdict(one.behind.use) for name, one in deployed.items()}
+        for name, use in plain.items():
+            del use["trouble"]  # an earlier supervisor knows no such
+            if trouble := said or differing.get(name, ""):
+                use["trouble"] = trouble
         return json.dumps(plain).encode()
 
     @property
@@ -122,7 +131,7 @@ class Doorman:
         """The first key that the client shows and that opens something, and what it opens."""
         shown, key, found = shown_in(head.headers), None, {}
         for name, one in deployed.items() if shown else ():
-            known = owner(self._keys_to(one), name, shown)
+            known = owner(self._keys_to(one), name, shown, one.setting.replica_of)
             key = key or known
             if known and key and known.sha256 == key.sha256:
                 found[name] = one
@@ -155,34 +164,51 @@ class Doorman:
         websocket = "upgrade" in head.headers and any(head.path in setting.websockets for setting in settings)
         if key is None or not (head.method == "POST" or websocket):
             return CountedRequest()
-        models = [model for one in opened.values() for model in one.setting.models[:1]]
+        models = list({model: None for one in opened.values() for model in one.setting.models[:1]})
         counted = self._meter.enter(key, models[0] if len(models) == 1 else OTHER)
         return counted if isinstance(counted, GatewayAnswer) else CountedRequest(counted)
 
-    async def choose(self, head: RequestHead, model: str, entry: "CountedRequest") -> Flight | OwnPage | GatewayAnswer:
+    def wants(self, head: RequestHead, model: str) -> int:
+        model = model or head.model
+        if head.method != "POST":
+            return 0
+        sets = self._replicas.sets(self.deployed.values())
+        several = (one.setting.models for one in sets if len(one.members) > 1)
+        return MOST_BODY + 1 if any(not model or len(sets) == 1 or model in models for models in several) else 0
+
+    async def choose(
+        self, head: RequestHead, model: str, entry: "CountedRequest", prompt: PromptBlocks = _NO_PROMPT
+    ) -> Flight | OwnPage | GatewayAnswer:
         deployed = self.deployed
+        self._replicas.forget(deployed.values())
         if not deployed:
             return decide.NOTHING_DEPLOYED
         _, opened = self._opened(deployed, head)
         if not opened:  # its key was good when the head came
             return decide.KEYS_UNREADABLE if self._keys.given_up else decide.no_key(bool(shown_in(head.headers)))
         model = model or head.model
-        alone = len(deployed) == 1 and not any(one.setting.patience for one in deployed.values())
+        patient = any(one.setting.patience for one in deployed.values())
+        alone = len(self._replicas.sets(deployed.values())) == 1 and not patient
+        sets = self._replicas.sets(opened.values())
         if not alone and head.path == MODELS:
-            listed = json.dumps(models_page(await self._listed(opened))).encode()
+            listed = json.dumps(models_page(await self._listed(sets))).encode()
             return OwnPage("application/json", lambda: listed)
         # One deployment alone gets all: its engine knows its own names
-        found = _fitting(opened, f"{head.method} {head.path}", "" if alone else model)
+        found = _fitting(sets, f"{head.method} {head.path}", "" if alone else model)
         if isinstance(found, GatewayAnswer) and found.code == UNKNOWN_MODEL:
-            known = await self._listed(opened)
-            found = next((opened[name] for name, one in known.items() if model in names_of(one)), found)
+            known = await self._listed(sets)
+            found = next((one for one, listed in zip(sets, known, strict=True) if model in names_of(listed)), found)
         if isinstance(found, GatewayAnswer):
             return found
-        return await self._towards(found, head, model, entry)
+        refused = await self._refused(found, head, model, entry)
+        if isinstance(refused, GatewayAnswer):
+            return refused
+        return Flight(found, head.path, refused, prompt, self.remembering.keeper(found.setting, head.path))
 
-    async def _towards(
-        self, found: Deployed, head: RequestHead, model: str, entry: "CountedRequest"
-    ) -> Flight | GatewayAnswer:
+    async def _refused(
+        self, found: ReplicaSet, head: RequestHead, model: str, entry: "CountedRequest"
+    ) -> "Callable[[], Metered] | GatewayAnswer | None":
+        """The refusal, or what begins its count once it goes there; None for a request that nothing counts."""
         setting = found.setting
         length = head.headers.get("content-length", "")
         if length.isascii() and length.isdigit() and setting.limit < int(length):
@@ -190,34 +216,34 @@ class Doorman:
         named = model or next(iter(setting.models), "")
         counted = entry.counted
         row_model = named if named in setting.models else OTHER
-        guard = GuardSetting(setting.end_loops, setting.reasoning_tokens)
+        guard = GuardSetting(setting.end_loops, setting.reasoning_tokens, setting.answer_tokens, setting.context)
         begins = partial(self._meter.begin, counted, row_model, head.path, guard) if counted else None
-        refused = await self._admitted(found, head) or found.behind.unattended()
+        refused = await self._admitted(found, head) or (None if found.there else found.asked.behind.unattended())
         if refused and counted:
             self._meter.refuse(counted, row_model, head.path, refused.status)
-        return refused or Flight(found, head.path, begins)
+        return refused or begins
 
-    async def _listed(self, opened: dict[str, Deployed]) -> dict[str, ListedModels]:
+    async def _listed(self, sets: Sequence[ReplicaSet]) -> list[ListedModels]:
         """The models that each engine lists, which may be more than its recipe names (adapters)."""
-        found = await asyncio.gather(*(self._asked(one) for one in opened.values()))
-        return dict(zip(opened, found, strict=True))
+        return list(await asyncio.gather(*map(self._asked, sets)))
 
-    async def _asked(self, one: Deployed) -> ListedModels:
-        setting, live = one.setting, one.behind.live
+    async def _asked(self, found: ReplicaSet) -> ListedModels:
+        one, setting = found.asked, found.setting
+        live = one.behind.live
         state = str(live.phase) if live and decide.fresh(live, self._clock.now()) else ""
-        rows = () if one.behind.refusing else await self._models.listed(setting.engine, one.engine_key)
-        return ListedModels(setting.deployment, setting.models, state, rows)
+        rows = () if one.behind.refusing else await self._models.listed(one.setting.engine, one.engine_key)
+        return ListedModels(found.name, setting.models, state, rows)
 
-    async def _admitted(self, found: Deployed, head: RequestHead) -> GatewayAnswer | None:
+    async def _admitted(self, found: ReplicaSet, head: RequestHead) -> GatewayAnswer | None:
         """Admits or refuses: at once, after a short wait for a deployment about to be back, or a longer one for a start
-        on demand."""
-        began, counted, behind = self._clock.monotonic(), False, found.behind
+        on demand. One replica that is there is enough."""
+        began, counted, behind = self._clock.monotonic(), False, found.asked.behind
         patience = found.setting.patience if head.method not in ("GET", "HEAD") else 0.0
         try:
             while True:
                 held = self._clock.monotonic() - began
                 crowd = self._waiting - counted
-                verdict = decide.admitted(behind.live, self._clock.now(), held, crowd, patience)
+                verdict = self._verdict(found, held, crowd, patience)
                 if not isinstance(verdict, decide.Hold):
                     return verdict
                 if not counted:
@@ -228,6 +254,19 @@ class Doorman:
             if counted:
                 self._waiting -= 1
                 behind.waiting -= patience > 0
+
+    def _verdict(
+        self, found: ReplicaSet, held: float, crowd: int, patience: float
+    ) -> GatewayAnswer | decide.Hold | None:
+        """The best that a replica allows: to pass, else to wait, else the refusal that names the shortest time."""
+        lives = (one.behind.live for one in found.members)
+        all_of = [decide.admitted(live, self._clock.now(), held, crowd, patience) for live in lives]
+        if None in all_of:
+            return None
+        holds = [one for one in all_of if isinstance(one, decide.Hold)]
+        return next(iter(holds), None) or min(
+            (one for one in all_of if isinstance(one, GatewayAnswer)), key=lambda one: one.retry_after
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,21 +280,20 @@ class CountedRequest:
             self.counted.leave()
 
 
-def _fitting(opened: dict[str, Deployed], call: str, model: str) -> Deployed | GatewayAnswer:
-    """The deployment that the request is for."""
-    settings = {name: one.setting for name, one in opened.items()}
-    fits = {name: one for name, one in settings.items() if decide.matcher(one.routes).fullmatch(call)}
-    models = [name for one in settings.values() for name in one.models]
+def _fitting(sets: Sequence[ReplicaSet], call: str, model: str) -> ReplicaSet | GatewayAnswer:
+    """The deployment that the request is for, with its replicas."""
+    fits = [one for one in sets if decide.matcher(one.setting.routes).fullmatch(call)]
+    models = [name for one in sets for name in one.setting.models]
     if model:
         if model not in models:
             return decide.unknown_model(model, models)
-        fits = {name: one for name, one in fits.items() if model in one.models}
+        fits = [one for one in fits if model in one.setting.models]
     elif len(fits) > 1:
         return decide.no_model(models)
     if not fits:
         return decide.no_such_route(call)
     # Of two of one name the other is about to take its place
-    return min((opened[name] for name in fits), key=lambda one: one.behind.refusing)
+    return min(fits, key=lambda one: one.refusing)
 
 
 async def run(home: Path) -> None:
@@ -268,7 +306,10 @@ async def run(home: Path) -> None:
     await asyncio.start_unix_server(inside, sock=_socket(home / "door"), limit=PIECE, backlog=_BACKLOG)
     with suppress(OSError):  # without its port there are no figures; keys are checked all the same
         await asyncio.start_server(figures, "127.0.0.1", doorman.setting.metrics)
+    remembers = asyncio.ensure_future(doorman.remembering.watch(lambda: doorman.deployed))
     await over.wait()
+    remembers.cancel()
+    await doorman.remembering.end()
 
 
 def _socket(folder: Path) -> socket.socket:

@@ -1,15 +1,17 @@
 """The usage of each key, counted while answers pass, and its limits."""
 
 from collections import defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 from sparkwright.adapters.sqlite.usage import Row, UsageStore
 from sparkwright.domain.history import RequestRecord
 from sparkwright.gateway.decide import GatewayAnswer
-from sparkwright.gateway.guard import UNGUARDED, AnswerGuard, GuardSetting
+from sparkwright.gateway.guard import CHAT, UNGUARDED, AnswerGuard, GuardSetting
 from sparkwright.gateway.keys import Key
-from sparkwright.gateway.usage import ASK, MINUTE, STREAMS, Body, Counting, KeyLoad, asks_nothing, enough
+from sparkwright.gateway.usage import ASK, MINUTE, STREAMS, Body, Counting, KeyLoad, answer_limit, asks_nothing, enough
 from sparkwright.ports import Clock
 from sparkwright.supervisor.proxy.engine_answer import EngineAnswer
 
@@ -49,7 +51,9 @@ class Meter:
         self._store.begin(row)
         began = self._clock.now() - (self._clock.monotonic() - entry.at)
         wanted = guard.with_limits(entry.key.end_loops, entry.key.reasoning_tokens)
-        return Metered(self, row, path, entry.at, began, AnswerGuard(wanted, path) if wanted.on else None)
+        answer_guard = AnswerGuard(wanted, path) if wanted.on else None
+        limit = partial(answer_limit, most=wanted.answer_tokens, context=wanted.context) if path == CHAT else None
+        return Metered(self, row, path, entry.at, began, answer_guard, limit=limit)
 
     def refuse(self, entry: "Counted", model: str, path: str, status: int) -> None:
         """Record a request that the gateway answers itself: nothing serves it now."""
@@ -120,6 +124,7 @@ class Metered:
 
     guard: ends it if it loops or reasons too long, None
     where nobody wants that. first: seconds until the first byte of a stream, None until it came and of other answers.
+    limit: gives the member that limits its answer, None for an API without it.
     """
 
     meter: Meter
@@ -129,6 +134,7 @@ class Metered:
     began: float
     guard: AnswerGuard | None = None
     first: float | None = None
+    limit: Callable[[Body], bytes] | None = None
     _stream: bool = False
     _seen: Counting = field(default_factory=Counting)
 
@@ -137,12 +143,22 @@ class Metered:
         """True for an API whose streams count their tokens only on request."""
         return self.path in STREAMS
 
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Tokens of the prompt as the engine counted, 0 if it did not; None if it has not answered."""
+        if self._seen.status != 200:
+            return None
+        return self._seen.tokens.prompt if self._seen.tokens else 0
+
     def insertion(self, body: Body) -> bytes:
-        """The bytes to insert behind the body's first brace so that the engine counts: b'' for none."""
-        if not (self.streams and asks_nothing(body)):
+        """The bytes to insert behind the body's first brace, so that the engine counts and ends: b'' for none."""
+        if not self.streams:
             return b""
+        limit = self.limit(body) if self.limit else b""
+        if not asks_nothing(body):
+            return limit
         self._seen = Counting(asked=True)
-        return ASK
+        return ASK + limit
 
     def begins(self, answer: EngineAnswer) -> None:
         stream = answer.header(b"content-type").lower().startswith(b"text/event-stream")

@@ -8,7 +8,7 @@ import asyncio
 import socket
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ import h11
 
 from sparkwright.gateway.decide import GATEWAY_FAULT, GatewayAnswer, invalid, too_large
 from sparkwright.gateway.model_scan import scan_for
+from sparkwright.gateway.replicas import MOST_BODY, PromptBlocks, prompt_of
 from sparkwright.gateway.usage import Body, streams
 from sparkwright.supervisor.proxy.connection import (
     PIECE,
@@ -30,7 +31,10 @@ from sparkwright.supervisor.proxy.connection import (
 from sparkwright.supervisor.proxy.engine_answer import EngineAnswer, MalformedAnswer
 from sparkwright.supervisor.proxy.spool import IN_MEMORY, HeldBody, Spool, SpoolFull
 
-_CONNECT = 3.0
+_CONNECT, _CONNECT_REPLICA = 3.0, 0.8
+_LOOK = 0.2
+# Seconds after which a replica's node that answers no packet is lost, while its answer has not begun
+_ALIVE = ((socket.TCP_KEEPIDLE, 1), (socket.TCP_KEEPINTVL, 1), (socket.TCP_KEEPCNT, 3))
 _KEEP_ALIVE = 10.0
 # Seconds between a body's last byte and the first of its answer. Caddy sends that byte before it looks for the end of
 # the body; an answer meanwhile closes the body, and that its connection to us: one answer of a thousand was cut.
@@ -67,6 +71,9 @@ class EngineTarget(Protocol):
     one.
 
     begin: a Tap, or why it may not be passed on now.
+
+    replicated: other engines stand in for this one. again: it goes to one of those, since this one gave nothing;
+    False if none is left. declines: another one is asked in place of this status. lost: no answer will come any more.
     """
 
     @property
@@ -79,7 +86,13 @@ class EngineTarget(Protocol):
     def limit(self) -> int: ...
     @property
     def websocket(self) -> bool: ...
+    @property
+    def replicated(self) -> bool: ...
+    @property
+    def lost(self) -> bool: ...
     def begin(self) -> Tap | GatewayAnswer: ...
+    def declines(self, status: int) -> bool: ...
+    def again(self, reached: bool) -> bool: ...
     def broken(self) -> GatewayAnswer: ...
 
 
@@ -93,13 +106,16 @@ class RequestGate(Protocol):
     """The decisions on a request. `first`: before a byte of the body is read; `choose`: with its model, '' if none is
     named; an OwnPage is this process's own.
 
-    limit: bytes of any body.
+    limit: bytes of any body. wants: how many of them `choose` needs to see, for the beginning of its prompt.
     """
 
     @property
     def limit(self) -> int: ...
     def first(self, head: RequestHead) -> AdmittedRequest | GatewayAnswer: ...
-    async def choose(self, head: RequestHead, model: str, entry: Any) -> EngineTarget | OwnPage | GatewayAnswer: ...
+    def wants(self, head: RequestHead, model: str) -> int: ...
+    async def choose(
+        self, head: RequestHead, model: str, entry: Any, prompt: PromptBlocks
+    ) -> EngineTarget | OwnPage | GatewayAnswer: ...
 
 
 class Passing:
@@ -179,7 +195,12 @@ async def _chosen(
     while not scan.done and (piece := await client.body()):
         await kept.write(piece)
         scan.feed(piece)
-    choosing = asyncio.ensure_future(gate.choose(head, scan.name, entry))
+    prompt, wanted = PromptBlocks(), gate.wants(head, scan.name)
+    while kept.size < wanted and (piece := await client.body()):
+        await kept.write(piece)
+    if wanted:
+        prompt = kept.examine(lambda body: prompt_of(body[: MOST_BODY + 1]))
+    choosing = asyncio.ensure_future(gate.choose(head, scan.name, entry, prompt))
     await asyncio.sleep(0)
     if not choosing.done():
         await _while_waiting(choosing, client, kept)
@@ -220,46 +241,65 @@ async def _while_waiting(
 async def _passed(
     client: ProxyConnection, head: RequestHead, kept: HeldBody, target: EngineTarget, tap: Tap
 ) -> GatewayAnswer | None:
-    """The answer for the client in place of the engine's; None if it got one. Raises Gone, OSError."""
-    answer, engine = EngineAnswer(head.method), None
+    """The answer for the client in place of the engine's; None if it got one. Raises Gone, OSError.
+
+    Another replica is asked as long as no byte of an answer was passed on.
+    """
+    answer = EngineAnswer(head.method)
     try:
-        inserted = await _inserted(client, kept, tap) if tap.reads else b""
-        try:
-            engine = await _connected(target)
-        except (OSError, TimeoutError):
-            return target.broken()
-        sending = asyncio.ensure_future(
-            _send(client, head.for_engine(target.key, len(inserted)), kept, engine, inserted)
-        )
-        answering = asyncio.ensure_future(_answer(engine, client, tap, answer))
-        try:
-            await asyncio.wait({sending, answering}, return_when=asyncio.FIRST_COMPLETED)
-            if not answering.done() and (error := sending.exception()) and not isinstance(error, OSError):
-                raise error
-            answered = await answering
-        finally:
-            for task in (sending, answering):
-                task.cancel()
-            await asyncio.gather(sending, answering, return_exceptions=True)
-        return None if answered else target.broken()
+        again = target.replicated and not head.upgrade
+        inserted = await _inserted(client, kept, tap) if tap.reads or again else b""
+        while True:
+            try:
+                engine, reached = await _connected(target), True
+            except (OSError, TimeoutError):
+                reached = False
+            else:
+                sending = _send(client, head.for_engine(target.key, len(inserted)), kept, engine, inserted)
+                if await _exchanged(engine, sending, _answer(engine, client, target, tap, answer)):
+                    return None
+            if not target.again(reached):
+                return target.broken()
+            answer = EngineAnswer(head.method)
     finally:
         tap.ended(answer.complete or answer.switched)
-        if engine:
-            engine.close()
+
+
+async def _exchanged(engine: socket.socket, send: Coroutine[Any, Any, None], answer: Coroutine[Any, Any, bool]) -> bool:
+    """Send and receive at once. False if the engine gave nothing. Raises Gone, OSError."""
+    sending, answering = asyncio.ensure_future(send), asyncio.ensure_future(answer)
+    try:
+        await asyncio.wait({sending, answering}, return_when=asyncio.FIRST_COMPLETED)
+        if not answering.done() and (error := sending.exception()) and not isinstance(error, OSError):
+            raise error
+        return await answering
+    finally:
+        for task in (sending, answering):
+            task.cancel()
+        await asyncio.gather(sending, answering, return_exceptions=True)
+        engine.close()
 
 
 async def _connected(target: EngineTarget) -> socket.socket:
     """A plain socket: what the engine had sent before it broke off can still be read. Raises OSError, TimeoutError."""
     loop = asyncio.get_running_loop()
-    async with asyncio.timeout(_CONNECT):
+    async with asyncio.timeout(_CONNECT_REPLICA if target.replicated else _CONNECT):
         engine = socket.socket(await _family(target.host), socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
             engine.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if target.replicated:
+                _keep_alive(engine, True)
             await loop.sock_connect(engine, (target.host, target.port))
         except BaseException:
             engine.close()
             raise
     return engine
+
+
+def _keep_alive(engine: socket.socket, on: bool) -> None:
+    for option, value in _ALIVE:
+        engine.setsockopt(socket.IPPROTO_TCP, option, value)
+    engine.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, on)
 
 
 async def _family(host: str) -> int:
@@ -274,7 +314,7 @@ async def _inserted(client: ProxyConnection, kept: HeldBody, tap: Tap) -> bytes:
     """The tap's addition once the whole body is here: without it no engine begins. Raises Gone, TooLarge."""
     while piece := await client.body():
         await kept.write(piece)
-    return kept.examine(tap.insertion)
+    return kept.examine(tap.insertion) if tap.reads else b""
 
 
 async def _send(
@@ -314,21 +354,25 @@ class _Arriving:
         return await asyncio.get_running_loop().sock_recv(self._engine, PIECE)
 
 
-async def _answer(engine: socket.socket, client: ProxyConnection, tap: Tap, answer: EngineAnswer) -> bool:
+async def _answer(
+    engine: socket.socket, client: ProxyConnection, target: EngineTarget, tap: Tap, answer: EngineAnswer
+) -> bool:
     """False where the engine gives none. Raises OSError where either side breaks off in the middle of it."""
-    arriving, body = _Arriving(engine), b""
+    arriving = _Arriving(engine)
     try:
-        while not answer.status:
-            body = answer.feed(await arriving.read())
-        tap.answers(answer)
-        if answer.status == 101 and not client.opened:
-            await _switched(arriving, client, answer, body)
-            return True
+        body = await _beginning(arriving, target, tap, answer)
+        if body is None:
+            return False
+        if target.replicated:
+            _keep_alive(engine, False)
         passing = await _begun(client, answer)
     except OSError:
-        if client.begun:
+        if client.begun and not target.replicated:
             raise
         return False
+    if passing is None:
+        await _switched(arriving, client, answer, body)
+        return True
     while True:
         await passing.more(tap.saw(body) if body else b"")
         if tap.over:
@@ -342,10 +386,36 @@ async def _answer(engine: socket.socket, client: ProxyConnection, tap: Tap, answ
     return True
 
 
+async def _beginning(arriving: _Arriving, target: EngineTarget, tap: Tap, answer: EngineAnswer) -> bytes | None:
+    """The first bytes of the answer's body; None for a status in place of which another replica is asked."""
+    body = b""
+    while not answer.status:
+        body = answer.feed(await _first(arriving, target))
+    if target.declines(answer.status):
+        return None
+    tap.answers(answer)
+    # A replica's head alone is no answer: another one may give that
+    while target.replicated and answer.status != 101 and not body and not answer.complete:
+        body = answer.feed(await _first(arriving, target))
+    return body
+
+
+async def _first(arriving: _Arriving, target: EngineTarget) -> bytes:
+    """The next bytes before an answer begins. Raises OSError, also once a replica is lost."""
+    if not target.replicated:
+        return await arriving.read()
+    reading = asyncio.ensure_future(arriving.read())
+    try:
+        while not (await asyncio.wait({reading}, timeout=_LOOK))[0]:
+            if target.lost:
+                raise ConnectionAbortedError("the replica is lost")
+        return reading.result()
+    finally:
+        reading.cancel()
+
+
 async def _switched(arriving: _Arriving, client: ProxyConnection, answer: EngineAnswer, data: bytes) -> None:
     """A websocket: what the engine sends, unread, until it closes."""
-    if not answer.switched:
-        raise MalformedAnswer("the engine changed to another protocol without naming it")
     await client.switch(answer.reason, answer.passed_headers)
     while data or (data := await arriving.read()):
         await client.send_raw(data)
@@ -383,10 +453,15 @@ class _Refusal:
         await self._client.answer(GatewayAnswer(self._status, "engine_error", "engine_error", text))
 
 
-async def _begun(client: ProxyConnection, answer: EngineAnswer) -> _Passed | _Refusal:
-    """Write the head, not before Caddy can have seen the end of the body. Raises MalformedAnswer."""
+async def _begun(client: ProxyConnection, answer: EngineAnswer) -> _Passed | _Refusal | None:
+    """Write the head, not before Caddy can have seen the end of the body; None for a change to a websocket. Raises
+    MalformedAnswer."""
     if client.opened:
         return _Passed(client) if answer.status == 200 else _Refusal(client, answer.status)
+    if answer.switched:
+        return None
+    if answer.status == 101:
+        raise MalformedAnswer("the engine changed to another protocol without naming it")
     await asyncio.sleep(client.read_at + _SETTLES - asyncio.get_running_loop().time())
     try:
         client.begin(answer.status, answer.reason, answer.passed_headers)

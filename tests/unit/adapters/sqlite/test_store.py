@@ -12,7 +12,7 @@ from sparkwright.adapters.sqlite import store as module
 from sparkwright.adapters.sqlite.database import Damaged, migrations
 from sparkwright.adapters.sqlite.store import LEFT_OPEN, SqliteStore
 from sparkwright.domain.codec import from_json
-from sparkwright.domain.incident import Deployed, Incident, IncidentEvent
+from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent
 
 FROZEN = Incident("twin", "frozen", "no token for 31 s", 1000.0, evidence=("4 running, 0 tokens",))
 
@@ -138,8 +138,8 @@ async def test_a_new_start_closes_what_was_left_open(stored: Stored) -> None:
     """It is nobody's any more, and must not swallow the next fault."""
     store = stored.open()
     left = await store.open(FROZEN)
-    await store.began(Deployed("twin", 1500.0, "twin", nodes=("a", "b")))
-    await store.began(Deployed("twin", 1600.0, "twin", nodes=("a", "b")))
+    await store.began(DeploymentRecord("twin", 1500.0, "twin", nodes=("a", "b")))
+    await store.began(DeploymentRecord("twin", 1600.0, "twin", nodes=("a", "b")))
     assert stored.record(left).outcome == LEFT_OPEN
     assert (await store.open(replace(FROZEN, opened_at=1700.0))).number == 2
     await store.ended("twin", 1800.0, "down")

@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.tokenizer import CountingTokenizer
-from sparkwright.app.bench.benchmark import adjusted, outline_levels
+from sparkwright.app.bench.benchmark import adjusted, fitting_levels
 from sparkwright.app.bench.measure import repeated_levels
 from sparkwright.app.bench.target import BenchRequest, BenchTarget, PreparedBench
 from sparkwright.domain.errors import UsageError
@@ -23,27 +23,27 @@ def probed(context: int) -> Probed:
 
 def test_levels_that_do_not_fit_are_named() -> None:
     """The message has the needed and the present context."""
-    fitting, left_out = outline_levels(WORK, probed(4096))
-    assert [level.plan.name for level in fitting] == ["short", "loop"]
+    fitting, left_out = fitting_levels(WORK, probed(4096))
+    assert [plan.name for plan in fitting] == ["short", "loop"]
     assert left_out == ("deep needs 8,110 tokens of context, and the server takes 4,096",)
 
 
 def test_a_limit_that_is_not_reported_leaves_nothing_out() -> None:
     """The server's own refusal will be counted."""
-    assert outline_levels(WORK, probed(0))[1] == ()
+    assert fitting_levels(WORK, probed(0))[1] == ()
 
 
 def test_nothing_fits() -> None:
     """A workload of which nothing fits is no run."""
     with pytest.raises(UsageError, match="no level fits m"):
-        outline_levels(WORK, probed(64))
+        fitting_levels(WORK, probed(64))
 
 
 def test_requests_and_tokens_add_up() -> None:
     """The sum is of all repeats, without warm-up: 4 x 110, and two agents of three turns each (600, 800 and 1,050 and
     40 more)."""
     found, known = probed(4096), RunConditions("http://node", "m")
-    outlines = outline_levels(WORK, found)
+    outlines = fitting_levels(WORK, found)
     made = PreparedBench(BenchTarget("http://node"), found, BenchRequest(WORK), *outlines, CountingTokenizer(), known)
     assert made.requests == 2 * (4 + 6)
     assert made.tokens == 2 * (4 * 110 + 6 * ((600 + 800 + 1050) // 3 + 40))

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sparkwright.app.bench.levels import end_task
+from sparkwright.app.bench.measure import end_task
 
 
 async def test_who_is_stopped_while_a_task_ends_is_stopped() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fakes.rank_node import HOME, Rank
+from sparkwright.app.cluster_state import stock
 from sparkwright.app.copy.stage import CopyNeeds, image_needs, model_needs, stage_image, stage_model, staging_text
 from sparkwright.app.plan.planning import make_plan
 from sparkwright.app.services import ClusterState
@@ -17,7 +18,7 @@ from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.facts import Identity, NodeFacts, Unknown
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice, Progress
-from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.remote import staging
 from unit.app.scene import Scene, recipe, request, scene
 from unit.for_each import for_each
@@ -240,6 +241,20 @@ async def test_a_download_that_fails_reports_why(code: int, told: str) -> None:
     with pytest.raises(CommandFailed) as caught:
         await stage_model(here.services, plan(real(), cluster_state), cluster_state)
     assert told in caught.value.message
+
+
+@pytest.mark.parametrize("stage", [stage_model, stage_image])
+async def test_a_node_that_was_not_asked_is_not_sent_what_it_may_have(stage: Any) -> None:
+    """Guards 160 GB: a node too slow to answer once lacked model and image, and both were fetched again."""
+    here, given = scene(), real()
+    for node in here.nodes:
+        node.on(lambda command: True, CommandFailed(node.name, "no answer within 10 s"))
+    unasked = await stock(here.services, here.services.cluster.ordered, given)
+    there = replace(found(), checkpoints=unasked.checkpoints)
+    given = replace(given, engine=replace(given.engine, runtime=Runtime.DOCKER, image="engine:1"))
+    with pytest.raises(CommandFailed, match="no answer within 10 s") as caught:
+        await stage(here.services, plan(given, there), there)
+    assert "nothing is copied or fetched" in caught.value.message
 
 
 async def test_nothing_lacking_is_nothing_done() -> None:

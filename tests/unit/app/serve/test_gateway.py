@@ -37,6 +37,7 @@ def test_it_listens_where_the_recipe_states(expose: Expose, addresses: tuple[str
     assert _addresses(plan(expose)) == addresses
     assert endpoint(plan(expose), "10.0.0.7") == url
     assert _route(plan(expose), False).engine == f"{AT[expose]}:8000"
+    assert _route(plan(expose), False).remember == 0, "nobody's texts are kept unless the recipe says so"
 
 
 def test_the_url_names_what_clients_call_the_head() -> None:

@@ -6,8 +6,11 @@ from fakes.clock import FakeClock
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.live import DeploymentState, Live, LiveNode
 from sparkwright.gateway.keys import RouteSetting
-from sparkwright.supervisor.proxy.behind import Behind, Deployed, Flight
+from sparkwright.gateway.replicas import KnownBeginnings
+from sparkwright.supervisor.proxy.behind import Behind, Deployed
 from sparkwright.supervisor.proxy.engine_answer import EngineAnswer
+from sparkwright.supervisor.proxy.flight import Flight
+from sparkwright.supervisor.proxy.replicas import ReplicaSet
 
 
 async def test_what_gives_nothing_and_is_not_watched_refuses_with_the_reason(tmp_path: Path) -> None:
@@ -32,6 +35,28 @@ async def test_what_gives_nothing_and_is_not_watched_refuses_with_the_reason(tmp
     assert it.unattended() is None and it.unattended(), "another may try"
     it.hear()
     assert it.unattended() is None
+
+
+async def test_a_silent_replica_is_tried_now_and_then(tmp_path: Path) -> None:
+    """Guards a replica that was killed while its supervisor was away: it is out, and one request in 15 s sees it
+    back."""
+    clock = FakeClock()
+    (tmp_path / "live.json").write_text(to_json(Live(clock.now(), "big", DeploymentState.READY, clock.now())))
+    it = Behind(tmp_path, clock)
+    await clock.sleep(1.0)
+    it.begin()
+    it.fail(unreached=True)
+    assert it.away
+    it.end()
+    await clock.sleep(40.0)
+    assert not it.away, "one may try"
+    it.begin()
+    assert it.away
+    await clock.sleep(16.0)
+    assert not it.away
+    it.begin()
+    it.hear()
+    assert not it.away
 
 
 async def test_a_supervisor_that_reports_decides_itself(tmp_path: Path) -> None:
@@ -80,7 +105,8 @@ async def test_the_head_of_an_answer_is_no_sign_of_life(tmp_path: Path) -> None:
     """Guards outages: an engine whose ranks are dead still sends `200 OK` for a stream, and then nothing."""
     clock = FakeClock()
     it = Behind(tmp_path, clock)
-    at = Deployed(it, RouteSetting("big", "127.0.0.1:1", 9000, 8443, 9100), "")
+    setting = RouteSetting("big", "127.0.0.1:1", 9000, 8443, 9100)
+    at = ReplicaSet((Deployed(it, setting, ""),), KnownBeginnings())
     flight = Flight(at, "/v1/chat/completions", None).begin()
     flight.answers(EngineAnswer("POST"))
     assert it.use.heard is None

@@ -1,0 +1,18 @@
+# Sent to nodes by disk_cache.py: `#: NAME` begins a section; the comment lines right below it are not sent.
+
+#: prune
+# prune FOLDER BYTES: the oldest files go until the rest fits. Nothing but files of that folder, and no link is followed.
+cd "$(x "$1")" 2>/dev/null || exit 0
+timeout 50 find . -xdev -type f ! -name '*
+*' -printf '%T@ %s %p\n' 2>/dev/null | sort -rn | awk -v most="$2" '
+  { sum += $2 } sum > most { sub(/^[^ ]+ [^ ]+ /, ""); print }' | tr '\n' '\0' | xargs -0 -r rm -f --
+exit 0
+
+#: usage
+# usage FOLDER: bytes in it and bytes free on its disk; `gone` where it cannot be read, `read-only` where not written.
+d=$(x "$1")
+[ -d "$d" ] || { echo gone; exit 0; }
+u=$(timeout 20 du -s -B1 -x "$d" 2>/dev/null) || { echo gone; exit 0; }
+f=$(df -P -B1 -- "$d" 2>/dev/null | tail -n 1 | awk '{ print $4 }')
+[ -w "$d" ] || { echo read-only; exit 0; }
+printf 'used %s %s\n' "${u%%[!0-9]*}" "${f:-0}"

@@ -1,0 +1,100 @@
+"""The engine's cache on disks (`serving.disk_cache`): its use and its trouble, and the slots of an engine that writes
+
+and reads them only when it is asked to (llama.cpp).
+"""
+
+import json
+
+from sparkwright.domain.errors import NodeError, NotReady
+from sparkwright.domain.live import LiveDiskCache
+from sparkwright.domain.units import gib
+from sparkwright.engines.catalog import traits
+from sparkwright.engines.disk_cache import disk_cache_folder
+from sparkwright.remote.disk_cache import disk_cache_usage
+from sparkwright.supervisor.core.detect.stall import has_work
+from sparkwright.supervisor.event_bus import EventBus
+
+TROUBLE, SLOTS = "disk-cache", "disk-cache-slots"
+_LOOK_EVERY, _SAVE_EVERY, _STEP = 300.0, 30.0, 1.0
+_SECONDS = 120.0  # of one slot: 60 GB at 0.5 GB/s
+_PLACES = 4  # slots of llama.cpp's server where the recipe names none
+
+
+async def watch_disks(bus: EventBus) -> None:
+    """Nothing stops for a disk that is away: contexts are computed again."""
+    while bus.context.desired.recipe.serving.disk_cache:
+        await look_at_disks(bus)
+        await bus.context.pause(_LOOK_EVERY)
+
+
+async def look_at_disks(bus: EventBus) -> None:
+    context, recipe = bus.context, bus.context.desired.recipe
+    folder, size = disk_cache_folder(recipe), recipe.serving.disk_cache_size
+    found, wrong = [], []
+    for node in context.nodes:
+        try:
+            told = (await context.services.run(node, disk_cache_usage(folder))).stdout.split()
+        except NodeError:
+            continue  # a node that is away is named by others
+        if told[:1] == ["used"] and len(told) == 3 and told[1].isdigit() and told[2].isdigit():
+            one = LiveDiskCache(node, int(told[1]), size, int(told[2]))
+            found.append(one)
+            wrong += [f"{node}: {gib(one.used)} of {gib(size)}: the next start removes the oldest"] * (one.used > size)
+        else:
+            why = "cannot be written" if told[:1] == ["read-only"] else "is not there, or its disk does not answer"
+            wrong.append(f"{node}: {folder} {why}: contexts are not kept there, and are computed again")
+    context.seen.disk_cache = tuple(found)
+    bus.set_trouble(TROUBLE, f"the KV cache on disk: {'; '.join(wrong)}" if wrong else "")
+
+
+async def keep_slots(bus: EventBus) -> None:
+    """Restore the slots after a start, then save them whenever the engine rests after work."""
+    if not _has_slots(bus):
+        return
+    while bus.speaks is None:  # the questions of a start would take a slot
+        await bus.context.pause(_STEP)
+    await ask_slots(bus, "restore")
+    saved = _counted(bus)
+    while True:
+        await bus.context.pause(_SAVE_EVERY)
+        while has_work(bus.context.seen.engine):
+            await bus.context.pause(_STEP)
+        if (now := _counted(bus)) != saved:
+            await ask_slots(bus, "save")
+            saved = now
+
+
+async def save_before_stop(bus: EventBus) -> None:
+    """Save the slots before a planned stop; one that fails stops it not."""
+    if _has_slots(bus):
+        await ask_slots(bus, "save")
+
+
+def _has_slots(bus: EventBus) -> bool:
+    recipe = bus.context.desired.recipe
+    return bool(recipe.serving.disk_cache) and traits(recipe).slots
+
+
+def _counted(bus: EventBus) -> float:
+    engine = bus.context.seen.engine
+    return (engine.prompt_tokens or 0.0) if engine else 0.0
+
+
+async def ask_slots(bus: EventBus, what: str) -> None:
+    """`save` or `restore` each slot. What was never saved cannot be restored; a failed save is a trouble."""
+    context = bus.context
+    wrong = ""
+    for slot in range(context.desired.recipe.serving.sequences or _PLACES):
+        url = f"{context.url}/slots/{slot}?action={what}"
+        try:
+            with context.own_request():
+                reply = await context.services.endpoint.post(
+                    url, json.dumps({"filename": f"slot-{slot}.bin"}), context.key, _SECONDS
+                )
+        except NotReady as error:
+            wrong = error.message
+            break
+        if reply.status != 200 and what == "save":
+            wrong = f"HTTP {reply.status}"
+    failed = wrong if what == "save" else ""
+    bus.set_trouble(SLOTS, f"contexts could not be saved to the disk cache: {failed}" if failed else "")

@@ -1,0 +1,48 @@
+"""More nodes than one replica takes are answered with groups."""
+
+from dataclasses import replace
+
+import pytest
+
+from sparkwright.app.plan.estimate import EstimateRequest
+from sparkwright.app.plan.fleet import estimate_fleet, wants_groups
+from sparkwright.cli.plan_estimate import fleet_text
+from sparkwright.domain.errors import UsageError
+from unit.app.scene import recipe, scene
+
+MINIMAX = recipe("minimax-m2.7-nvfp4")
+SIZE = MINIMAX.nodes
+
+
+async def test_sixteen_nodes_are_groups_of_the_recipe_s_own_size() -> None:
+    asked = EstimateRequest(recipe=MINIMAX, nodes=16)
+    found = await estimate_fleet(scene().services, asked)
+    assert (found.replicas, found.size, found.left) == (16 // SIZE, SIZE, 16 % SIZE)
+    (alone,) = [one.decode_all for one in found.one.plan.speeds if one.load.concurrency > 1]
+    assert found.together and found.together.value == pytest.approx(alone.value * found.replicas)
+    text = fleet_text(found)
+    assert (
+        text.startswith(f"{found.replicas} replicas of {SIZE} nodes each") and "if requests are spread evenly" in text
+    )
+
+
+async def test_nodes_that_are_left_over_are_told() -> None:
+    found = await estimate_fleet(scene().services, EstimateRequest(recipe=MINIMAX, nodes=2 * SIZE + 1), replicas=2)
+    assert (found.replicas, found.left) == (2, 1) and "left over: 1 node" in fleet_text(found)
+
+
+async def test_too_few_nodes_for_so_many() -> None:
+    with pytest.raises(UsageError, match=f"{2 * SIZE - 1} nodes are too few for 2 replicas of {SIZE} nodes"):
+        await estimate_fleet(scene().services, EstimateRequest(recipe=MINIMAX, nodes=2 * SIZE - 1), replicas=2)
+
+    wide = replace(MINIMAX, nodes=16, parallelism=replace(MINIMAX.parallelism, tp=16))
+    with pytest.raises(UsageError, match="9 nodes are too few for one replica of 16 nodes"):
+        await estimate_fleet(scene().services, EstimateRequest(recipe=wide, nodes=9))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "tp", "replicas", "groups"),
+    [(8, 0, 0, False), (9, 0, 0, True), (16, 16, 0, False), (4, 0, 2, True)],
+)
+def test_when_groups_answer(nodes: int, tp: int, replicas: int, groups: bool) -> None:
+    assert wants_groups(nodes, tp, replicas) is groups

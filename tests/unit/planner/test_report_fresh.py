@@ -1,0 +1,44 @@
+"""Rows that were new when they were written down: their form is strict, and their halves are by source."""
+
+from pathlib import Path
+
+import pytest
+from planner_fresh import half_of, main, read
+
+THIRD = Path(__file__).resolve().parents[3] / "scripts" / "planner" / "fresh" / "third.yaml"
+ROW = "{id: one, source: github some/where README.md, model: Qwen3-8B, engine: vllm, nodes: 1, points: [[0, 1, 13.1]]}"
+
+
+def test_the_third_set_is_read_and_scored(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(THIRD), "--half", "b"]) == 0
+    said = capsys.readouterr().out
+    assert "Decode, one stream, no speculation" in said and "Starts, weights" in said
+
+
+def test_every_source_lies_in_one_half() -> None:
+    everything, starts = read(THIRD)
+    halves = [read(THIRD, half) for half in ("a", "b")]
+    assert sum(len(rows) for rows, _ in halves) == len(everything) >= 40
+    assert sum(len(some) for _, some in halves) == len(starts)
+    same = {"source": "github some/where README.md"}
+    assert half_of(same) == half_of({"source": "github some/where docs/other.md"})
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (f"rows: [{ROW.replace('engine', 'motor')}]", "unknown key motor"),
+        (f"rows: [{ROW}, {ROW}]", "the same id"),
+        (f"rows: [{ROW.replace('[0, 1, 13.1]', '[0, 13.1]')}]", "a point is [depth, streams"),
+        ("rows: [{id: one, model: Qwen3-8B}]", "needs id, source and model"),
+        ("starts: [{what: x, source: y, engine: vllm, nodes: 1, gb: 9, layers: 3}]", "total or files"),
+        ("[1, 2]", "expected rows and starts"),
+    ],
+)
+def test_what_the_form_does_not_have_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, named: str
+) -> None:
+    file = tmp_path / "rows.yaml"
+    file.write_text(text)
+    assert main([str(file)]) == 2
+    assert named in capsys.readouterr().err

@@ -1,0 +1,95 @@
+"""The engine's cache on disks, as the supervisor sees it: shown, named when it fails, and never a reason to stop."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+from fakes.endpoint import reply
+from sparkwright.domain.command import Completed
+from sparkwright.domain.live import LiveEngine
+from sparkwright.supervisor import disk_cache
+from sparkwright.supervisor.core.events import Fault
+from sparkwright.supervisor.core.state import Recovery
+from unit.supervisor.watchtower import Tower, tower
+
+SIZE = 200 * 1024**3
+
+
+def cached_tower(engine: str = "vllm", version: str = "0.33.0") -> Tower:
+    it = tower()
+    recipe = it.context.desired.recipe
+    serving = replace(recipe.serving, disk_cache="/data/kv", disk_cache_size=SIZE, sequences=2)
+    recipe = replace(recipe, serving=serving, engine=replace(recipe.engine, name=engine, version=version))
+    it.context.desired = replace(it.context.desired, recipe=recipe)
+    return it
+
+
+async def test_its_use_is_shown_and_a_lost_disk_is_a_trouble() -> None:
+    """Nothing is stopped for it; mounted again, it is over."""
+    it = cached_tower()
+    for n, text in ((0, "used 1000 9000\n"), (1, "gone\n")):
+        it.scene.nodes[n].on(lambda command: "du -s" in " ".join(command.argv), text)
+    await disk_cache.look_at_disks(it.bus)
+    assert [(one.node, one.used, one.size, one.free) for one in it.context.seen.disk_cache] == [
+        ("spark-1", 1000, SIZE, 9000)
+    ]
+    (fault,) = it.events
+    assert isinstance(fault, Fault) and fault.recovery is Recovery.NONE
+    assert "spark-2: /data/kv/" in fault.what and "contexts are not kept there" in fault.what
+    it.scene.nodes[1].on(lambda command: "du -s" in " ".join(command.argv), f"used {SIZE + 5} 9000\n")
+    await disk_cache.look_at_disks(it.bus)
+    (fault,) = it.events
+    assert isinstance(fault, Fault) and "the next start removes the oldest" in fault.what
+    it.scene.nodes[1].on(lambda command: "du -s" in " ".join(command.argv), Completed(1, "", "odd"))
+    await disk_cache.look_at_disks(it.bus)
+    assert "does not answer" in it.events[0].what  # type: ignore[union-attr]
+
+
+async def test_slots_are_restored_and_saved_after_work() -> None:
+    """Guards llama.cpp, which does neither by itself: after the judged answers, and only when more was computed."""
+    it = cached_tower("llama-cpp", "b7000")
+    it.scene.endpoint.answers = {
+        f"/slots/{slot}?action={what}": reply({}) for slot in (0, 1) for what in ("save", "restore")
+    }
+    it.context.seen.engine = LiveEngine(1.0, prompt_tokens=10.0)
+    it.bus.serving, it.bus.speaks = True, None
+    task = asyncio.create_task(disk_cache.keep_slots(it.bus))
+    await asyncio.sleep(0.02)
+    assert not it.scene.endpoint.asked
+    it.bus.speaks = True
+    async with asyncio.timeout(5):
+        while len(it.scene.endpoint.asked) < 2:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.02)
+    assert [path for path, _ in it.scene.endpoint.asked] == ["/slots/0?action=restore", "/slots/1?action=restore"]
+    it.context.seen.engine = LiveEngine(2.0, prompt_tokens=500.0)
+    async with asyncio.timeout(5):
+        while len(it.scene.endpoint.asked) < 4:
+            await asyncio.sleep(0.01)
+    path, body = it.scene.endpoint.asked[3]
+    assert path == "/slots/1?action=save" and json.loads(body) == {"filename": "slot-1.bin"}
+    task.cancel()
+
+
+async def test_a_save_that_fails_is_a_trouble_and_a_restore_is_not() -> None:
+    """A slot that was never saved cannot be restored; a full disk is named."""
+    it = cached_tower("llama-cpp", "b7000")
+    it.scene.endpoint.answers = {}
+    await disk_cache.ask_slots(it.bus, "restore")
+    assert it.events == []
+    await disk_cache.ask_slots(it.bus, "save")
+    (fault,) = it.events
+    assert isinstance(fault, Fault) and "contexts could not be saved to the disk cache: HTTP 404" in fault.what
+    it.scene.endpoint.answers = None
+    it.bus.serving = True
+    await disk_cache.save_before_stop(it.bus)
+    assert "connection refused" in it.events[0].what  # type: ignore[union-attr]
+
+
+async def test_engines_that_write_by_themselves_are_not_asked() -> None:
+    """Guards vLLM and SGLang, which know no slots."""
+    it = cached_tower()
+    it.bus.serving = it.bus.speaks = True
+    await disk_cache.keep_slots(it.bus)
+    await disk_cache.save_before_stop(it.bus)
+    assert not it.scene.endpoint.asked
