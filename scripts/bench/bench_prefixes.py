@@ -26,8 +26,8 @@ import httpx
 HERE = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(HERE / "tests")]
 
-from fakes.ports import free_port  # noqa: E402
-from functional import tiny_gguf  # noqa: E402
+from fakes.ports import free_port  # type: ignore[import-not-found]  # noqa: E402
+from functional import tiny_gguf  # type: ignore[import-not-found]  # noqa: E402
 from sparkwright.adapters.prompt_files import PromptFiles  # noqa: E402
 from sparkwright.engines.launchers import llama_server  # noqa: E402
 from sparkwright.gateway.prompts import PromptShelf, prompt_of  # noqa: E402

@@ -200,7 +200,7 @@ def search(given: argparse.Namespace, environ: dict[str, str]) -> None:
     tree = merged(given.file, *given.more)
     truth, whole = tune_worlds.recorded(tree).truth, sum(one["seconds"] for one in tree["trials"])
     most = max(truth.values())
-    budget = ["--budget", str(max(1.0, whole / 240))]
+    budget = ["--budget", f"{max(60, whole / 4):.0f}s"]
     for seed in range(first := int(given.seed), first + given.searches):
         began, given.seed = time.monotonic(), str(seed)
         call = [sys.executable, "-m", "sparkwright", "tune", str(given.recipe), "--json", *options(given), *budget]
@@ -246,10 +246,11 @@ def main() -> None:
     if given.what == "made-up":
         made_up(range(*given.seeds))
         return
-    environ = prepared(given.folder, given.venv)
+    given.folder.mkdir(parents=True, exist_ok=True)
+    environ = {**os.environ, "HOME": str(given.folder)} | ({} if given.recipe else prepared(given.folder, given.venv))
     if given.recipe is None:
         given.recipe, given.only, given.set = given.folder / "small.yaml", list(NAMES), list(VALUES)
-    environ["SPARKWRIGHT_CLUSTER"] = str(given.cluster or environ["SPARKWRIGHT_CLUSTER"])
+    environ["SPARKWRIGHT_CLUSTER"] = str(given.cluster or environ.get("SPARKWRIGHT_CLUSTER", ""))
     if given.what in ("record", "measure"):
         os.environ.update(environ)
         asyncio.run(record(given))

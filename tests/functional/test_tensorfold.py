@@ -11,7 +11,7 @@ import pytest
 from fakes.ports import free_port
 from functional.command import Shell
 from functional.test_install_supervisor import shell as two_nodes
-from functional.test_install_supervisor import until
+from patience import wait_until
 
 TOOLS = Path(__file__).parents[2] / "tools"
 FORCE = ("--force", "no GPU here")
@@ -83,7 +83,7 @@ def test_tensorfold_serves_on_two_nodes_and_what_it_printed_is_used(folded: Fold
         (seen,) = json.loads(folded.shell.run("status", "--json")[1])["deployments"]
         return dict(seen["supervised"]["live"])
 
-    until(lambda: live()["engine"] is not None, "its metrics, which want the key")
+    wait_until(lambda: live()["engine"] is not None, "its metrics, which want the key")
     engine, claimed = live()["engine"], [node["claimed"] for node in live()["nodes"]]
     assert engine["finished"] >= 1 and engine["running"] is not None
     need = float(done["engine"]["whole_gib"])

@@ -16,9 +16,10 @@ import pytest
 
 from fakes.ports import free_port
 from functional.command import Shell
-from functional.test_install_supervisor import SCALED, until
+from functional.test_install_supervisor import SCALED
 from functional.test_install_supervisor import shell as two_nodes
 from functional.tiny_gguf import write_tiny_gguf
+from patience import wait_until
 
 pytestmark = pytest.mark.full
 PACKAGE = "dasllama==0.6.6"
@@ -80,8 +81,8 @@ def test_a_server_from_a_registry_serves_and_comes_back(server: Das) -> None:
     assert done["answer"]["completion_tokens"] > 0 and not done["answer"]["simulated"] and done["engine"] == {}
     (head,) = server.shell.folder.glob("a/state/deployments/das/rank0/pid")
     os.kill(int(head.read_text().split()[0]), 9)
-    until(lambda: server.live()["relaunches"] == 1, "the supervisor to start it again")
-    until(lambda: server.live()["phase"] in ("ready", "degraded"), "it to serve again")
+    wait_until(lambda: server.live()["relaunches"] == 1, "the supervisor to start it again")
+    wait_until(lambda: server.live()["phase"] in ("ready", "degraded"), "it to serve again")
     assert server.live()["engine"] is None  # it has no page of figures, and none are made up
     assert "loading" in server.shell.run("logs", "das", "--tail", "0")[1]
     code, out, err = server.shell.run("bench", "das", "--time", "10s", "--json")

@@ -16,12 +16,16 @@ FLAGS = {
     "sglang": {
         "attention-backend": "triton",
         "sampling-backend": "pytorch",
-        "disable-piecewise-cuda-graph": True,
+        "cuda-graph-backend-prefill": "disabled",
         "constrained-json-disable-any-whitespace": True,
     },
 }
-# Ranks that share a GPU see each other's memory: vLLM's profile would count it, so the pool has a size.
-SHARED = {"vllm": ({"kv_cache_bytes": "1GiB"}, {}), "sglang": ({}, {"max-total-tokens": 65536})}
+# Ranks that share a GPU see each other's memory: vLLM's profile would count it, so the pool has a size. SGLang ends if
+# the others take more than the fraction while it loads.
+SHARED = {
+    "vllm": ({"kv_cache_bytes": "1GiB"}, {}),
+    "sglang": ({"memory_fraction": 0.2}, {"max-total-tokens": 65536}),
+}
 CPU = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
 
 
@@ -29,7 +33,8 @@ def recipe(args: argparse.Namespace) -> dict:
     """The recipe and its profiles; those that cannot start each fail at another point."""
     flags = {} if args.simulator else dict(FLAGS[args.engine])
     if args.cpu or args.whole:
-        flags.pop("attention-backend", None)
+        for name in ("attention-backend", "cuda-graph-backend-prefill"):
+            flags.pop(name, None)
     if not list(args.model.glob("*.safetensors")):
         flags["load-format"] = "dummy"
     name = "simulator" if args.simulator and args.engine == "vllm" else args.engine

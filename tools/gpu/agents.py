@@ -31,7 +31,7 @@ ENVIRONMENT = {
     "vllm": {"VLLM_USE_FLASHINFER_SAMPLER": "0", "VLLM_USE_DEEP_GEMM": "0"},
 }
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "PYTHONUNBUFFERED": "1"}
-CONTEXT, BLOCK, SEQUENCES = 32768, 16, 16
+CONTEXT, SEQUENCES, CHUNK = 32768, 16, 8192
 LIMIT = 900.0
 # A model of random weights would fill a tool call's arguments with white space up to the last token.
 COMPACT = '{"backend":"xgrammar","disable_any_whitespace":true}'
@@ -49,6 +49,12 @@ def model(args: argparse.Namespace) -> Path:
     return folder
 
 
+def pool_bytes(tokens: int, folder: Path) -> int:
+    """KV cache in 16 bits; a pool of this size needs no profile, which the other engine's start would falsify."""
+    config = json.loads((folder / "config.json").read_text())
+    return tokens * 4 * config["num_hidden_layers"] * config["num_key_value_heads"] * config["head_dim"]
+
+
 def command(args: argparse.Namespace, engine: str, folder: Path) -> list[str]:
     port = str(PORTS[engine])
     if args.simulator:
@@ -64,15 +70,18 @@ def command(args: argparse.Namespace, engine: str, folder: Path) -> list[str]:
             port,
         ]
     if engine == "sglang":
-        words = "-m sglang.launch_server --attention-backend triton --sampling-backend pytorch --enable-metrics "
-        words += "--enable-cache-report --disable-piecewise-cuda-graph --constrained-json-disable-any-whitespace "
-        words += f"--tool-call-parser qwen25 --cuda-graph-max-bs {SEQUENCES} --mem-fraction-static 0.6 "
+        words = "" if args.whole else "--attention-backend triton --cuda-graph-backend-prefill disabled "
+        words = f"-m sglang.launch_server {words}{args.sglang_flags} --sampling-backend pytorch --enable-metrics "
+        words += "--enable-cache-report --constrained-json-disable-any-whitespace --tool-call-parser qwen25 "
+        words += f"--cuda-graph-max-bs-decode {SEQUENCES} --mem-fraction-static 0.8 --chunked-prefill-size {CHUNK} "
         words += f"--max-total-tokens {args.tokens} --context-length {CONTEXT} --model-path"
         python = args.sglang
     else:
-        words = "-m vllm.entrypoints.openai.api_server --attention-backend TRITON_ATTN --enable-prompt-tokens-details "
+        words = "" if args.whole else "--attention-backend TRITON_ATTN "
+        words = f"-m vllm.entrypoints.openai.api_server {words}--enable-prompt-tokens-details "
         words += f"--enable-auto-tool-choice --tool-call-parser hermes --max-num-seqs {SEQUENCES} "
-        words += f"--gpu-memory-utilization 0.4 --num-gpu-blocks-override {args.tokens // BLOCK} "
+        words += f"--max-num-batched-tokens {CHUNK} "
+        words += f"--gpu-memory-utilization 0.4 --kv-cache-memory-bytes {pool_bytes(args.tokens, folder)} "
         words += f"--max-model-len {CONTEXT} --structured-outputs-config {COMPACT} --model"
         python = args.vllm
     more = f"--served-model-name m --load-format dummy --host 127.0.0.1 --port {port}"
@@ -199,8 +208,11 @@ def arguments() -> argparse.Namespace:
     for engine in PORTS:
         parser.add_argument(f"--{engine}", default="python3", help=f"Python that has {engine}")
         parser.add_argument(f"--{engine}-env", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--sglang-flags", default="", metavar="WORDS", help="more of its options")
+    parser.add_argument("--start-only", action="append", choices=PORTS, help="so that its kernels are compiled later")
     parser.add_argument("--then", action="append", default=[], metavar="COMMAND", help="run while both still serve")
     parser.add_argument("--simulator", action="store_true")
+    parser.add_argument("--whole", action="store_true", help="the engines have all of their kernels")
     args = parser.parse_args()
     args.out = args.out.resolve()
     args.out.mkdir(parents=True, exist_ok=True)
@@ -212,12 +224,13 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that both servers end too
     folder = model(args)
     with ExitStack() as stack:
-        servers = {engine: stack.enter_context(served(args, engine, folder)) for engine in PORTS}
+        chosen = args.start_only or list(PORTS)
+        servers = {engine: stack.enter_context(served(args, engine, folder)) for engine in chosen}
         urls = {engine: f"http://127.0.0.1:{port}" for engine, port in PORTS.items()}
         for engine, server in servers.items():
             wait(urls[engine], server)
-        print("both are ready", flush=True)
-        return measure(args, urls)
+        print(f"ready: {', '.join(servers)}", flush=True)
+        return 0 if args.start_only else measure(args, urls)
 
 
 if __name__ == "__main__":

@@ -30,8 +30,10 @@ _TYPOGRAPHIC = str.maketrans(
     {**dict.fromkeys("\u2018\u2019\u201a\u2032", "'"), **dict.fromkeys("\u201c\u201d\u201e\u2033", '"')}
 )
 _LOOKED_AT = 160
-_SETTINGS = re.compile(r"(?:server_args|[Aa]rgs|[Cc]onfig|Namespace|Options)\w*\(|non-default args|\bconfig: ")
-_SETTING = re.compile(r"\b\w+=[^\s,]")
+_SETTINGS = re.compile(
+    r"(?:server_args|[Aa]rgs|[Cc]onfig|Namespace|Options)\w*\(|server_args=\{|non-default args|\bconfig: "
+)
+_SETTING = re.compile(r"\b\w+=[^\s,]|'\w+': ")
 _MANY_SETTINGS = 8
 _RAISED = re.compile(
     r"(?:^|[\s\]):])(?:[a-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Failure|Timeout): "

@@ -96,7 +96,9 @@ async def test_a_killed_engine_has_its_context_again(tmp_path: Path, remember: b
             process.kill()
         scene = RememberingScene(one.url, supervision / "tiny", cast("Any", None))
         if remember:
-            assert await scene.kept()
+            (first,) = await scene.kept()
+            while max(first.uses) < 2:  # the second turn takes the place of the first, once it is written
+                (first,) = await scene.kept(but=first)
             (scene.home / "live.json").unlink()
         (tmp_path / "log").unlink()
         async with served(spec, tmp_path / "log"):

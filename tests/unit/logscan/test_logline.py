@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkwright.logscan.logline import decoded, when, who
+from sparkwright.logscan.logline import decoded, is_settings, when, who
 from unit.for_each import for_each
 
 
@@ -60,3 +60,19 @@ def test_no_text_raises(text: str) -> None:
 def test_nothing_of_a_line_speaks_to_the_terminal(letter: str) -> None:
     """Guards what `diagnose` shows of a log: no escape sequence in one character, no text turned round."""
     assert decoded(f"one{letter}31mtwo 内".encode()) == "one 31mtwo 内"
+
+
+def test_settings_as_sglang_prints_them_since_0_5_23_are_settings() -> None:
+    """A mapping, not the arguments of a call: what it names is no event."""
+    names = (
+        "model_path",
+        "enable_metrics",
+        "trace_modules",
+        "moe_runner_backend",
+        "dtype",
+        "port",
+        "host",
+        "seed",
+        "x",
+    )
+    assert is_settings("server_args={" + ", ".join(f"'{name}': None" for name in names) + "}")
