@@ -30,10 +30,10 @@ _TYPOGRAPHIC = str.maketrans(
     {**dict.fromkeys("\u2018\u2019\u201a\u2032", "'"), **dict.fromkeys("\u201c\u201d\u201e\u2033", '"')}
 )
 _LOOKED_AT = 160
-_SETTINGS = re.compile(
-    r"(?:server_args|[Aa]rgs|[Cc]onfig|Namespace|Options)\w*\(|server_args=\{|non-default args|\bconfig: "
-)
-_SETTING = re.compile(r"\b\w+=[^\s,]|'\w+': ")
+_SETTINGS = re.compile(r"(?:server_args|[Aa]rgs|[Cc]onfig|Namespace|Options)\w*\(|non-default args|\bconfig: ")
+_SETTING = re.compile(r"\b\w+=[^\s,]")
+_KEY = re.compile(r"'\w+': ")  # SGLang 0.5.23 prints its settings as a mapping, of which a piece may come alone
+_MANY_KEYS = 24
 _MANY_SETTINGS = 8
 _RAISED = re.compile(
     r"(?:^|[\s\]):])(?:[a-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Failure|Timeout): "
@@ -51,6 +51,8 @@ def is_settings(text: str) -> bool:
     """True if it prints a program's settings: what is named there may well be off. An exception's own line never is."""
     if _RAISED.search(text[:_LOOKED_AT]):
         return False
+    if "input_value=" not in text and len(_KEY.findall(text)) >= _MANY_KEYS:
+        return True
     return len(_SETTING.findall(text)) >= (_MANY_SETTINGS if _SETTINGS.search(text) else 2 * _MANY_SETTINGS)
 
 

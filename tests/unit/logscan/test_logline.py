@@ -64,15 +64,12 @@ def test_nothing_of_a_line_speaks_to_the_terminal(letter: str) -> None:
 
 def test_settings_as_sglang_prints_them_since_0_5_23_are_settings() -> None:
     """A mapping, not the arguments of a call: what it names is no event."""
-    names = (
-        "model_path",
-        "enable_metrics",
-        "trace_modules",
-        "moe_runner_backend",
-        "dtype",
-        "port",
-        "host",
-        "seed",
-        "x",
-    )
+    names = [f"enable_{name}" for name in "abcdefghijklmnopqrstuvwxyz"]
     assert is_settings("server_args={" + ", ".join(f"'{name}': None" for name in names) + "}")
+
+
+def test_a_message_that_shows_its_arguments_is_no_settings_line() -> None:
+    """vLLM shows what it was given after the message of a refused value."""
+    given = ", ".join(f"'{name}': 1" for name in "abcdefghijklmnopqrstuvwxyz")
+    told = "Value error, User-specified max_model_len is too large [type=value_error, input_value=ArgsKwargs((), {"
+    assert not is_settings(told + given)
