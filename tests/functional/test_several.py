@@ -14,7 +14,7 @@ from fakes.ports import free_port
 from functional.command import Shell
 from functional.gateway.gateways import has_caddy
 from functional.gateway.head import free_pair
-from functional.test_diagnose_deployment import TWIN
+from functional.test_diagnose_deployment import RECIPE
 from functional.test_install_supervisor import SCALED, ended
 from functional.test_install_supervisor import shell as shell
 from patience import wait_until
@@ -30,7 +30,7 @@ class Served:
 
     def recipe(self, name: str, model: str = "", **env: str) -> str:
         env = {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.01", **env}
-        text = TWIN.read_text().replace("name: twin\ntitle", f"name: {name}\ntitle")
+        text = RECIPE.replace("name: twin\ntitle", f"name: {name}\ntitle")
         text = text.replace("served_name: twin-tiny", f"served_name: {model or name}")
         ports = f"  port: {self.port}\n  master_port: {self.master}\n  gateway: {{port: {self.door}}}\n"
         text = text.replace("serving:\n", f"serving:\n{ports}")
