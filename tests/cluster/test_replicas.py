@@ -46,6 +46,7 @@ def until_all_serve(drive: Drive) -> None:
 
 
 def finished(both_nodes: Site) -> list[float]:
+    wait_until(lambda: all(both_nodes.live(name)["engine"] for name in TWO), "both engines' figures to be read")
     return [both_nodes.live(name)["engine"]["finished"] for name in TWO]
 
 
