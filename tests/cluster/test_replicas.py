@@ -13,6 +13,7 @@ from cluster.clients import asking
 from cluster.drive import NAME, Drive, assert_clean, running
 from cluster.test_several import Site
 from functional.tiny_gguf import write_tiny_gguf
+from patience import wait_until
 from testbed import Node
 
 ONE = {"nodes": 1, "parallelism": {"tp": 1}}
@@ -39,10 +40,7 @@ def models(drive: Drive) -> list[dict[str, Any]]:
 
 
 def until_all_serve(drive: Drive) -> None:
-    end = time.monotonic() + 120
-    while [one["serving"] for one in models(drive)] != [2]:
-        assert time.monotonic() < end, drive.run("status").out
-        time.sleep(1)
+    wait_until(lambda: [one["serving"] for one in models(drive)] == [2], lambda: drive.run("status").out, poll=1)
 
 
 def finished(both_nodes: Site) -> list[float]:
