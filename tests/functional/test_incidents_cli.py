@@ -218,6 +218,7 @@ def test_logs_of_an_incident(shell: Shell, head: Head) -> None:
         "node": "spark-1",
         "simulated": False,
         "line": "head ends",
+        "deployment": "twin",
     }
 
 

@@ -72,10 +72,10 @@ def states(desk: Desk, page: Page) -> None:
     page.open(desk.url())
     desk.faults().write_text("slow_load=40")
     desk.kill(1)
-    desk.until(lambda live: any(rank.done for rank in live.ranks))
+    desk.wait_until(lambda live: any(rank.done for rank in live.ranks))
     shot(page, "loading")
     desk.faults().write_text("")
-    desk.until(lambda live: live.phase == "ready" and live.relaunches == 1)
+    desk.wait_until(lambda live: live.phase == "ready" and live.relaunches == 1)
     os.kill(desk.service("supervisor"), signal.SIGSTOP)
     time.sleep(18)
     shot(page, "unknown")
@@ -83,7 +83,7 @@ def states(desk: Desk, page: Page) -> None:
     desk.up("spare", behind="twin", served="spare-tiny")
     page.open(desk.url("stop/spare"))
     page.script("document.querySelector('main form button').click()")
-    desk.until(lambda live: live.phase == "halted", "spare")
+    desk.wait_until(lambda live: live.phase == "halted", "spare")
     shot(page.open(desk.url(), DESK, "dark"), "two-dark")
 
 

@@ -37,7 +37,7 @@ def test_a_rank_is_killed_and_comes_back_while_the_page_is_open(desk: Desk, wind
     before = desk.live()
     desk.kill(1)
     reads(page, "New requests get 503", "rank 1 on spark-2", "open")
-    desk.until(lambda live: live.phase == "ready" and (not before or live.last_incident > before.last_incident))
+    desk.wait_until(lambda live: live.phase == "ready" and (not before or live.last_incident > before.last_incident))
     reads(page, "Up since", "rank killed by an external signal", "away for")
     assert page.script("return document.body.dataset.same") == "page" and not page.complaints, page.complaints
 
@@ -340,7 +340,7 @@ def test_logs_come_as_they_are_written(desk: Desk, window: Page, operator: str) 
     ranks = "return new Set([...document.querySelectorAll('.rank')].map(r => r.textContent)).size"
     wait_until(lambda: page.script(ranks) == 2, "lines of both ranks")
     assert page.script("return document.images.length + document.scripts.length") == 1 and not page.complaints
-    desk.until(lambda live: live.phase == "ready" and live.relaunches > (before.relaunches if before else 0))
+    desk.wait_until(lambda live: live.phase == "ready" and live.relaunches > (before.relaunches if before else 0))
 
 
 def test_a_report_is_shown_with_its_plots(desk: Desk, window: Page, operator: str) -> None:

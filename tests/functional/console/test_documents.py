@@ -18,12 +18,12 @@ LOG = "INFO loading\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 Gi
 @pytest.fixture(scope="module")
 def lost_desk(desk: Desk) -> Desk:
     """The desk with an incident, a client's request, runs of a benchmark and a log of a failure."""
-    desk.until(lambda live: live.phase == "ready")
+    desk.wait_until(lambda live: live.phase == "ready")
     before = desk.live()
     assert before
     if not before.last_incident:
         desk.kill(1)
-        desk.until(lambda live: live.phase == "ready" and live.last_incident > 0)
+        desk.wait_until(lambda live: live.phase == "ready" and live.last_incident > 0)
     fill(desk.shell, ten(0.1, "r-20261122-7f3a"))
     (desk.shell.folder / "failed.log").write_text(LOG)
     return desk

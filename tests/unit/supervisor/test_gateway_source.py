@@ -24,10 +24,13 @@ PAIR = (
 FILES = Gateway(tls=GatewayTls.FILES, certificate="/etc/c.pem", key="/etc/k.pem")
 
 
-def seen(it: Tower, certificate: str, keys: str = '{"keys": []}', mode: str = "600") -> None:
+CADDY = "/usr/bin/caddy\nv2.11.7\n"
+
+
+def seen(it: Tower, certificate: str, keys: str = '{"keys": []}', mode: str = "600", caddy: str = CADDY) -> None:
     """Sets the head's report from now on."""
     text = f"@@ keys\n{keys}\n@@ keys-mode\n{mode}\n@@ keys-file\n/s/door/keys.json\n"
-    text += "@@ caddy\n/usr/bin/caddy\nv2.11.7\n@@ image\n@@ host\nspark\n@@ addresses\n"
+    text += f"@@ caddy\n{caddy}@@ image\n@@ host\nspark\n@@ addresses\n"
     text += "@@ user\n1000:1000\n@@ port\n@@ front\n{}\n@@ ours\ncaddy run\n"
     it.scene.nodes[0].on(lambda command: "@@ pair" in " ".join(command.argv), text + PAIR.format(certificate))
 
@@ -71,6 +74,14 @@ async def test_keys_that_are_lost_are_a_trouble(mode: str, what: str) -> None:
         isinstance(fault, Fault) and f"the gateway's keys are lost (DOOR007; /s/door/keys.json: {what})" in fault.what
     )
     assert "sparkwright keys add NAME" in fault.what
+
+
+async def test_without_caddy_there_are_no_keys_to_lose() -> None:
+    """Guards a head without Caddy: its deployment serves, and is not degraded for a gateway that nobody has."""
+    it = tower()
+    seen(it, "good", keys="", mode="", caddy="")
+    await endpoint.look(it.bus)
+    assert [event.kind for event in it.events if isinstance(event, Fault)] == []
 
 
 async def test_what_is_wrong_is_looked_at_again_soon() -> None:

@@ -172,7 +172,8 @@ async def _look(services: Services, plan: Plan, where: Installation, replaces: s
     seen = replace(seen, called=await services.hosts[where.node].address() or seen.hostname)
     seen = replace(seen, kept=_kept(seen).open_to, asked=_front(plan, where, seen, gateway).open_to)
     if seen.keys is None:
-        return replace(seen, keys_wrong="it is gone" if seen.front else "")
+        made = seen.front and (seen.caddy or seen.image)  # without Caddy there is no gateway to have keys for
+        return replace(seen, keys_wrong="it is gone" if made else "")
     try:
         parse(seen.keys)
     except Unreadable as error:
