@@ -60,7 +60,7 @@ def seize(content: str, nonce: str, of: Of = Of.RANKS) -> Command:
 def renew(nonce: str, of: Of = Of.RANKS) -> Command:
     """Exit 9: it is no longer ours; stdout as from `take`."""
     text = _where(of) + (
-        '[ -f "$f" ] && grep -qsF "\\"$1\\"" "$f" && exec touch "$f"\n'
+        '[ -f "$f" ] && grep -qsF "\\"$1\\"" "$f" && exec touch -c "$f"\n'
         f'age 2>/dev/null; [ ! -f "$f" ] || cat "$f" 2>/dev/null; exit {HELD}'
     )
     return script(text, nonce, timeout=TIMEOUT)

@@ -133,7 +133,7 @@ def send_request(state: str, deployment: str, content: str, what: str, over: boo
 
 def renew_request(state: str, deployment: str, nonce: str) -> Command:
     """Exit 3 where the supervisor was removed, 9 where the request is no longer ours."""
-    return script(f'{_MINE}touch "$f"', state, deployment, nonce)
+    return script(f'{_MINE}touch -c "$f"', state, deployment, nonce)
 
 
 def answer_request(state: str, deployment: str, nonce: str, content: str) -> Command:

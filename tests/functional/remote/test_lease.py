@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -90,6 +91,21 @@ def test_renewing_is_a_sign_of_life(sh: Sh) -> None:
     assert int(take(sh, THEIRS).stdout.partition("\n")[0]) > 1000
     assert sh.run(lease.renew(MINE)).ok
     assert int(take(sh, THEIRS).stdout.partition("\n")[0]) < 10
+
+
+def test_renewing_what_is_given_back_meanwhile_leaves_nothing(
+    sh: Sh, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Guards the next command: an empty lease, made again by a late renewal, once kept everybody out for ever."""
+    take(sh, MINE)
+    (file,) = [path for path in sh.home.rglob("*") if path.is_file()]
+    programs = tmp_path_factory.mktemp("programs")
+    (programs / "grep").write_text(f'#!/bin/sh\n{shutil.which("grep")} "$@"; found=$?; rm -f {file}; exit $found\n')
+    (programs / "grep").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    sh.run(lease.renew(MINE))
+    assert not file.exists()
+    assert take(sh, THEIRS).ok
 
 
 def test_seizing_takes_it_from_its_holder(sh: Sh) -> None:
