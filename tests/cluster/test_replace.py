@@ -120,7 +120,7 @@ def test_ctrl_c_during_the_swap_restores_the_old_one(drive: Drive, nodes: list[N
         client.wait(200)
     all_along(client, "being replaced")
     assert desired(nodes[0])["serving"]["context"] == 32768
-    assert drive.shown()["supervised"]["live"]["incidents"] == 0
+    assert drive.shown()["supervised"]["live"]["incidents"] == 0, drive.run("incidents list").out
 
 
 @pytest.mark.full
