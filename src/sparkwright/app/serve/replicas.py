@@ -24,7 +24,7 @@ from sparkwright.app.serve.restart import halt, restart
 from sparkwright.app.serve.stop import Removed, down
 from sparkwright.app.services import LaunchRequest, Services, together
 from sparkwright.checks.supervision import NO_SSH
-from sparkwright.domain.errors import NotReady, SparkwrightError, UsageError
+from sparkwright.domain.errors import NodeError, NotReady, SparkwrightError, UsageError
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.progress import StepStarted
 from sparkwright.domain.replica import split_replica_name
@@ -50,7 +50,12 @@ async def wants_replicas(services: Services, request: LaunchRequest, asked: int)
     """
     count = asked or request.recipe.serving.replicas
     head = services.cluster.supervisor_node
-    found = known(await services.read(head, supervised_fact(head, services.state_on(head)))) or ()
+    try:
+        found = known(await services.read(head, supervised_fact(head, services.state_on(head)))) or ()
+    except NodeError:
+        if count > 1:
+            raise
+        return False  # whoever asks all nodes names all that are away in one message
     of = split_replica_name(request.deployment)[0]
     models = {one.replica_of for one in found if one.replica_of}
     if of in models:

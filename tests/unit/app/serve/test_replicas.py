@@ -10,7 +10,7 @@ from sparkwright.app.serve.replica_groups import Member, find_present
 from sparkwright.app.serve.replicas import restart_replicas, wants_replicas
 from sparkwright.app.services import Services
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.errors import NotReady, UsageError
+from sparkwright.domain.errors import NotReady, Unreachable, UsageError
 from sparkwright.domain.live import DeploymentState
 from unit.app.scene import recipe, request, scene
 from unit.app.test_status_supervised import LIVE
@@ -88,3 +88,12 @@ async def test_the_only_one_that_serves_is_not_restarted_in_turn() -> None:
     with pytest.raises(NotReady, match="no other replica of twin serves") as caught:
         await restart_replicas(services_with(twin_r1="twin"), "twin", members, rolling=True)
     assert caught.value.message.endswith("; not restarted: twin-r2")
+
+
+async def test_a_head_that_is_away_is_named_with_all_other_nodes_that_are() -> None:
+    """Without replicas asked for, whoever asks all nodes reports it; with them nothing else can."""
+    here = scene()
+    here.nodes[0].on(lambda command: True, Unreachable("spark-1", "connection refused"))
+    assert not await wants_replicas(here.services, request(supervised=True), 0)
+    with pytest.raises(Unreachable):
+        await wants_replicas(here.services, request(supervised=True), 2)
