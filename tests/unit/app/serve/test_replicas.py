@@ -91,7 +91,7 @@ async def test_the_only_one_that_serves_is_not_restarted_in_turn() -> None:
 
 
 async def test_a_head_that_is_away_is_named_with_all_other_nodes_that_are() -> None:
-    """Without replicas asked for, whoever asks all nodes reports it; with them nothing else can."""
+    """The caller asks all nodes unless replicas were asked for, which need the head first."""
     here = scene()
     here.nodes[0].on(lambda command: True, Unreachable("spark-1", "connection refused"))
     assert not await wants_replicas(here.services, request(supervised=True), 0)
