@@ -68,7 +68,7 @@ def kept_demo(folder: Path) -> Iterator[Demo]:
         shell.clean()
 
 
-def day(state: Path) -> None:
+def day(state: Path, deployment: str = "simulator") -> None:
     """The last day, through the code that a supervisor and a gateway run, with a clock of our own."""
     connection, made, now, tokens = opened(state / "store.sqlite"), Minutes(), time.time(), 0.0
     began = now - DAY
@@ -83,7 +83,7 @@ def day(state: Path) -> None:
         tokens += STEP * 60 * busy
         nodes = tuple(node(name, at, busy, hour) for name in ("spark-1", "spark-2"))
         engine = LiveEngine(at, running=4 * busy, kv_usage=busy / 2, generation_tokens=tokens)
-        if minute := made.add(Live(at, "simulator", phase, began, nodes=nodes, engine=engine)):
+        if minute := made.add(Live(at, deployment, phase, began, nodes=nodes, engine=engine)):
             keep(connection, minute)
     connection.execute("COMMIT")
     connection.close()

@@ -427,7 +427,7 @@ def test_requests_are_listed_as_they_come(desk: Desk, window: Page, operator: st
 
 def test_the_last_day_is_a_strip(desk: Desk, window: Page, operator: str) -> None:
     """Guards a day of history, made by a fast clock: drawn with its gap, told to a mouse, and as a table."""
-    day(desk.state)
+    day(desk.state, "twin")
     cookie = desk.signed_in(operator)
     # The strip is made again every 20 s: before that it shows the few minutes in which this deployment ran.
     wait_until(lambda: "ago: failed" in desk.get("days", cookie).text, "the day that was made")
