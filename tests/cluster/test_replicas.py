@@ -99,6 +99,8 @@ def survives_a_killed_replica(drive: Drive, head: Node, worker: Node) -> None:
     with asking(head, drive.folder / "home") as client:
         worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
         at = time.monotonic()
+        state = "cat /home/spark/.local/state/sparkwright/supervision/drill-r2/live.json"
+        wait_until(lambda: json.loads(head.sh(state, user="spark"))["relaunches"] > 0, "the relaunch")
         until_all_serve(drive)
     wrong = [one for one in client.answers if one[1] not in (200, 503) or (one[1] == 503 and not one[3])]
     assert not wrong, wrong

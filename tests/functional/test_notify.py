@@ -220,6 +220,14 @@ def configured(shell: Shell, text: str) -> None:
     path.write_text(f"{path.read_text()}\n{text}\n")
 
 
+def content(path: Path) -> bytes:
+    """b"" for a file that was a part of another and has its name now."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
 def test_an_owner_is_told_of_a_killed_rank(shell: Shell, inbox: tuple[type[Inbox], str]) -> None:
     """`notify test` sends from the head; `up` brings the settings there; a killed rank makes one sentence."""
     handler, url = inbox
@@ -246,6 +254,6 @@ def test_an_owner_is_told_of_a_killed_rank(shell: Shell, inbox: tuple[type[Inbox
     state = shell.folder / "a/state"
     assert "SECRET" not in (state / "supervision/twin/log").read_text()
     kept = [one for one in state.rglob("*") if one.is_file() and not one.is_symlink() and os.access(one, os.R_OK)]
-    assert [one.name for one in kept if b"/SECRET" in one.read_bytes()] == ["notify.json"]
+    assert [one.name for one in kept if b"/SECRET" in content(one)] == ["notify.json"]
     assert shell.run("down", "twin")[0] == 0
     print(said)
