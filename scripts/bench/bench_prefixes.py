@@ -30,7 +30,7 @@ from fakes.ports import free_port  # type: ignore[import-not-found]  # noqa: E40
 from functional import tiny_gguf  # type: ignore[import-not-found]  # noqa: E402
 from sparkwright.adapters.prompt_files import PromptFiles  # noqa: E402
 from sparkwright.engines.launchers import llama_server  # noqa: E402
-from sparkwright.gateway.prompts import PromptShelf, prompt_of  # noqa: E402
+from sparkwright.gateway.prompts import PromptShelf, prompt_to_keep  # noqa: E402
 
 CHAT = "/v1/chat/completions"
 WORDS = "the quick brown fox jumps over a lazy dog while rain falls on the old harbour and nobody counts the boats "
@@ -139,7 +139,7 @@ def _kept(folder: Path, messages: list[dict[str, str]], tokens: int) -> tuple[Pr
     home = folder / "supervision" / "tiny"
     home.mkdir(parents=True)
     files, shelf = PromptFiles(home), PromptShelf(1 << 30, 3600.0)
-    prompt = prompt_of(CHAT, json.dumps({"model": "tiny", "messages": messages}).encode())
+    prompt = prompt_to_keep(CHAT, json.dumps({"model": "tiny", "messages": messages}).encode())
     assert prompt, "a shorter one is not kept"
     shelf.add(prompt, tokens, time.time())
     (kept,) = files.save(shelf.sort(time.time()))

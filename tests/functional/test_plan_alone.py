@@ -79,6 +79,17 @@ def test_files_for_nodes_that_nobody_has(shell: Shell, form: str, words: tuple[s
     assert "/home/user/hub" in out
 
 
+@pytest.mark.parametrize("words", [("--nodes", "1"), ()])
+def test_files_for_replicas_are_refused(shell: Shell, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Guards who asked for two replicas and would get the files of one without a word."""
+    recipe = tmp_path / "two.yaml"
+    text = "engine: {name: vllm, version: 0.33.0, runtime: process, venv: /opt/vllm}\nserving: {replicas: 2}\n"
+    recipe.write_text(f"title: Two\nmodel: {{id: openai/gpt-oss-20b, size: 13GiB}}\n{text}")
+    code, out, err = shell.run("plan", str(recipe), *words, "--emit", "k8s", "--folder", str(tmp_path / "files"))
+    assert (code, out) == (2, "") and "serving.replicas: 2" in err
+    assert not (tmp_path / "files").exists()
+
+
 def test_files_start_no_process_that_keeps_weights(shell: Shell, tmp_path: Path) -> None:
     """Their ranks read weights from files, and do not look for it first."""
     text = "engine: {name: vllm, version: 0.33.0, runtime: process, venv: /opt/vllm}\nloading: {weight_cache: true}\n"

@@ -118,7 +118,13 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
 
 
 def _for_files(recipe: Recipe, form: str) -> Recipe:
-    """The recipe without what only sparkwright itself starts next to the ranks, where files are asked for."""
+    """The recipe without what only sparkwright itself starts next to the ranks, where files are asked for.
+
+    Raises click.UsageError for replicas: no form has the gateway that sends each request to one of them.
+    """
+    if form and recipe.serving.replicas > 1:
+        said = f"{recipe.label} has `serving.replicas: {recipe.serving.replicas}`, and --emit writes one of them"
+        raise click.UsageError(f"{said}: take the key out of the recipe, and put a router of your own in front")
     if not (form and recipe.loading.weight_cache):
         return recipe
     click.echo("loading.weight_cache is left out: these files start no process that keeps weights", err=True)

@@ -13,6 +13,7 @@ from typing import Any
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.units import MIB
 from sparkwright.domain.values import dataclass, replace
+from sparkwright.gateway.prompt_text import BEFORE, ITEMS, pieces_of
 
 BLOCK = 2048
 """Bytes of a prompt's text that count as one."""
@@ -27,11 +28,9 @@ _ONE_TOKEN: Mapping[str, Mapping[str, Any]] = {
     "/v1/responses": {"max_output_tokens": 1, "temperature": 0, "stream": False, "store": False},
 }
 PATHS = tuple(_ONE_TOKEN)
-_BEFORE = ("tools", "functions", "system", "instructions", "documents")
-_ITEMS = ("messages", "input", "prompt")
 # What decides the tokens of a prompt. Everything else of a request is about its answer.
 _SHAPING = (
-    *("model", *_BEFORE, *_ITEMS, "tool_choice", "response_format", "reasoning_effort", "reasoning", "suffix"),
+    *("model", *BEFORE, *ITEMS, "tool_choice", "response_format", "reasoning_effort", "reasoning", "suffix"),
     *("chat_template", "chat_template_kwargs", "add_generation_prompt", "continue_final_message", "cache_salt"),
     *("add_special_tokens", "mm_processor_kwargs"),
 )
@@ -62,7 +61,7 @@ class KeptPrompt:
     name: str = ""
 
 
-def prompt_of(path: str, body: bytes) -> ClientPrompt | None:
+def prompt_to_keep(path: str, body: bytes) -> ClientPrompt | None:
     """The prompt of a request; None for one that is not worth keeping or continues what the engine has stored."""
     if path not in _ONE_TOKEN or len(body) > MOST_BODY:
         return None
@@ -73,23 +72,12 @@ def prompt_of(path: str, body: bytes) -> ClientPrompt | None:
     if not isinstance(tree, dict) or tree.get("previous_response_id"):
         return None
     kept = {name: tree[name] for name in _SHAPING if tree.get(name) not in (None, "", [], {})}
-    text = _text(kept)
+    before, messages = pieces_of(kept)
+    text = b"\n".join([*before, *messages])
     blocks = _blocks(f"{path} {kept.get('model')} {kept.get('cache_salt')}".encode(), text)
     if len(blocks) < LEAST_BLOCKS:
         return None
     return ClientPrompt(path, blocks, json.dumps({**kept, **_ONE_TOKEN[path]}))
-
-
-def _text(tree: Mapping[str, Any]) -> bytes:
-    """Templates put tools and the system's text before the messages, wherever they are in the request."""
-    items = next((tree[name] for name in _ITEMS if name in tree), "")
-    pieces = [tree[name] for name in _BEFORE if name in tree]
-    pieces += items if isinstance(items, list) else [items]
-    return b"\n".join(one.encode("utf-8", "replace") if isinstance(one, str) else _plain(one) for one in pieces)
-
-
-def _plain(piece: Any) -> bytes:
-    return json.dumps(piece, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _blocks(seed: bytes, text: bytes) -> tuple[int, ...]:

@@ -4,7 +4,6 @@ No engine is asked. The gateway remembers which beginnings it has sent where, an
 started again.
 """
 
-import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
@@ -14,6 +13,7 @@ from typing import Any
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.units import KIB, MIB
 from sparkwright.domain.values import dataclass
+from sparkwright.gateway.prompt_text import encoded, items_of, pieces_of
 
 BLOCK = 512
 """Bytes of a prompt's text that count as one."""
@@ -28,7 +28,6 @@ send conversations to and fro (`python -m drills.routing.scale`)."""
 LOAD = 4 * KIB
 """Bytes of cached text that outweigh one request under way: about a thousand tokens."""
 _OPENING = 4 * KIB
-_ITEMS = ("messages", "input", "prompt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +67,15 @@ def prompt_of(body: bytes) -> PromptBlocks:
 
 
 def _prompt(tree: Mapping[str, Any]) -> PromptBlocks:
-    """Engines put tools and the system's text before the messages, wherever they are in the body."""
-    begin = [_encoded(tree[name]) for name in ("tools", "system", "instructions") if tree.get(name)]
-    items = next((tree[name] for name in _ITEMS if tree.get(name)), "")
+    begin, pieces = pieces_of(tree)
+    items, text = items_of(tree), b"\n".join([*begin, *pieces])
     if isinstance(items, str):
-        text = b"\n".join([*begin, items.encode("utf-8", "replace")])
         opening = text[: _OPENING + sum(map(len, begin))]
     else:
-        pieces = [_encoded(one) for one in (items if isinstance(items, list) else [items])]
-        text = b"\n".join([*begin, *pieces])
         opening = b"\n".join([*begin, *pieces[: _through_first_user(items)]])
-    seed = _encoded([tree.get("model"), tree.get("cache_salt")])
+    seed = encoded([tree.get("model"), tree.get("cache_salt")])
     named = blake2b(seed + opening, digest_size=16).digest() if opening else b""
     return PromptBlocks(_blocks(seed, text[: BLOCK * MOST_BLOCKS]), named)
-
-
-def _encoded(tree: Any) -> bytes:
-    """The same bytes for the same value; the program on the head has no faster encoder."""
-    return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _through_first_user(items: Sequence[Any]) -> int:

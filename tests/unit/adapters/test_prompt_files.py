@@ -11,14 +11,16 @@ import pytest
 from sparkwright.adapters import prompt_files
 from sparkwright.adapters.prompt_files import PromptFiles
 from sparkwright.domain.codec import Unreadable
-from sparkwright.gateway.prompts import KeptPrompt, prompt_of
+from sparkwright.gateway.prompts import KeptPrompt, prompt_to_keep
 
 SECRET = "the password of the vault is swordfish. "
 CHAT = "/v1/chat/completions"
 
 
 def kept_prompt(text: str = SECRET, at: float = 1.0) -> KeptPrompt:
-    prompt = prompt_of(CHAT, json.dumps({"model": "m", "messages": [{"role": "user", "content": text * 300}]}).encode())
+    prompt = prompt_to_keep(
+        CHAT, json.dumps({"model": "m", "messages": [{"role": "user", "content": text * 300}]}).encode()
+    )
     assert prompt
     return KeptPrompt(prompt, at, 2000, (3,) * len(prompt.blocks), len(prompt.body))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.gateway.prompts import BLOCK, ClientPrompt, KeptPrompt, PromptShelf, best_first, prompt_of
+from sparkwright.gateway.prompts import BLOCK, ClientPrompt, KeptPrompt, PromptShelf, best_first, prompt_to_keep
 
 CHAT, TEXT, MESSAGES, RESPONSES = "/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses"
 SYSTEM = "You are a careful assistant. " * 200
@@ -16,7 +16,7 @@ def chat_prompt(*turns: str, path: str = CHAT, **more: Any) -> ClientPrompt:
     roles = ("user", "assistant")
     messages = [{"role": "system", "content": SYSTEM}]
     messages += [{"role": roles[n % 2], "content": turn} for n, turn in enumerate(turns)]
-    found = prompt_of(path, json.dumps({"model": "m", "messages": messages, **more}).encode())
+    found = prompt_to_keep(path, json.dumps({"model": "m", "messages": messages, **more}).encode())
     assert found
     return found
 
@@ -35,7 +35,7 @@ def test_the_next_turn_has_the_same_beginning() -> None:
     assert chat_prompt(long_text("a", 3), model="other").blocks[0] != first.blocks[0]
     assert chat_prompt(long_text("a", 3), cache_salt="x").blocks[0] != first.blocks[0]
     turned = {"messages": json.loads(first.body)["messages"], "model": "m"}
-    again = prompt_of(CHAT, json.dumps(turned).encode())
+    again = prompt_to_keep(CHAT, json.dumps(turned).encode())
     assert again and again.blocks == first.blocks
 
 
@@ -51,7 +51,7 @@ def test_the_next_turn_has_the_same_beginning() -> None:
 def test_it_is_asked_for_one_token(path: str, body: dict[str, Any], limit: str) -> None:
     """The prompt stays as it is; what was wanted of the answer does not matter."""
     given = {"model": "m", **body, "stream": True, "n": 4, "max_tokens": 900, "logprobs": 5, "stop": ["x"]}
-    found = prompt_of(path, json.dumps(given).encode())
+    found = prompt_to_keep(path, json.dumps(given).encode())
     assert found
     again = json.loads(found.body)
     assert again.pop(limit) == 1 and again.pop("stream") is False and again.pop("temperature") == 0
@@ -73,7 +73,7 @@ def test_it_is_asked_for_one_token(path: str, body: dict[str, Any], limit: str) 
 )
 def test_what_is_not_worth_it_is_not_kept(path: str, body: bytes) -> None:
     """Short, unreadable, too long, of another kind, or a part of what only the engine has."""
-    assert prompt_of(path, body) is None
+    assert prompt_to_keep(path, body) is None
 
 
 def test_a_conversation_is_kept_once() -> None:

@@ -13,7 +13,7 @@ from fakes.endpoint import reply
 from sparkwright.adapters.prompt_files import PromptFiles
 from sparkwright.domain.live import GatewayUse
 from sparkwright.domain.probed import Reply
-from sparkwright.gateway.prompts import KeptPrompt, prompt_of
+from sparkwright.gateway.prompts import KeptPrompt, prompt_to_keep
 from sparkwright.supervisor import prefixes
 from unit.supervisor.watchtower import Tower, tower
 
@@ -24,7 +24,7 @@ STARTED = 500.0
 
 def prompt(letter: str, uses: int, at: float) -> KeptPrompt:
     body = {"model": "twin", "messages": [{"role": "user", "content": (letter + SECRET) * 200}]}
-    found = prompt_of(CHAT, json.dumps(body).encode())
+    found = prompt_to_keep(CHAT, json.dumps(body).encode())
     assert found
     return KeptPrompt(found, at, 2000, (uses,) * len(found.blocks), len(found.body))
 

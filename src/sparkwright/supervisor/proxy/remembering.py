@@ -13,7 +13,7 @@ from functools import partial
 from sparkwright.adapters.prompt_files import TROUBLES, PromptFiles
 from sparkwright.domain.units import MIB
 from sparkwright.gateway.keys import RouteSetting
-from sparkwright.gateway.prompts import MOST_BODY, PATHS, PromptShelf, prompt_of
+from sparkwright.gateway.prompts import MOST_BODY, PATHS, PromptShelf, prompt_to_keep
 from sparkwright.gateway.usage import Body
 from sparkwright.ports import Clock
 from sparkwright.supervisor.proxy.behind import Behind, Deployed
@@ -81,7 +81,7 @@ class Remembering:
     def _add(self, one: Deployed, path: str, body: bytes, tokens: int) -> None:
         kept = self._of(one)
         kept.load()
-        if prompt := prompt_of(path, body):
+        if prompt := prompt_to_keep(path, body):
             kept.shelf.add(prompt, tokens, self._clock.now())
             kept.changed = True
 
