@@ -20,7 +20,16 @@ from sparkwright.engines.tables import DEFAULT, LOAD_FORMAT, loader, table
 from sparkwright.planner.kv_layout import layers
 from sparkwright.planner.limits import captures, eager
 from sparkwright.planner.parts import missing, settled
-from sparkwright.planner.speed_decode import Model, draft_seconds, drafted, kernels, method, step, together, yielded
+from sparkwright.planner.speed_decode import (
+    DecodedModel,
+    draft_seconds,
+    drafted,
+    kernels,
+    method,
+    step,
+    together,
+    yielded,
+)
 from sparkwright.planner.speed_prefill import Prefill, prefill, waiting
 from sparkwright.planner.speed_rates import Rates, rates, weighed
 
@@ -80,7 +89,7 @@ def speed(recipe: Recipe, shape: ModelShape, size: int, load: Load, anchor: Meas
     if why:
         none = Estimate(0.0, why=(why,))
         return Speed(load, none, none, none, none, loaded, starts(recipe, shape, size))
-    model = Model(recipe, shape, size, cache)
+    model = DecodedModel(recipe, shape, size, cache)
     one = _decode(model, load, anchor or Measured())
     asked = load if load.prompt else replace(load, prompt=_PROMPT, depth=0)
     prompts = tuple(prefill(model, asked, rate) for rate in rates(recipe, shape))
@@ -107,7 +116,7 @@ def _sound(shape: ModelShape) -> bool:
     return counted and shape.experts_per_token <= shape.experts and shape.rope_dim <= (shape.latent or shape.head_dim)
 
 
-def _decode(model: Model, load: Load, anchor: Measured) -> Estimate:
+def _decode(model: DecodedModel, load: Load, anchor: Measured) -> Estimate:
     """Widths add as squares: what is not known of the machine and what is not known of the text are independent."""
     how, tokens = method(model.recipe.speculation, load.text), drafted(model.recipe.speculation)
     fallen = (chance * kept for chance, kept in zip((how.high, how.likely, how.low), _deep(model, load), strict=True))
@@ -133,7 +142,7 @@ def _decode(model: Model, load: Load, anchor: Measured) -> Estimate:
     return Estimate(value, value / low, value * high, why)
 
 
-def _deep(model: Model, load: Load) -> tuple[float, float, float]:
+def _deep(model: DecodedModel, load: Load) -> tuple[float, float, float]:
     """Share of a draft's chance that depth leaves, as (most, likely, least): it falls as the context grows."""
     doublings = log(1 + (load.depth + load.prompt) / _SHALLOW, 2) if drafted(model.recipe.speculation) else 0.0
     most, likely, least = (max(_LEAST_KEPT, 1 - falls * doublings) for falls in _FALLS)
@@ -145,19 +154,19 @@ def _both(one: float, other: float) -> float:
     return exp(hypot(log(one), log(other)))
 
 
-def _step(model: Model, load: Load, rate: Rates) -> float:
+def _step(model: DecodedModel, load: Load, rate: Rates) -> float:
     """Seconds of a step with its drafts."""
     tokens = 1 + drafted(model.recipe.speculation)
     return step(model, load, rate, tokens).seconds + draft_seconds(model, load, rate)
 
 
-def _crowded(model: Model, load: Load, rate: Rates) -> float:
+def _crowded(model: DecodedModel, load: Load, rate: Rates) -> float:
     """Seconds that a token may wait for prompts of others, where each of them comes again for every short answer."""
     others = together(model.recipe, load) - 1
     return others * prefill(model, Load(prompt=load.depth), rate).seconds / _ANSWER if others and load.depth else 0.0
 
 
-def _first(model: Model, load: Load, prompts: Sequence[Prefill]) -> Estimate:
+def _first(model: DecodedModel, load: Load, prompts: Sequence[Prefill]) -> Estimate:
     """Prompts of others that come first, the own one, and one step."""
     before = waiting(model, load)
     steps = [_step(model, load, rate) for rate in rates(model.recipe, model.shape)]
@@ -182,12 +191,12 @@ def starts(recipe: Recipe, shape: ModelShape, size: int) -> tuple[tuple[str, Est
     return tuple((state, started(recipe, shape, size, state)) for state in (DISK, CACHED)) if size else ()
 
 
-def _apart_of(one: "Loading", other: "Loading") -> float:
+def _apart_of(one: "LoadingSeconds", other: "LoadingSeconds") -> float:
     return hypot(one.files - other.files, one.prepared - other.prepared, one.around - other.around)
 
 
 @dataclass(frozen=True, slots=True)
-class Loading:
+class LoadingSeconds:
     """Seconds: of the rank's share of the files, of compiling and graphs, of everything around."""
 
     files: float
@@ -199,7 +208,9 @@ class Loading:
         return self.files + self.prepared + self.around
 
 
-def loading(recipe: Recipe, shape: ModelShape, size: int, state: str = "") -> tuple[Loading, Loading, Loading]:
+def loading(
+    recipe: Recipe, shape: ModelShape, size: int, state: str = ""
+) -> tuple[LoadingSeconds, LoadingSeconds, LoadingSeconds]:
     """(fast, likely, slow) for a checkpoint of so many bytes. state: as of `started`."""
     held = size / (recipe.parallelism.tp * recipe.parallelism.pp)
     prepared = 0.0
@@ -210,7 +221,7 @@ def loading(recipe: Recipe, shape: ModelShape, size: int, state: str = "") -> tu
     row = loader(engine.reader(recipe) or loader_name(recipe))
     rates = {DISK: row.disk, CACHED: row.cached}.get(state, row.rate)
     every = zip(rates, _UNSURE[state], _around(engine.around, state), strict=True)
-    fast, likely, slow = (Loading(held / rate / 1e9, prepared * times, around) for rate, times, around in every)
+    fast, likely, slow = (LoadingSeconds(held / rate / 1e9, prepared * times, around) for rate, times, around in every)
     return fast, likely, slow
 
 
@@ -247,7 +258,7 @@ def _cost(name: str, held: float, there: bool | None) -> LoaderCost:
     return LoaderCost(name, row.what, there, buffers, keeps, Estimate(likely, fast, slow))
 
 
-def of_decode(model: Model, load: Load, rates: Rates, yielded: float) -> Lines:
+def of_decode(model: DecodedModel, load: Load, rates: Rates, yielded: float) -> Lines:
     """yielded: tokens that a step gives one sequence."""
     tokens = drafted(model.recipe.speculation)
     one, running = step(model, load, rates, 1 + tokens), together(model.recipe, load)
@@ -279,7 +290,7 @@ def of_prefill(one: Prefill) -> Lines:
     return tuple(lines)
 
 
-def of_loading(one: Loading) -> Lines:
+def of_loading(one: LoadingSeconds) -> Lines:
     return (
         f"the rank's share of the files: {duration(one.files)}",
         f"compiling and graphs: {duration(one.prepared)}",

@@ -90,7 +90,7 @@ def _rows(one: CacheLayers, depth: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class DecodedModel:
     """The recipe and model of an estimate. size: bytes of the checkpoint, 0 if unknown; cache: () if its layout is
     unknown."""
 
@@ -120,7 +120,7 @@ class Step:
         return max(self.weights + self.cache + self.kernels + self.exchanges, self.host) + self.fixed + self.tables
 
 
-def step(model: Model, load: Load, rates: Rates, tokens: int = 1) -> Step:
+def step(model: DecodedModel, load: Load, rates: Rates, tokens: int = 1) -> Step:
     """One step in which each of the running sequences decodes or verifies so many tokens."""
     shape, split = model.shape, model.recipe.parallelism
     running, count = together(model.recipe, load), kernels(shape)
@@ -148,13 +148,13 @@ def kernels(shape: ModelShape) -> int:
     return mixers + ffn + shape.index_layers * _INDEX + sum(_COMPRESS for ratio in shape.compress if ratio)
 
 
-def _waits(model: Model) -> int:
+def _waits(model: DecodedModel) -> int:
     """Exchanges of a step; queries and results cross the link too where the context is spread over ranks."""
     spread = number(flag(model.recipe, "decode-context-parallel-size")) > 1
     return collectives(model.shape, model.recipe.parallelism) + (2 * model.shape.attention_layers if spread else 0)
 
 
-def _weights(model: Model, rates: Rates, sequences: int, tokens: int) -> float:
+def _weights(model: DecodedModel, rates: Rates, sequences: int, tokens: int) -> float:
     """Reading, and the arithmetic that does not hide behind it. Tokens of one text share experts."""
     shape, split = model.shape, model.recipe.parallelism
     needed = max(1, round(sequences**rates.crowd * tokens**rates.alike))
@@ -163,7 +163,7 @@ def _weights(model: Model, rates: Rates, sequences: int, tokens: int) -> float:
     return seconds + (_EXPOSED * batch * products(shape, split) / rates.gemm if batch > 1 else 0.0)
 
 
-def _cache(model: Model, load: Load, rates: Rates, tokens: int) -> float:
+def _cache(model: DecodedModel, load: Load, rates: Rates, tokens: int) -> float:
     """All that a rank's sequences have in the cache, read once, stage after stage; an indexer asks for every token."""
     shape, serving, split = model.shape, model.recipe.serving, model.recipe.parallelism
     held = reading(model.cache, shape, load.depth + load.prompt)
@@ -209,7 +209,7 @@ def yielded(tokens: int, accepted: float) -> float:
     return sum(accepted**n for n in range(tokens + 1))
 
 
-def draft_seconds(model: Model, load: Load, rates: Rates) -> float:
+def draft_seconds(model: DecodedModel, load: Load, rates: Rates) -> float:
     """Seconds of all draft passes before one step: the draft's layers, the vocabulary, two exchanges a layer, the host
     between."""
     tokens, how = drafted(model.recipe.speculation), method(model.recipe.speculation)
@@ -221,7 +221,7 @@ def draft_seconds(model: Model, load: Load, rates: Rates) -> float:
     return passes * (loaded / rates.read + waits + _HOST)
 
 
-def _loaded(model: Model, rates: Rates, how: Method, batch: int) -> float:
+def _loaded(model: DecodedModel, rates: Rates, how: Method, batch: int) -> float:
     """Bytes of a pass: layers like the model's own, and its vocabulary."""
     shape, split = model.shape, model.recipe.parallelism
     counted = weighed(shape, model.size, rates.rest)

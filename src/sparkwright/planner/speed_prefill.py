@@ -5,7 +5,7 @@ from sparkwright.domain.values import dataclass
 from sparkwright.domain.verdict import Load
 from sparkwright.engines.catalog import traits
 from sparkwright.planner.limits import batched_tokens
-from sparkwright.planner.speed_decode import Model, attended, kernels, reading
+from sparkwright.planner.speed_decode import DecodedModel, attended, kernels, reading
 from sparkwright.planner.speed_rates import Rates, products, weighed
 from sparkwright.planner.split_cost import collectives, read, sent
 
@@ -44,7 +44,7 @@ class Prefill:
         return self.products + self.attention + self.weights + self.exchanges + self.fixed + self.rows
 
 
-def prefill(model: Model, load: Load, rates: Rates) -> Prefill:
+def prefill(model: DecodedModel, load: Load, rates: Rates) -> Prefill:
     """One prompt alone, behind what is cached of it and behind `depth` tokens."""
     shape, split = model.shape, model.recipe.parallelism
     tokens = max(1, load.prompt - load.cached)
@@ -64,14 +64,14 @@ def prefill(model: Model, load: Load, rates: Rates) -> Prefill:
     )
 
 
-def waiting(model: Model, load: Load) -> float:
+def waiting(model: DecodedModel, load: Load) -> float:
     """The number of other prompts read before one's first token when all arrive at once: all in its steps, or half of
     them if each fills steps of its own."""
     shared = load.concurrency * max(1, load.prompt - load.cached) <= batched_tokens(model.recipe)
     return (load.concurrency - 1) * (1.0 if shared else 0.5)
 
 
-def _products(model: Model, rates: Rates) -> float:
+def _products(model: DecodedModel, rates: Rates) -> float:
     """Seconds a token: products, scans of state layers, residual streams."""
     shape, split = model.shape, model.recipe.parallelism
     scans = shape.state_layers * shape.state_width * _STATES.get(shape.state_kind, _STATE) / split.tp
@@ -80,7 +80,7 @@ def _products(model: Model, rates: Rates) -> float:
     return (products(shape, split) + scans) / pace + streams / rates.cache
 
 
-def _attention(model: Model, rates: Rates, start: int, tokens: int) -> float:
+def _attention(model: DecodedModel, rates: Rates, start: int, tokens: int) -> float:
     """Scores and values of every token with all before it, at the middle of the stretch, stage after stage."""
     shape, split, middle = model.shape, model.recipe.parallelism, start + tokens / 2
     picked, others = attended(model.cache, shape, middle)

@@ -31,7 +31,7 @@ _FAR = 1.25  # statements whose ranges are further apart than this contradict ea
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class WeightClaim:
     """Bytes of all weights by one statement, and the words for it."""
 
     low: float
@@ -47,36 +47,36 @@ def bits_of(name: str) -> float:
     return max((bits for pattern, bits in _BITS_IN_NAME if re.search(pattern, name, re.IGNORECASE)), default=0.0)
 
 
-def claims(stated: Stated | None) -> tuple[Claim, ...]:
+def claims(stated: Stated | None) -> tuple[WeightClaim, ...]:
     """Every statement about the size, the best one first."""
     return tuple(_claims(stated)) if stated else ()
 
 
-def _claims(said: Stated) -> Iterator[Claim]:
+def _claims(said: Stated) -> Iterator[WeightClaim]:
     by = f" ({said.by})" if said.by else ""
     if said.weights:
         low, high = _WEIGHTS
-        yield Claim(said.weights * low, said.weights, said.weights * high, f"{gib(said.weights)}{by}")
+        yield WeightClaim(said.weights * low, said.weights, said.weights * high, f"{gib(said.weights)}{by}")
     if said.parameters and (bits := bits_of(said.dtype)):
         low, high = _BY_FEW_BITS if bits < _FEW else _BY_BITS
         whole = said.parameters * bits / 8
         why = f"{said.parameters / 1e9:g}B parameters in {said.dtype}{by}"
-        yield Claim(whole * low, whole * (low + high) / 2, whole * high, why)
+        yield WeightClaim(whole * low, whole * (low + high) / 2, whole * high, why)
     if said.memory:
         most = said.memory * _MOST_SHARE
         why = f"at least {gib(said.memory)} of GPU memory{by}"
-        yield Claim(said.memory * _LEAST_SHARE, said.memory * _LIKELY_SHARE, most, why)
+        yield WeightClaim(said.memory * _LEAST_SHARE, said.memory * _LIKELY_SHARE, most, why)
 
 
 def disagreements(stated: Stated | None, shape: ModelShape | None, size: int) -> Iterator[str]:
     """Pairs of figures for the same weights that cannot both be right: of the recipe, its source, its dimensions."""
     known = [*claims(stated)]
     if size:
-        known.insert(0, Claim(size, size, size, f"model.size {gib(size)}"))
+        known.insert(0, WeightClaim(size, size, size, f"model.size {gib(size)}"))
     if shape and not missing(shape) and not shape.loose and not shape.tables_unknown:
         counted = sum(part.bytes for part in main(shape))
         why = f"{gib(int(counted))} by the dimensions at {shape.expert_format or shape.format}"
-        known.append(Claim(counted * 0.9, counted, counted * 1.3, why))
+        known.append(WeightClaim(counted * 0.9, counted, counted * 1.3, why))
     for number, first in enumerate(known):
         for other in known[number + 1 :]:
             if first.low > _FAR * other.high or other.low > _FAR * first.high:

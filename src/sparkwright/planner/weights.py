@@ -35,7 +35,7 @@ from sparkwright.planner.parts import (
     settled,
 )
 from sparkwright.planner.split_cost import bytes_on_rank
-from sparkwright.planner.stated import Claim, bits_of, claims
+from sparkwright.planner.stated import WeightClaim, bits_of, claims
 
 DRAFT = "draft model"
 # A draft model of its own, in layers of the target's width: DFlash and plain drafts have several, EAGLE one.
@@ -296,7 +296,7 @@ def _even(recipe: Recipe, found: tuple[int, str], ranks_here: int, shape: ModelS
     )
 
 
-def _as_stated(recipe: Recipe, claim: Claim, ranks_here: int) -> LedgerLine:
+def _as_stated(recipe: Recipe, claim: WeightClaim, ranks_here: int) -> LedgerLine:
     p = recipe.parallelism
     share = ranks_here / (p.tp * p.pp)
     low, likely, high = (int(figure * share) for figure in (claim.low, claim.likely, claim.high))

@@ -12,7 +12,7 @@ from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.verdict import Estimate, Load, Speed
 from sparkwright.planner.kv_layout import layers
 from sparkwright.planner.speed import Measured, speed
-from sparkwright.planner.speed_decode import Model, step
+from sparkwright.planner.speed_decode import DecodedModel, step
 from sparkwright.planner.speed_rates import LIKELY
 from unit.for_each import for_each
 from unit.planner.speed_samples import (
@@ -196,9 +196,10 @@ def test_drafts_write_a_state_for_each_token() -> None:
     """Guards linear attention with drafts: what is taken back needs the state from before, so each is written."""
     made = recipe(speculation=("mtp", 3))
     steps = [
-        step(Model(made, replace(QWEN36, state_layers=n), 0, layers_of(made, n)), Load(), LIKELY, 4) for n in (0, 30)
+        step(DecodedModel(made, replace(QWEN36, state_layers=n), 0, layers_of(made, n)), Load(), LIKELY, 4)
+        for n in (0, 30)
     ]
-    once = step(Model(made, QWEN36, 0, layers_of(made, 30)), Load(), LIKELY, 1)
+    once = step(DecodedModel(made, QWEN36, 0, layers_of(made, 30)), Load(), LIKELY, 1)
     assert steps[1].cache == pytest.approx(2.5 * once.cache) and not steps[0].cache
 
 

@@ -11,7 +11,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Speculation
 from sparkwright.domain.verdict import Load
 from sparkwright.planner.speed import DISK, Measured, loading, speed, started
-from sparkwright.planner.speed_decode import Model, attended, drafted, method, reading, step, together, yielded
+from sparkwright.planner.speed_decode import DecodedModel, attended, drafted, method, reading, step, together, yielded
 from sparkwright.planner.speed_prefill import prefill
 from sparkwright.planner.speed_rates import FAST, LIKELY, SLOW, products, rates, weighed
 from sparkwright.planner.split_cost import read
@@ -160,7 +160,7 @@ def test_every_pass_of_a_draft_costs() -> None:
 
 def test_a_prompt_costs_its_square() -> None:
     """Twice the tokens are twice the products and nearly four times the attention."""
-    model = Model(recipe(), QWEN8, 0, (FULL,))
+    model = DecodedModel(recipe(), QWEN8, 0, (FULL,))
     one, two = (prefill(model, Load(prompt=n), LIKELY) for n in (8192, 16384))
     assert two.products == pytest.approx(2 * one.products)
     assert two.attention == pytest.approx(4 * one.attention)
@@ -169,15 +169,15 @@ def test_a_prompt_costs_its_square() -> None:
 
 def test_chunks_read_the_weights_again() -> None:
     """A prompt of 32,768 tokens in chunks of 2,048 reads the weights sixteen times."""
-    model = Model(recipe(batched_tokens=2048), QWEN30, 0, ())
-    whole = Model(recipe(batched_tokens=32_768), QWEN30, 0, ())
+    model = DecodedModel(recipe(batched_tokens=2048), QWEN30, 0, ())
+    whole = DecodedModel(recipe(batched_tokens=32_768), QWEN30, 0, ())
     many, once = (prefill(m, Load(prompt=32_768), LIKELY) for m in (model, whole))
     assert many.weights == pytest.approx(16 * once.weights, rel=0.05)
 
 
 def test_wider_heads_are_slower() -> None:
     """Attention of heads wider than 256 runs at a quarter of the pace (Gemma 4's full layers on sm_121)."""
-    narrow, wide = (Model(recipe(), replace(QWEN8, head_dim=d), 0, (FULL,)) for d in (256, 512))
+    narrow, wide = (DecodedModel(recipe(), replace(QWEN8, head_dim=d), 0, (FULL,)) for d in (256, 512))
     one, other = (prefill(m, Load(prompt=8192), LIKELY).attention for m in (narrow, wide))
     assert other / one == pytest.approx(2 * 0.5 / 0.13)
 
@@ -191,7 +191,10 @@ def test_a_limit_of_sequences_makes_others_wait() -> None:
 def test_stages_read_their_parts_one_after_the_other() -> None:
     """A pipeline of two has half the layers a stage: one sequence waits for both, more of them keep both busy."""
     cache = CacheLayers(CacheKind.FULL, 5, row=1000.0)
-    whole, staged = Model(recipe(), QWEN8, 0, (FULL,)), Model(recipe(split=Parallelism(pp=2)), QWEN8, 0, (cache,))
+    whole, staged = (
+        DecodedModel(recipe(), QWEN8, 0, (FULL,)),
+        DecodedModel(recipe(split=Parallelism(pp=2)), QWEN8, 0, (cache,)),
+    )
     for running in (1, 2, 8):
         load = Load(depth=50_000, concurrency=running)
         alone, two = (step(model, load, LIKELY).cache for model in (whole, staged))
@@ -203,7 +206,7 @@ def test_stages_read_their_parts_one_after_the_other() -> None:
 def test_spread_context_adds_exchanges() -> None:
     """Decode context parallelism asks for queries and results over the link, twice a layer of attention."""
     flags = {"decode-context-parallel-size": 2}
-    plain, spread = (step(Model(recipe(2, flags=f), M27, 0, ()), Load(), LIKELY).exchanges for f in ({}, flags))
+    plain, spread = (step(DecodedModel(recipe(2, flags=f), M27, 0, ()), Load(), LIKELY).exchanges for f in ({}, flags))
     assert spread - plain == pytest.approx(2 * 62 * LIKELY.exchange)
 
 
