@@ -54,13 +54,17 @@ async def reported(simulator: Simulator, what: str) -> None:
 
 
 def end_samplers(root: Path) -> None:
-    """Ends the streams of samples of that node, as its reboot does: each shell that waits in a `sleep` of it, with all
-    that it has started."""
+    """Ends the streams of samples of that node, as its reboot does: each group of processes that waits in a `sleep`.
+
+    A sleep whose shell has ended is a child of the test's own process, so its parent says nothing.
+    """
     for one in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             stat = (one / "stat").read_text()
             if "(sleep)" in stat and f"={root}\0".encode() in (one / "environ").read_bytes():
-                os.killpg(os.getpgid(int(stat.rpartition(")")[2].split()[1])), signal.SIGKILL)
+                group = os.getpgid(int(one.name))
+                assert group != os.getpgrp(), "a sampler has a group of its own"
+                os.killpg(group, signal.SIGKILL)
 
 
 async def test_a_node_that_its_watchdog_reset_is_the_cause(simulator: Simulator) -> None:
