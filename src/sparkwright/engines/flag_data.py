@@ -15,7 +15,7 @@ from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_values import Option
-from sparkwright.engines.tables import DATA_OF, LOAD_FORMAT, vocabulary
+from sparkwright.engines.tables import DATA_OF, LOAD_FORMAT, engine_table
 from sparkwright.engines.version import Key, version_key
 
 # argparse takes the beginning of a name where only one name begins so (capture f-bad-flag: "ambiguous option").
@@ -135,7 +135,7 @@ def read_data(engine: str, version: str) -> FlagData:
 
 def flag_data_of(raw: Mapping[str, Any]) -> FlagData:
     """The flag data of rows in the files' form."""
-    closed = vocabulary().closed.get(raw["engine"], ())
+    closed = engine_table(raw["engine"]).get("closed", ())
     options = {name: _option(name, row, name in closed) for name, row in raw["options"].items()}
     names = {spelling: option.name for option in options.values() for spelling in option.spellings}
     source = raw.get("source", {})

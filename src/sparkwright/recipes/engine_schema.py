@@ -1,7 +1,7 @@
 """An engine's definition as it is written, in a TOML file or in a recipe: pydantic models, used at this border only."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
@@ -10,6 +10,7 @@ from pydantic import Field
 from sparkwright.domain.deployment import Phase
 from sparkwright.domain.engine import EngineDefinition
 from sparkwright.engines.data_engine import OPTIONS, PLACEHOLDERS, dialect_of, placeholders
+from sparkwright.engines.definitions import read_definition
 from sparkwright.engines.dialect import Dialect
 from sparkwright.engines.patterns import safe_pattern
 from sparkwright.engines.tables import SEPARATE, metric_names
@@ -44,9 +45,37 @@ _SIGNAL = Literal["SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP"]
 _NODES = Within(1, 64, "more nodes than anybody has wired up", zero=True)
 _GRACE = Within(1, 600, "a server that needs longer to end hangs")
 _WORD = Matching(r"[^\n\0]{1,2000}", "one word of a command line")
+_PREFIX = Matching(r"[A-Z][A-Z0-9]{0,30}_", "the beginning of variables that only this engine has, as in TENSORFOLD_")
+_TUNED = Matching(r"[a-z][a-z0-9-]{0,39}", "a name for the setting, as in batched-tokens")
+_SETTING = Matching(
+    r"(serving|speculation|flags|env)\.[A-Za-z_][\w-]{0,99}", "a key of the recipe, as in serving.sequences"
+)
+_NAME_PART = Matching(r"[a-z0-9][a-z0-9-]{1,39}", "a part of an image's name, as in llama-server")
+_DAY = Matching(r"20\d\d-[01]\d-[0-3]\d", "a day, as in 2026-10-06")
 _Words = Annotated[list[Annotated[Text, _WORD]], Field(max_length=200)]
 _Since = Annotated[list[Annotated[Text, _VERSION]], Field(max_length=2)]
 _Times = Annotated[list[Seconds], Field(min_length=1, max_length=2)]
+
+
+class TunePart(Part):
+    """A setting that `sparkwright tune` tries."""
+
+    key: Annotated[Text, _SETTING]
+    values: Annotated[list[int | float | str], Field(min_length=1, max_length=20)]
+    what: Text = ""
+    goals: list[Literal["throughput", "latency", "agents"]] = []
+    needs: Literal["", "speculation", "nodes"] = ""
+    per: Literal["", "cores"] = ""
+    by: Literal["", "start"] = ""
+
+
+class ReleasePart(Part):
+    """The meaning of an image's name: which engine, and which version of it."""
+
+    first: Text = ""
+    images: Annotated[list[Annotated[Text, _IMAGE]], Field(max_length=20)] = []
+    words: Annotated[list[Annotated[Text, _NAME_PART]], Field(max_length=20)] = []
+    seen: dict[Annotated[Text, _VERSION], Annotated[Text, _DAY]] = {}
 
 
 class DescribedPart(Part):
@@ -75,6 +104,12 @@ class DescribedPart(Part):
     traits: dict[str, Any] = {}
     phases: dict[str, _Times] = {}
     flags: Annotated[dict[Annotated[Text, _FLAG], _Since], Field(max_length=5000)] = {}
+    variables: Annotated[dict[Annotated[Text, _VARIABLE], _Since], Field(max_length=5000)] = {}
+    prefixes: Annotated[list[Annotated[Text, _PREFIX]], Field(max_length=20)] = []
+    words: dict[Text, Annotated[list[Annotated[Text, _WORD]], Field(min_length=1, max_length=10)]] = {}
+    renamed: Annotated[dict[Annotated[Text, _FLAG], Annotated[Text, _WORD]], Field(max_length=500)] = {}
+    values: dict[Text, dict[Text, Annotated[Text, _WORD]]] = {}
+    tune: Annotated[dict[Annotated[Text, _TUNED], TunePart], Field(max_length=50)] = {}
     quantizations: list[Text] = []
     owned_by: Text = ""
     versions: list[Annotated[Text, _VERSION]] = []
@@ -82,14 +117,21 @@ class DescribedPart(Part):
     see: list[Annotated[Text, _URL]] = []
 
 
-class BuiltInPart(DescribedPart):
-    """The whole file of an engine whose ranks a module renders."""
+class FilePart(DescribedPart):
+    """The keys that every engine file has besides."""
 
     name: Annotated[Text, NAME]
     images: Annotated[list[Annotated[Text, _IMAGE]], Field(max_length=20)] = []
+    release: ReleasePart = ReleasePart()
 
 
-class DefinitionPart(BuiltInPart):
+class BuiltInPart(FilePart):
+    """The whole file of an engine whose ranks a module renders, and whose options are read from its releases."""
+
+    closed: list[Annotated[Text, _FLAG]] = []
+
+
+class DefinitionPart(FilePart):
     """The whole file of any other engine."""
 
     command: _Words
@@ -100,6 +142,11 @@ def definition_complaints(definition: EngineDefinition, at: Path = (), built_in:
     yield from _words(definition, at)
     yield from () if built_in else _command(definition, at)
     yield from _names(definition, at)
+    if definition.variables and not definition.prefixes:
+        yield (*at, "variables"), "`variables` needs `prefixes`: only variables that begin with one of them are checked"
+    for name, hint in definition.tune.items():
+        if hint.per == "cores" and any(isinstance(value, str) for value in hint.values):
+            yield (*at, "tune", name, "values"), f"`tune.{name}.values`: with `per: cores` each is a share, as in 0.5"
     if definition.log:
         yield from _log(definition, at, re.compile if built_in else safe_pattern)
     yield from _traits(definition, at)
@@ -143,7 +190,14 @@ def _command(definition: EngineDefinition, at: Path) -> Iterator[Complaint]:
 
 def _names(definition: EngineDefinition, at: Path) -> Iterator[Complaint]:
     words = sorted({word for name in SEPARATE for word in metric_names(name)})
-    allowed = (("options", definition.options, sorted(OPTIONS)), ("metrics", definition.metrics, words))
+    meanings = sorted({meaning for name in SEPARATE for meaning in read_definition(name).words} | OPTIONS)
+    keys = sorted(OPTIONS)
+    allowed: tuple[tuple[str, Iterable[str], list[str]], ...] = (
+        ("options", definition.options, keys),
+        ("metrics", definition.metrics, words),
+        ("words", definition.words, meanings),
+        ("values", definition.values, keys),
+    )
     for key, found, known in (*allowed, ("phases", definition.phases, [str(phase) for phase in Phase])):
         for name in found:
             if name not in known:
