@@ -14,7 +14,8 @@ from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.ledger import KV_POOL, OVERHEAD
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
-from sparkwright.engines.definitions import meaning_of, read_definition
+from sparkwright.domain.units import counted
+from sparkwright.engines.definitions import bare_name, meaning_of, read_definition
 from sparkwright.engines.dialect import Dialect, made
 from sparkwright.engines.engine import RenderContext, Stop, files_at, served_name
 from sparkwright.engines.environment import LOOPBACK, OFFLINE, check_distributed, fabric
@@ -36,6 +37,7 @@ PLACEHOLDERS = OPTIONS.union(
     ("model", "model_id", "served_name", "host", "port", "rank", "world", "head", "address", "interface"),
     ("master_port", "python", "key_file"),
 )
+_NO_OPTION = "most engines end at once over an option that they do not have"
 USUAL_ROUTES = (
     "GET /v1/models",
     "GET /v1/models/{id}",
@@ -266,7 +268,10 @@ def _check_flags(definition: EngineDefinition, recipe: Recipe) -> Iterator[Findi
 
     Who keeps the file may not have read the newest version.
     """
-    known = {option_name(name): versions for name, versions in definition.flags.items()}
+    own = (words[0] for words in (*definition.options.values(), *definition.words.values()) if words)
+    known: dict[str, tuple[str, ...]] = {}
+    known |= {bare_name(word): () for word in own if word.startswith("-") and definition.flags}
+    known |= {option_name(name): versions for name, versions in definition.flags.items()}
     version = version_key(definition.name, recipe.engine.version)
     for name in recipe.flags if known else ():
         bare = option_name(name)
@@ -277,8 +282,9 @@ def _check_flags(definition: EngineDefinition, recipe: Recipe) -> Iterator[Findi
             advice = f"write {word}: {because}" if word else f"did you mean {near[0]}?" if near else ""
             yield ENG["ENG009"].on(
                 f"flags.{name}",
-                f"{name}; known: {len(known)} options",
+                f"{name}; {counted(len(known), 'option')} known",
                 title=f"{definition.name}: option --{bare} is not among the known ones",
+                cause=_NO_OPTION,
                 fix=advice or "keep it if this version has it",
             )
         elif version and _outside(definition.name, version, *found):
@@ -286,6 +292,8 @@ def _check_flags(definition: EngineDefinition, recipe: Recipe) -> Iterator[Findi
                 f"flags.{name}",
                 f"{name}; {_when(found)}; the recipe has {recipe.engine.version}",
                 title=f"{definition.name} {recipe.engine.version} may not have --{bare}",
+                cause=_NO_OPTION,
+                fix="leave it out, or take a version that has it",
             )
 
 
@@ -311,7 +319,7 @@ def _check_variables(definition: EngineDefinition, recipe: Recipe) -> Iterator[F
         if found is None:
             yield ENG["ENG008"].on(
                 f"env.{name}",
-                f"{name}; known: {len(known)} variables",
+                f"{name}; {counted(len(known), 'variable')} known",
                 title=f"{definition.name}: variable {name} is not among the known ones",
                 cause="a variable that is misspelt is ignored without a word",
                 fix=f"did you mean {near[0]}?" if near else "keep it if this version reads it",

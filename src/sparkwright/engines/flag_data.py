@@ -202,7 +202,9 @@ def flag_data(engine: str, version: str, library: FlagLibrary = SHIPPED) -> tupl
     close = len(mine) == 1 or mine[:2] == other[:2]
     choice = ENG["ENG005"].on(
         "engine.version",
-        f"no flag data for {version or 'a recipe without a version'}; {_distance(mine, other, near)}",
+        f"no flag data for {version}; {_distance(mine, other, near)}"
+        if version
+        else f"the recipe names no version; {near} is the newest known",
         title=f"flags are checked against {of} {near}",
         severity=Severity.INFO if close else Severity.WARN,
     )

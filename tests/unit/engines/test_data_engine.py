@@ -176,16 +176,16 @@ def test_what_a_custom_engine_cannot_do_is_found(old, new, codes):
     ('"{port}"', '"80"', "m.toml:2: `command` has no {port}: sparkwright could not tell the server where to listen"),
     ("name =", 'titel = "x"\nname =', "m.toml:1: unknown key `titel`; did you mean `title`?"),
     ("{host}", "{hots}", "m.toml:2: `command`: no placeholder {hots}; did you mean {host}? (a brace itself is `{{`)"),
-    ("\\S+)", "\\S+)+x", "m.toml:3: `log`: log: rule 'up at (?P<url>\\\\S+)+x': it backtracks: a repeat"),
-    ("(?P<url>\\S+)", "(?P<url>", "m.toml:3: `log`: log: rule 'up at (?P<url>': no pattern: missing )"),
+    ("\\S+)", "\\S+)+x", "m.toml:5: `log.rule.pattern`: 'up at (?P<url>\\\\S+)+x': it backtracks: a repeat"),
+    ("(?P<url>\\S+)", "(?P<url>", "m.toml:5: `log.rule.pattern`: 'up at (?P<url>': no pattern: missing )"),
     ('{ url = "url" }', '{ url = "u" }', "m.toml:3: `log.rule`: no group 'u' in "),
     ("name =", 'start_order = "first"\nname =', "m.toml:1: `start_order`: found 'first'"),
     ("name =", "serial = {'a b' = 1}\nname =", "m.toml:1: `serial.a b`: found 'a b'"),
     ("[[log", "[metrics]\nrequests_running = 'a{b}'\n[[log", "m.toml:4: `metrics.requests_running`: found 'a{b}'"),
     ("name =", "websockets = ['x']\nname =", "m.toml:1: `websockets"),
-    ('phase = "server"', 'phase = "serve"', "m.toml:3: `log`: log: rule 'up at"),
+    ('phase = "server"', 'phase = "serve"', "m.toml:4: `log.rule.phase`: found 'serve'; allowed: start,"),
     ('"mine"\n', '"vllm"\n', "m.toml:1: `name`: 'vllm' is an engine of sparkwright's own: take another"),
-    ("name =", "name = [\nname =", "m.toml:2: no TOML: "),
+    ("name =", "name = [\nname =", "m.toml:2: this is not TOML: "),
     ("[[log", "[options]\ncontxt = ['x']\n[[log", "m.toml:4: `options`: unknown key 'contxt'; did you mean context?"),
     ("[[log", "[env]\nA = 'hf_abcdefghijkl'\n[[log", "m.toml:4: `env.A`: a key must not be in a file"),
     ],
@@ -384,3 +384,35 @@ def test_a_recipe_of_a_custom_engine_keeps_its_hash():
     said = "  definition: {prefixes: [MINE_], variables: {MINE_A: []}, words: {context: [--n]}, renamed: {ctx: --n}}\n"
     assert load_recipe(CUSTOM + said, "r.yaml").hash == base
     assert load_recipe(CUSTOM + "  definition: {values: {kv_dtype: {fp8: e4m3}}}\n", "r.yaml").hash != base
+
+
+def test_every_mistake_in_a_log_has_its_own_line():
+    """One odd rule hides no other, and a text that could not be filled in is refused before a line is read."""
+    text = """name = "m"
+command = ["m", "{port}"]
+[log]
+prefx = "a"
+failures = ["^(a+)+$", 3]
+[[log.rule]]
+phase = "lod"
+pattern = "(a+)+"
+[[log.rule]]
+phase = "load"
+patern = "x"
+text = "{n.x}"
+"""
+    with pytest.raises(RecipeError) as caught:
+        read_engine(text, "m.toml")
+    found = [line.split(": ", 3)[:2] for line in caught.value.message.splitlines()]
+    assert found == [
+        ["m.toml:4", "`log`"],
+        ["m.toml:5", "`log.failures`"],
+        ["m.toml:5", "`log.failures`"],
+        ["m.toml:7", "`log.rule.phase`"],
+        ["m.toml:8", "`log.rule.pattern`"],
+        ["m.toml:9", "`log.rule.pattern`"],
+        ["m.toml:11", "`log.rule`"],
+        ["m.toml:12", "`log.rule.text`"],
+    ]
+    with pytest.raises(RecipeError, match=r'm.toml:2: `command`: found .*; expected a list, as in \["one", "two"\]'):
+        read_engine('name = "m"\ncommand = "m {port}"\n', "m.toml")

@@ -99,6 +99,7 @@ async def watched(services: Services, plan: Plan, watch: StartWatch) -> Answer:
             watch.phases[Phase.ANSWER] = services.clock.monotonic()
             services.sink.report(StepStarted("answer", "asking for a real completion"))
             answer = await _answered(services, plan, watch.limit(Phase.ANSWER))
+            await watch.confirm_head()
             for job in jobs:
                 job.cancel()
     except BaseExceptionGroup as group_error:
