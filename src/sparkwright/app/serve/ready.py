@@ -64,6 +64,8 @@ async def until_ready(
                 error.causes, error.explanation = found
         raise
     services.sink.report(StepDone("engine", services.clock.monotonic() - watch.began))
+    if said := _smaller_window(plan, watch.facts):
+        services.notice(said, warning=True)
     if watch.not_understood:
         services.notice(f"the logs that were not understood are in {_saved(services, plan, watch)}")
     return answer, watch
@@ -84,6 +86,20 @@ def diagnosed(
     found = examine([*logs, *versions_on(facts)], year_of(services), words)
     services.save_evidence(plan.deployment, "diagnosis.json", json.dumps(asdict(found), indent=2))
     return found.causes, found.explanation
+
+
+def _smaller_window(plan: Plan, facts: Mapping[str, str]) -> str:
+    """A warning for an engine of a file that gives a request less than the recipe asks for; '' otherwise.
+
+    TensorFold fits its window to the memory, and says so in one line of its log only.
+    """
+    told, wanted = facts.get("context", ""), plan.recipe.serving.context
+    if definition_of(plan.recipe) is None or not told.isdecimal() or int(told) >= wanted:
+        return ""
+    return (
+        f"{plan.recipe.engine.label} gives a request {int(told):,} tokens at most, and serving.context asks for "
+        f"{wanted:,}: it printed this window when it started; fewer sequences or a smaller context may get more"
+    )
 
 
 async def watched(services: Services, plan: Plan, watch: StartWatch) -> Answer:
