@@ -12,6 +12,7 @@ from drills.fresh_plan import FRESH
 from drills.ground import Ground
 from drills.outage_plan import OUTAGES
 from drills.stage import Stage
+from drills.third_plan import THIRD
 from drills.traffic import Load
 from drills.trial_plan import TRIAL
 from sparkwright.supervisor.core.detect.setting import Patience
@@ -283,6 +284,7 @@ FULL = (
     *OUTAGES,
     *TRIAL,
     *FRESH,
+    *THIRD,
 )
 
 
