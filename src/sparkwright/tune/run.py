@@ -151,7 +151,7 @@ class TuneSearch:
         tags, note = (f"tune-{self.journal.id}",), str(dict(variant(survey.settings, trial.point).keys) or "as it is")
         request = BenchRequest(work, tags=tags, note=note)
         quiet = QuietBench(lambda text: None)
-        async with deployment(self.bench, self.services, name, None, request) as ready:
+        async with deployment(self.bench, self.services, name, request) as ready:
             failed = await self._gate(trial, lambda names: self._probe(ready, names, quiet))
             if failed and (lost := self._lost(failed)):
                 detail = "; ".join(lost)[:_SHOWN]

@@ -1,7 +1,7 @@
 """One benchmark from its target to its run: what is probed, under which conditions, and the run itself."""
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from sparkwright.app.bench.measure import RunningBench, create_run, measure, resumed, same_server
@@ -16,7 +16,6 @@ from sparkwright.app.bench.target import (
     PreparedBench,
     Screen,
 )
-from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Run, RunConditions
@@ -120,15 +119,11 @@ def is_endpoint_url(named: str) -> bool:
 
 @asynccontextmanager
 async def url_target(
-    bench: Bench,
-    target: BenchTarget,
-    keys: Sequence[Secret | None],
-    request: BenchRequest,
-    ours: DeploymentInfo | None = None,
+    bench: Bench, target: BenchTarget, request: BenchRequest, ours: DeploymentInfo | None = None
 ) -> AsyncIterator[PreparedBench]:
-    """keys: tried in this order for as long as the server refuses them. Raises KeyWanted when all are refused."""
+    """Tries the request's keys for as long as the server refuses them. Raises KeyWanted when all are refused."""
     refused: KeyWanted | None = None
-    for key in keys:
+    for key in request.keys:
         try:
             found = await prepare_run(bench, replace(target, key=key), ours, request)
         except KeyWanted as error:
