@@ -116,14 +116,6 @@ def _clustered() -> ModuleType:
     return importlib.import_module("sparkwright.cli.bench_cluster")
 
 
-def _list_workloads(as_json: bool) -> None:
-    found = [(name, open_workload(name, places())) for name in profiles.profile_names()]
-    width = max(len(name) for name, _ in found)
-    text = "\n".join(f"{name:<{width}}  {workload.title}" for name, workload in found)
-    listed = [{"name": name, "version": one.version, "title": one.title} for name, one in found]
-    shared.answer(as_json, {"workloads": listed}, text)
-
-
 @click.command()
 @click.argument("targets", nargs=-1, metavar="[URL | DEPLOYMENT]...", shell_complete=complete.targets)
 @renamed_option(
@@ -190,7 +182,11 @@ def bench(**given: Any) -> None:
     """
     options = BenchOptions(**given)
     if options.listing:
-        _list_workloads(options.as_json)
+        found = [(name, open_workload(name, places())) for name in profiles.profile_names()]
+        width = max(len(name) for name, _ in found)
+        text = "\n".join(f"{name:<{width}}  {workload.title}" for name, workload in found)
+        listed = [{"name": name, "version": one.version, "title": one.title} for name, one in found]
+        shared.answer(options.as_json, {"workloads": listed}, text)
         return
     gates = gates_of(options.gate, options.baseline)
     if options.dry:

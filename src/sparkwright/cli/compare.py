@@ -134,10 +134,6 @@ def gate(runs: tuple[str, ...], file: Path, baseline: str, allow_simulated: bool
     shared.answer(as_json, document, text, int(not passed))
 
 
-async def _listed(kept: RunStore, names: Sequence[str]) -> tuple[RunListing, ...]:
-    return tuple([await chosen(kept, name) for name in names])
-
-
 _PDF = "pdf"
 _ENDINGS = {
     ".html": ReportForm.HTML.value,
@@ -204,7 +200,11 @@ def report(**given: Any) -> None:
 
     names, text = with_store(made)
     if options.console:
-        found = with_store(lambda kept: _listed(kept, names))
+
+        async def listed(kept: RunStore) -> tuple[RunListing, ...]:
+            return tuple([await chosen(kept, name) for name in names])
+
+        found = with_store(listed)
         head = shared.drive(options.where, lambda services: publish(services, found, text), quiet=True)
         told = f"{', '.join(names)}: in the console of {head}, page Runs"
         shared.answer(as_json, {"runs": names, "console": head}, told)

@@ -87,7 +87,11 @@ def connect(**given: Any) -> None:
     elif options.listing or not options.client:
         _list(options.where, options.as_json)
     elif options.undo:
-        _undo(options.client, options.as_json)
+        from sparkwright.gateway.clients import client as known
+        from sparkwright.wiring import client_files
+
+        path = client_files().undo(known(options.client).name)
+        shared.answer(options.as_json, {"undone": str(path)}, f"{path} is as it was before")
     else:
         _connect(options)
 
@@ -119,14 +123,6 @@ def _list(where: ClusterOptions, as_json: bool) -> None:
     document = {"clients": [asdict(one) for one in known], "tunnels": [asdict(one) for one in found]}
     tunnel_text = f"tunnels\n{aligned(lines)}" if lines else "tunnels: none"
     shared.answer(as_json, document, f"clients\n{aligned(rows)}\n{tunnel_text}")
-
-
-def _undo(client: str, as_json: bool) -> None:
-    from sparkwright.gateway.clients import client as known
-    from sparkwright.wiring import client_files
-
-    path = client_files().undo(known(client).name)
-    shared.answer(as_json, {"undone": str(path)}, f"{path} is as it was before")
 
 
 def _connect(options: ConnectOptions) -> None:

@@ -110,7 +110,10 @@ def plan(**given: Any) -> None:
             (m, None if m else _for_files(open_recipe(named, places(), options.profile), form))
             for named, m in zip(recipes, models, strict=True)
         ]
-        _without_nodes(targets, options)
+        if len(targets) > 1 or len(options.stock.nodes or ()) > 1:
+            print_comparison(targets, options)
+        elif code := print_estimate(*targets[0], options):
+            raise click.exceptions.Exit(code)
         return
     opened = [_for_files(open_recipe(recipe, places(), options.profile), form) for recipe in recipes]
     if len(opened) > 1:
@@ -131,14 +134,6 @@ def _for_files(recipe: Recipe, form: str | None) -> Recipe:
         return recipe
     click.echo("loading.weight_cache is left out: these files start no process that keeps weights", err=True)
     return replace(recipe, loading=replace(recipe.loading, weight_cache=False))
-
-
-def _without_nodes(targets: Sequence[tuple[str, Recipe | None]], options: PlanOptions) -> None:
-    """Plan recipes and models (hub id or folder) on stock nodes; several of them, or of counts, as one table."""
-    if len(targets) > 1 or len(options.stock.nodes or ()) > 1:
-        print_comparison(targets, options)
-    elif code := print_estimate(*targets[0], options):
-        raise click.exceptions.Exit(code)
 
 
 def _on_nodes(recipe: Recipe, options: PlanOptions) -> None:

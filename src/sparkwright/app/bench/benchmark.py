@@ -84,19 +84,15 @@ async def prepare_run(
     """Raises NotReady, UsageError."""
     workload, probed = request.workload, await probe_server(bench.asker, bench.clock, target)
     levels, left_out = fitting_levels(workload, probed)
-    _judgeable(workload, probed)
+    if workload.search and workload.slo and workload.slo.tpot and not probed.usage:
+        what = f"profile {workload.name}: a limit on TPOT cannot be searched for: the server's streams have no `usage`"
+        raise UsageError(what, "a workload of your own with limits on ttft and end_to_end only")
     target = replace(target, model=probed.model)
     tokenizer = await bench.tokenizer(bench.asker, target.engine, probed)
     known = conditions(bench, target, probed, ours)
     known = replace(known, tokenizer=tokenizer.name, seed=workload.seed)
     earlier = "" if request.resume else await bench.runs.unfinished(workload, known.endpoint) or ""
     return PreparedBench(target, probed, request, levels, left_out, tokenizer, known, earlier)
-
-
-def _judgeable(workload: Workload, probed: Probed) -> None:
-    if workload.search and workload.slo and workload.slo.tpot and not probed.usage:
-        what = f"profile {workload.name}: a limit on TPOT cannot be searched for: the server's streams have no `usage`"
-        raise UsageError(what, "a workload of your own with limits on ttft and end_to_end only")
 
 
 async def run_benchmark(bench: Bench, prepared: PreparedBench, screen: Screen, resume: Run | None = None) -> Run:
