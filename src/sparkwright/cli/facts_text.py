@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from sparkwright.cli.columns import fold
-from sparkwright.domain.fabric_facts import Network, Nic, Settings, Store
+from sparkwright.domain.fabric_facts import Network, Nic, Store
 from sparkwright.domain.facts import (
     Disk,
     Docker,
@@ -102,10 +102,6 @@ def _network(found: Network) -> Sequence[str]:
     return list(filter(None, rows))
 
 
-def _variables(found: Settings) -> Sequence[str]:
-    return [f"{one.name}={one.value} ({one.where})" for one in (*found.communication, *found.proxies)]
-
-
 def _store(found: Store) -> str:
     partial = f"{len(found.partial)} unfinished downloads" if found.partial else ""
     return listed(f"{found.path}: {found.fs or 'file system unknown'}", partial, known(found.foreign, "not yours: {}"))
@@ -143,7 +139,15 @@ def facts_text(facts: NodeFacts, title: str) -> str:
         ),
         ("nic", lines_of(facts.nic, _nic)),
         ("network", lines_of(facts.network, _network)),
-        ("variables", lines_of(facts.settings, _variables)),
+        (
+            "variables",
+            lines_of(
+                facts.settings,
+                lambda found: [
+                    f"{one.name}={one.value} ({one.where})" for one in (*found.communication, *found.proxies)
+                ],
+            ),
+        ),
         (
             "containers",
             lines_of(

@@ -240,7 +240,10 @@ def _imported(given: ImportOptions, options: ImportCall) -> Imported:
     made = import_recipe(text, source, given, beside, folder)
     if not options.ask or made.errors:
         return made
-    if version := _on_node(options, _version(load_recipe(made.text, source))):
+    from sparkwright.app.plan.import_sources import version_in_image  # start-up
+
+    recipe = load_recipe(made.text, source)
+    if version := _on_node(options, lambda services, node: version_in_image(services, node, recipe)):
         return import_recipe(text, source, replace(given, version=version), beside, folder)
     return replace(made, notes=(*made.notes, "engine.version: the image did not tell which version it holds"))
 
@@ -249,7 +252,10 @@ def _opened(options: ImportCall) -> tuple[str, Beside, Folder]:
     """The text of a file, stdin, a container or a registry's recipe, with what gives the files that it names."""
     at, file = places(), options.file
     if options.container:
-        return _on_node(options, _container(options.container)), nothing_beside, nothing_beside
+        from sparkwright.app.plan.import_sources import inspect_container  # start-up
+
+        inspected = _on_node(options, lambda services, node: inspect_container(services, node, options.container))
+        return inspected, nothing_beside, nothing_beside
     if file == "-":
         return _text(file), nothing_beside, nothing_beside
     if not Path(file).exists() and is_source(file.removeprefix("@").partition("/")[0], at):
@@ -258,18 +264,6 @@ def _opened(options: ImportCall) -> tuple[str, Beside, Folder]:
             return found.text, found.around.beside.get, found.around.mod
         return found.text, nothing_beside, nothing_beside
     return _text(file), beside_of(Path(file)), mods_of(Path(file))
-
-
-def _container(name: str) -> Callable[["Services", str], Awaitable[str]]:
-    from sparkwright.app.plan.import_sources import inspect_container  # start-up
-
-    return lambda services, node: inspect_container(services, node, name)
-
-
-def _version(recipe: Recipe) -> Callable[["Services", str], Awaitable[str]]:
-    from sparkwright.app.plan.import_sources import version_in_image  # start-up
-
-    return lambda services, node: version_in_image(services, node, recipe)
 
 
 def _on_node(options: ImportCall, ask: Callable[["Services", str], Awaitable[str]]) -> str:

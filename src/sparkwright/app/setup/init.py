@@ -168,11 +168,8 @@ def _fabric_fixes(services: Services, wires: Mapping[str, Cabling], layout: Layo
         return []
     one = {node: next(iter(found)) for node, found in each.items()}
     after = cabling.HEALS_AFTER * services.time_scale
-    return [("fabric", cabling.fabric_fix(node, one[node], _settings(layout.of(node)), after)) for node in one]
-
-
-def _settings(ports: Sequence[PlannedPort]) -> list[cabling.Setting]:
-    return [(port.name, str(port.address), port.routes) for port in ports]
+    settings = {node: [(port.name, str(port.address), port.routes) for port in layout.of(node)] for node in one}
+    return [("fabric", cabling.fabric_fix(node, one[node], settings[node], after)) for node in one]
 
 
 def _system_fixes(node: str, facts: NodeFacts) -> Iterator[tuple[str, Fix]]:

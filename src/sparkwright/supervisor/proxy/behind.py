@@ -28,7 +28,9 @@ class Behind:
 
     def __init__(self, home: Path, clock: Clock) -> None:
         self._clock, now, self.name, self.home = clock, clock.monotonic, home.name, home
-        self._setting = Watched[RouteSetting | None](home / "door" / ROUTE, _route, None, now).at_most_every(_SAME)
+        self._setting = Watched[RouteSetting | None](
+            home / "door" / ROUTE, lambda text: from_json(RouteSetting, text), None, now
+        ).at_most_every(_SAME)
         self._live = Watched[Live | None](
             home / "live.json", lambda text: from_json(Live, text), None, now
         ).at_most_every(_SAME)
@@ -167,10 +169,6 @@ class Deployed:
     @property
     def name(self) -> str:
         return self.behind.name
-
-
-def _route(text: bytes) -> RouteSetting:
-    return from_json(RouteSetting, text)
 
 
 def _secrets(text: bytes) -> dict[str, str]:
