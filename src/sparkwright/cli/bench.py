@@ -196,8 +196,7 @@ def bench(**given: Any) -> None:
         return
     baseline, measured = asyncio.run(_all(options))
     end = importlib.import_module("sparkwright.cli.bench_text")  # with numpy, which measuring has no use for
-    done = end.BenchResult(measured, gates, options.allow_simulated, baseline)
-    shared.answer(options.as_json, end.done_json(done), end.done_text(done), end.exit_code(done))
+    shared.answer(options.as_json, *end.bench_outcome(measured, gates, baseline, options.allow_simulated))
 
 
 async def _all(options: BenchOptions) -> tuple[Run | None, tuple[Run, ...]]:
