@@ -1,6 +1,7 @@
 """Faults after which something must be remembered: last seconds, prompts, weights, slots; and watchers that hang."""
 
 import json
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ from testbed import harm
 
 CHAT = "/chat/completions"
 HEARD, HEARS = "/tmp/told", 8991
-GGUF, KV = "/home/spark/models/tiny.gguf", "/data/kv"
+GGUF, KV = "/home/spark/models/tiny.gguf", "/home/spark/kv"
 SENTENCE = "I should read the file once more before I answer the question. "
 LISTENER = """
 import http.server, sys
@@ -146,7 +147,11 @@ def endless_answer(scene: Scene) -> None:
 def put_model(ground: Ground) -> None:
     """The model, and a disk of its own for the engine's cache."""
     ground.head.put(GGUF, write_tiny_gguf(ground.folder / "tiny.gguf").read_bytes())
-    ground.head.sh(f"mkdir -p {KV} && mount -t tmpfs -o size=256m,mode=0777 tmpfs {KV}")
+    mount_cache(ground)
+
+
+def mount_cache(ground: Ground) -> None:
+    ground.head.fill_disk(KV, 1 << 40, "256m")  # all of it is left
 
 
 def _saved(scene: Scene) -> bool:
@@ -154,7 +159,9 @@ def _saved(scene: Scene) -> bool:
 
 
 def kill_llama(scene: Scene) -> None:
-    found = [p.pid for p in scene.ground.head.processes() if "llama_server" in p.command]
+    """SIGKILL to the engine, not to the shell that leads its session."""
+    running = [p for p in scene.ground.head.processes() if "llama_server" in p.command]
+    found = [p.pid for p in running if not re.search(r"^(/bin/)?sh |/leader\.sh ", p.command)]
     scene.ground.head.sh(f"kill -KILL {' '.join(map(str, found))}")
 
 
@@ -178,7 +185,7 @@ def lose_cache_disk(scene: Scene) -> None:
     head.sh(f"umount -l {KV}")
     named = until(lambda: "contexts are not kept there" in scene.operator.samples[-1].text, 60.0)
     scene.check(named, "status does not name it within 60 s")
-    head.sh(f"mount -t tmpfs -o size=256m,mode=0777 tmpfs {KV}")
+    mount_cache(scene.ground)
     scene.restored = time.time()
 
 
@@ -209,6 +216,6 @@ LLAMA: dict[str, Any] = {
     "flags": {"n-gpu-layers": 0},
 }
 LLAMA_ON_DISK = LLAMA | {
-    "serving": {**LLAMA["serving"], "coherence": False, "disk_cache": KV, "disk_cache_size": "1 GiB"}
+    "serving": {**LLAMA["serving"], "coherence": False, "disk_cache": KV, "disk_cache_size": "128 MiB"}
 }
 ENDING_LOOPS = {"serving": {"door": {"port": PORT, "end_loops": True}}}

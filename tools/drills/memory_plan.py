@@ -66,7 +66,7 @@ CACHE_DISK = OutageDrill(
     "disk of the engine's cache gone",
     "the disk below `serving.disk_cache` of the real llama.cpp is unmounted; later it is back",
     faults.lose_cache_disk,
-    Expected(incidents=0, status=r"spark-1: /data/kv/\S+ [^\n]*contexts are not kept there"),
+    Expected(incidents=0, status=r"spark-1: /home/spark/kv/\S+ [^\n]*contexts are not kept there"),
     limit=120.0,
 )
 GARBLED = OutageDrill(
