@@ -10,6 +10,7 @@ from drills.drill import Drill
 from drills.figures import FROZEN, REFUSED, Target
 from drills.fresh_plan import FRESH
 from drills.ground import Ground
+from drills.memory_plan import MEMORY
 from drills.outage_plan import OUTAGES
 from drills.stage import Stage
 from drills.third_plan import THIRD
@@ -285,6 +286,7 @@ FULL = (
     *TRIAL,
     *FRESH,
     *THIRD,
+    *MEMORY,
 )
 
 

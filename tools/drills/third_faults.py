@@ -69,7 +69,7 @@ def no_names(seconds: float) -> Script:
     return script
 
 
-def prune(scene: Scene) -> None:
+def prune_images(scene: Scene) -> None:
     """`docker system prune` on both nodes while containers serve, then rank 1 dies."""
     for node in scene.ground.nodes:
         node.sh("docker system prune --all --force", timeout=120)

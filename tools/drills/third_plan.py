@@ -82,7 +82,7 @@ GATEWAY = OutageDrill(
 PRUNE = OutageDrill(
     "docker system prune while it serves",
     "`docker system prune --all --force` on both nodes, then SIGKILL to rank 1",
-    faults.prune,
+    faults.prune_images,
     Expected(away=BEYOND, cause=r"rank 1 "),
     limit=180.0,
 )
