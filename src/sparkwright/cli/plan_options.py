@@ -1,7 +1,7 @@
 """The options of `sparkwright plan`, as its command line gives them."""
 
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.domain.values import dataclass
+from sparkwright.domain.values import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True)
