@@ -1,7 +1,8 @@
 """`sparkwright init`: new nodes, step by step, to a cluster file; and `--undo`."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from getpass import getpass
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,14 @@ from sparkwright.cli.kinds import renamed_option
 from sparkwright.domain.cluster import Cluster, Fabric, Node
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import RecipeError, UsageError
+from sparkwright.domain.fabric_facts import WakeCard
 from sparkwright.domain.finding import Rights
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.changes import INIT
 from sparkwright.planner.addressing import Layout
 from sparkwright.recipes.cluster_file import load_cluster
 from sparkwright.recipes.cluster_text import cluster_text, node_of
+from sparkwright.recipes.edit_file import add_wake, remove_wake
 from sparkwright.wiring import first_login, places
 
 _FILE = "cluster.yaml"
@@ -41,6 +44,7 @@ _TITLES = {
     "sysctl": "kernel settings for unified memory",
     "clock": "GPU clock cap against sudden power-offs",
     "watchdog": "a frozen node is reset by its hardware watchdog",
+    "wake": "another node may switch on a node that is off (Wake-on-LAN)",
 }
 
 
@@ -161,12 +165,15 @@ def _init(cluster: Cluster, options: InitOptions) -> None:
     rights = _rights(cluster, ours, options)
     found = shared.drive_on(cluster, ours, lambda services: survey(services, rights, bool(options.force)), quiet=True)
     wanted = tuple(one for one in found.steps if options.takes(one.code))
+    wakes = found.wakes if options.takes("wake") else {}
     if not options.as_json or not (options.yes or options.dry_run):
         _show(found, wanted, options.as_json)
+        _show_wakes(wakes, options.as_json)
     chosen = () if options.dry_run else _agreed(wanted, options)
     results, after = _made(cluster, ours, options, found, chosen)
-    text = cluster_text(_with_fabric(cluster, found.layout))
-    wrote = _write(cluster, text, options)
+    macs = {node: card.mac for node, card in wakes.items()} if _wakes_agreed(wakes, options) else {}
+    text = cluster_text(_with_wake(_with_fabric(cluster, found.layout), macs))
+    wrote = _write(cluster, text, options, macs)
     _report(InitResult(found, wanted, results, after, wrote, text), options)
 
 
@@ -223,6 +230,24 @@ def _agreed(wanted: Sequence[WantedFix], options: InitOptions) -> tuple[WantedFi
     return tuple(chosen)
 
 
+def _show_wakes(wakes: Mapping[str, WakeCard], err: bool) -> None:
+    if wakes:
+        echo(click.style(f"wake: {_TITLES['wake']}", bold=True), err=err)
+    for node, card in wakes.items():
+        off = "" if card.armed else f"; waking is off now, `sudo ethtool -s {card.interface} wol g` on {node} arms it"
+        echo(fold(f'  {node}: `wake: "{card.mac}"` ({card.interface}) in the cluster file{off}', 4), err=err)
+
+
+def _wakes_agreed(wakes: Mapping[str, WakeCard], options: InitOptions) -> bool:
+    if options.yes or options.dry_run or not wakes:
+        return bool(wakes)
+    return click.confirm(f"wake for {', '.join(wakes)}?", default=True, err=True)
+
+
+def _with_wake(cluster: Cluster, macs: Mapping[str, str]) -> Cluster:
+    return replace(cluster, nodes=tuple(replace(one, wake=macs.get(one.name, one.wake)) for one in cluster.nodes))
+
+
 def _with_fabric(cluster: Cluster, layout: Layout) -> Cluster:
     """The cluster with each node's address written down in a ring, where no network is shared by all; otherwise it is
     found."""
@@ -237,12 +262,17 @@ def _with_fabric(cluster: Cluster, layout: Layout) -> Cluster:
     return replace(cluster, nodes=tuple(placed(node) for node in cluster.nodes))
 
 
-def _write(cluster: Cluster, text: str, options: InitOptions) -> str:
-    """The fate of the cluster file. An existing one belongs to the user."""
+def _write(cluster: Cluster, text: str, options: InitOptions, macs: Mapping[str, str]) -> str:
+    """The fate of the cluster file. An existing one belongs to the user: only `wake` is added. macs: to be added."""
     path = Path(cluster.source or _FILE).expanduser()
     if path.exists():
-        same = load_cluster(path.read_text(encoding="utf-8"), str(path)).names == cluster.names
-        return "unchanged" if same else "unchanged, but it names other nodes than these"
+        old = path.read_text(encoding="utf-8")
+        if load_cluster(old, str(path)).names != cluster.names:
+            return "unchanged, but it names other nodes than these"
+        if not macs or options.dry_run:
+            return "unchanged"
+        path.write_text(add_wake(old, macs), encoding="utf-8")
+        return f"changed: `wake` of {', '.join(macs)} added"
     if options.dry_run:
         return "proposed"
     path.write_text(text, encoding="utf-8")
@@ -268,7 +298,9 @@ def _report(done: InitResult, options: InitOptions) -> None:
         file = {"state": done.file, "text": done.text}
         steps = wanted_json(done.wanted, done.results)
         head = {"dry_run": options.dry_run, "topology": found.layout.topology, "steps": steps, "ready": ready}
-        shared.print_json({**head, "notes": found.notes, "cluster_file": file, "findings": done.after.findings})
+        wakes = {node: asdict(card) for node, card in found.wakes.items()}
+        more = {"notes": found.notes, "wake": wakes, "cluster_file": file, "findings": done.after.findings}
+        shared.print_json({**head, **more})
     else:
         if done.results or not options.dry_run:
             echo(results_text(done.results) or "nothing to change")
@@ -298,8 +330,19 @@ def _undo(cluster: Cluster, options: InitOptions) -> None:
         options.yes, options.dry_run, options.as_json, options.seize, steps, options.ask_become_pass
     )
     results, lost = undone(cluster, where, asked, of_init=True)
+    if options.takes("wake") and not options.dry_run:
+        _forget_wake(cluster, options)
     _forget(cluster, given, results)
     leave_undone(results, lost)
+
+
+def _forget_wake(cluster: Cluster, options: InitOptions) -> None:
+    """Takes the `wake` lines that init wrote out of the cluster file."""
+    path = Path(cluster.source or _FILE).expanduser()
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    if (new := remove_wake(old)) != old:
+        path.write_text(new, encoding="utf-8")
+        echo(f"{path}: `wake` removed", err=options.as_json)
 
 
 def _forget(cluster: Cluster, where: ClusterOptions, results: Sequence[Result]) -> None:

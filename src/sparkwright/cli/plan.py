@@ -14,12 +14,12 @@ from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.cli import options as shared
 from sparkwright.cli.kinds import Whole, renamed_option
 from sparkwright.cli.plan_estimate import (
-    PlanOptions,
     estimate_options,
     model_of,
     print_comparison,
     print_estimate,
 )
+from sparkwright.cli.plan_options import PlanOptions
 from sparkwright.domain.plan import not_known, stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.verdict import Goal

@@ -14,57 +14,17 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, fold
 from sparkwright.cli.kinds import Whole
+from sparkwright.cli.plan_options import PlanOptions, StockOptions
 from sparkwright.cli.plan_outlook import answers
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import not_known, stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib, parse_size
-from sparkwright.domain.values import dataclass, fields
+from sparkwright.domain.values import fields
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 _MOST_NODES = 64
-
-
-@dataclass(frozen=True, slots=True)
-class StockOptions:
-    """The options of a plan that asks no node; each is empty where it was not given. nodes: counts. free: bytes."""
-
-    nodes: tuple[int, ...] | None
-    node_type: str
-    free: int | None
-    engine: str
-    tp: int | None
-    context: int | None
-    kv_dtype: str
-
-    @property
-    def given(self) -> bool:
-        """True if one of them was given: then no node is asked."""
-        return any(getattr(self, field.name) for field in fields(self))
-
-
-@dataclass(frozen=True, slots=True)
-class PlanOptions:
-    """The command line of `plan`. goal: of --optimize. logs: of --from-log. form: of --emit. out: of --folder."""
-
-    recipes: tuple[str, ...]
-    profile: str
-    name: str
-    where: ClusterOptions
-    force: str
-    why: bool
-    history: bool
-    splits: bool
-    commands: bool
-    goal: str | None
-    logs: tuple[str, ...]
-    rank: int | None
-    form: str | None
-    replicas: int | None
-    stock: StockOptions
-    out: str
-    as_json: bool
 
 
 class _Size(click.ParamType):  # type: ignore[type-arg]

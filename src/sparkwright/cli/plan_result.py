@@ -14,7 +14,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo, findings_text
 from sparkwright.cli.failure import remedy_json
 from sparkwright.cli.measured import measured_text
-from sparkwright.cli.plan_estimate import PlanOptions
+from sparkwright.cli.plan_options import PlanOptions
 from sparkwright.cli.plan_outlook import Shown
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.errors import Refused, UsageError

@@ -23,7 +23,15 @@ from sparkwright.console.requests import seconds_text
 from sparkwright.console.strip import day_strip
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.live import OVER as RESTS
-from sparkwright.domain.live import SERVING, STALE, DeploymentState, Live, LiveEngine, LiveRank
+from sparkwright.domain.live import (
+    SERVING,
+    STALE,
+    DeploymentState,
+    Live,
+    LiveCacheTier,
+    LiveEngine,
+    LiveRank,
+)
 from sparkwright.domain.units import duration
 from sparkwright.engines.engine import served_name
 from sparkwright.gateway.caddy import CONSOLE_PATH
@@ -232,7 +240,16 @@ def _figures(watch: DeploymentWatch, board: ReportBoard, live: Live, stale: str,
         accepted = percent(history.accepted.value if engine.at else None)
         load.append(_box("Draft acceptance", with_unit(accepted), "of drafted tokens, 5 min"))
     four = "figures four" if len(load) == 4 else "figures"
-    return join(tag("dl", *speed, class_="figures"), tag("dl", *load, class_=four))
+    tiers = [_tier(one, bool(engine.at)) for one in live.cache_tiers]
+    shown = tag("dl", *tiers, class_="figures") if tiers else ""
+    return join(tag("dl", *speed, class_="figures"), tag("dl", *load, class_=four), shown)
+
+
+def _tier(one: LiveCacheTier, current: bool) -> Html:
+    """A tier of the engine's cache. current: the engine's figures are of this moment."""
+    one = one if current else LiveCacheTier(one.tier, one.size)
+    found = with_unit(number(one.hits), "prompt tokens found")
+    return _box(f"{one.tier.capitalize()} cache", found, one.text)
 
 
 def _latency(name: str, spread: tuple[float, float] | None) -> Html:

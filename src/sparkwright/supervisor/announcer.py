@@ -66,6 +66,7 @@ def view(bus: EventBus, state: State) -> Live:
         up_since=state.ready_at,
         prefixes=seen.prefixes,
         disk_cache=seen.disk_cache,
+        cache_tiers=seen.cache_tiers,
     )
 
 

@@ -19,9 +19,11 @@ from sparkwright.app.lease import holding
 from sparkwright.app.services import Services, by_node, together, understood
 from sparkwright.app.setup.init_fabric import Ends, set_fabric
 from sparkwright.app.setup.init_layout import pinged, planned, wires_of
+from sparkwright.app.setup.init_wake import wake_cards
 from sparkwright.checks.reading import is_gb10
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import Refused, UsageError
+from sparkwright.domain.fabric_facts import WakeCard
 from sparkwright.domain.facts import DockerTrouble, NodeFacts
 from sparkwright.domain.finding import AppliedFix, Fix, Rights
 from sparkwright.domain.service import Reach
@@ -44,6 +46,7 @@ class InitSurvey:
     """steps: what `prepare` may make, in order. ready: (node, step, text) of those that hold already.
 
     notes: for the user. reaches: how each node is reached by the others. homes: of the ssh users.
+    wakes: node -> the card that could wake it, which the cluster file does not name yet.
     """
 
     checked: CheckReport
@@ -53,6 +56,7 @@ class InitSurvey:
     notes: tuple[str, ...]
     reaches: Mapping[str, Reach]
     homes: Mapping[str, str]
+    wakes: Mapping[str, WakeCard]
 
 
 async def rights_there(services: Services, password: Secret | None) -> dict[str, Rights]:
@@ -88,7 +92,8 @@ async def survey(services: Services, rights: Mapping[str, Rights], forced: bool 
     now = await together(value_of(services, one.fix) for one in asked)
     wanted = tuple(one for one, value in zip(asked, now, strict=True) if value != one.fix.sets)
     ready = tuple((w.fix.node, w.code, w.fix.says) for w in asked if w not in wanted)
-    return InitSurvey(checked, layout, wanted, ready, tuple(notes), reaches, homes)
+    wakes = wake_cards(services.cluster, facts)
+    return InitSurvey(checked, layout, wanted, ready, tuple(notes), reaches, homes, wakes)
 
 
 def _foreign(facts: Mapping[str, NodeFacts]) -> list[str]:
