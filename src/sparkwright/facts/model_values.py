@@ -77,6 +77,17 @@ def known(name: str) -> Mapping[str, Any]:
     return tomllib.loads((files("sparkwright.facts") / f"{name}.toml").read_text(encoding="utf-8"))
 
 
+@cache
+def spellings(what: str) -> tuple[str, ...]:
+    """The keys of a config.json that mean this, by [keys] of models.toml."""
+    return tuple(known("models")["keys"][what])
+
+
+def number_of(config: Config, what: str) -> int:
+    """The number under any spelling of the key; 0 without it."""
+    return number(config, *spellings(what))
+
+
 def complete(config: Config) -> Config:
     """The config with what its class would fill in; null counts as left out."""
     said = {key: value for key, value in config.items() if value is not None}
