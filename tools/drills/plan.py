@@ -13,6 +13,7 @@ from drills.ground import Ground
 from drills.memory_plan import MEMORY
 from drills.outage_plan import OUTAGES
 from drills.stage import Stage
+from drills.third_plan import THIRD
 from drills.traffic import Load
 from drills.trial_plan import TRIAL
 from sparkwright.supervisor.core.detect.setting import Patience
@@ -284,6 +285,7 @@ FULL = (
     *OUTAGES,
     *TRIAL,
     *FRESH,
+    *THIRD,
     *MEMORY,
 )
 

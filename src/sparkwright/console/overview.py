@@ -210,7 +210,9 @@ def _loading(rank: LiveRank) -> Html:
 
 def _figures(watch: DeploymentWatch, board: ReportBoard, live: Live, stale: str, now: float) -> Html:
     history = watch.history
-    engine = _current(live, stale, now)
+    serves = live.phase in SERVING and not stale
+    known = live.engine if serves and live.engine and now - live.engine.at <= STALE else None
+    engine = known or LiveEngine(0.0)
     rates = (history.decode, history.prefill) if engine.at else (Rate(), Rate())
     seen, kv = board.latency(watch), engine.kv_usage
     speed = [
@@ -257,13 +259,6 @@ def _latency(name: str, spread: tuple[float, float] | None) -> Html:
     middle, high = map(seconds_text, spread)
     value, _, of = middle.partition(" ")
     return _box(name, with_unit(value, of), f"median of 10 min; 95 % within {high}")
-
-
-def _current(live: Live, stale: str, now: float) -> LiveEngine:
-    """Its figures, all unknown where they are not of this moment."""
-    serves = live.phase in SERVING and not stale
-    known = live.engine if serves and live.engine and now - live.engine.at <= STALE else None
-    return known or LiveEngine(0.0)
 
 
 def _waiting(engine: LiveEngine) -> str:

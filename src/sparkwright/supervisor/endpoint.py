@@ -53,16 +53,14 @@ async def figures(bus: EventBus) -> None:
             note_cache_tiers(context)
         bus.figures = bus.figures or context.seen.engine is not None
         bus.put(*bus.detectors.engine(context.seen.engine, at))
-        bus.set_trouble(REPEATING, _repeating(repetition.add(context.seen.engine)))
+        repeats = repetition.add(context.seen.engine)
+        asks = f"{repeats} (SUP011); sparkwright eval probes asks it questions with known answers"
+        bus.set_trouble(REPEATING, asks if repeats else "")
         if bus.detectors.life.proved == at:  # work came out since the look before
             context.seen.answered(before, at)
         before = lines
         lately = has_work(context.seen.engine) or at - bus.detectors.life.proved < _LATELY
         await context.pause(_AT_WORK if lately else _FIGURES_EVERY)
-
-
-def _repeating(found: str) -> str:
-    return f"{found} (SUP011); sparkwright eval probes asks it questions with known answers" if found else ""
 
 
 async def shown(context: DeploymentContext) -> LiveEngine | None:
