@@ -105,19 +105,20 @@ def _widened(found: Speed) -> Speed:
 def verdict(found: Sequence[MemoryLedger]) -> Verdict:
     """Judge all nodes together: the worst of them decides. A node of unknown memory makes the verdict unknown."""
     known = [ledger for ledger in found if ledger.pool.bytes]
-    lacking = [ledger for ledger in known if ledger.lack]
-    worst = min(lacking, key=lambda ledger: (_WORST.index(ledger.lack), -ledger.short), default=None)
-    doubtful = [ledger for ledger in known if ledger.doubt]
+    lacks = [(ledger, ledger.lack) for ledger in known]  # a search asks for dozens of verdicts: each reason once
+    lacking = [(_WORST.index(lack), -ledger.short_of(lack), ledger) for ledger, lack in lacks if lack]
+    order, missing, worst = min(lacking, key=lambda one: one[:2], default=(0, 0, None))
+    doubtful = [(ledger, doubt) for ledger, lack in lacks if not lack and (doubt := ledger.doubt)]
     pools = [ledger.capacity for ledger in known if ledger.capacity and not ledger.capacity.unknown]
     return Verdict(
         fits=worst is None,
-        lack=worst.lack if worst else None,
-        short=worst.short if worst else 0,
-        node=next((ledger.node for ledger in (worst, *doubtful) if ledger), ""),
+        lack=_WORST[order] if worst else None,
+        short=-missing,
+        node=next((ledger.node for ledger in (worst, *(one for one, _ in doubtful)) if ledger), ""),
         room=min((ledger.left for ledger in known), default=0),
         kv=min(pools, key=lambda capacity: capacity.tokens, default=None),
         known=len(known) == len(found) and not any(ledger.unknown for ledger in known),
-        doubt=doubtful[0].doubt if doubtful else None,
+        doubt=doubtful[0][1] if doubtful else None,
         missing=tuple(dict.fromkeys(_missing(found))),
     )
 

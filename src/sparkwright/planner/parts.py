@@ -161,6 +161,7 @@ def _bits(shape: ModelShape, checkpoint: int, tables: str) -> float:
     return bits if _FEWEST_BITS <= bits <= _MOST_BITS else 0.0
 
 
+@lru_cache(maxsize=128)  # every figure of every variant of a recipe begins with it
 def settled(shape: ModelShape, checkpoint: int = 0, on_disk: int = 0) -> ModelShape:
     """The shape with the tables that are in memory, in the format that explains the size best where none is given.
 
