@@ -78,6 +78,7 @@ class ModelShape:
     kv_sources: tuple[int, ...] = ()
     draft_architecture: str = ""
     senses: bool = False  # has an encoder of images or sound
+    encoder: int = 0  # million numbers in it, 0 if not known
     single_blocks: bool = False
     ffn_layers: int = 0
     intermediate: int = 0

@@ -28,7 +28,7 @@ TABLES = "tables of single rows"
 UNKNOWN_TABLES = f"{TABLES}, of unknown size"
 _TABLE_FORMATS, _TABLE_GROUP = ("bf16", "fp8", "nvfp4"), 16
 ENCODER = "encoder"
-# Bytes of an encoder of images: 0.4 to 0.6 billion BF16 numbers in the families that models.jsonl has.
+# Bytes of an encoder whose configuration has no sizes: 0.4 to 0.6 billion BF16 numbers in most families.
 _ENCODER = 0.9e9
 STREAMS = 4  # residual streams of compressed attention's models (hc_mult of DeepSeek-V4's config.json)
 _MIX = (2 + STREAMS) * STREAMS
@@ -297,7 +297,7 @@ def _streams(s: ModelShape) -> Iterator[Weights]:
 
 def _encoder(s: ModelShape) -> Iterator[Weights]:
     if s.senses and s.quantization != "gguf":  # llama.cpp has it in a file of its own (mmproj)
-        yield Weights(ENCODER, _ENCODER, Spread.HEADS, ends=True, idle=True)
+        yield Weights(ENCODER, s.encoder * 2e6 or _ENCODER, Spread.HEADS, ends=True, idle=True)
 
 
 @lru_cache(maxsize=64)

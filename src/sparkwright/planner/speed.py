@@ -178,7 +178,7 @@ def _first(model: DecodedModel, load: Load, prompts: Sequence[Prefill]) -> Estim
 
 
 def started(recipe: Recipe, shape: ModelShape, size: int, state: str = "") -> Estimate:
-    """Seconds from the start to a server that answers. state: DISK, CACHED, UNCACHED, or '' where nobody knows which."""
+    """Seconds from the start to a server that answers. state: DISK, CACHED, UNCACHED; '' where nobody knows which."""
     if not size:
         return Estimate(0.0, why=("the checkpoint's size is not known",))
     fast, likely, slow = loading(recipe, shape, size, state)
