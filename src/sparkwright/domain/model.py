@@ -100,6 +100,7 @@ class ModelShape:
     rows: int = 0
     expert_format: str = ""
     expert_group: int = 0
+    output_format: str = ""  # of the vocabulary's output, where a checkpoint quantizes it
     kv_format: str = ""
     inferred: bool = False
     unread: str = ""

@@ -28,6 +28,7 @@ TABLES = "tables of single rows"
 UNKNOWN_TABLES = f"{TABLES}, of unknown size"
 _TABLE_FORMATS, _TABLE_GROUP = ("bf16", "fp8", "nvfp4"), 16
 ENCODER = "encoder"
+_OUTPUT_GROUPS = {"nvfp4": 16, "mxfp4": 32, "int4": 128, "int8": 128}
 # Bytes of an encoder whose configuration has no sizes: 0.4 to 0.6 billion BF16 numbers in most families.
 _ENCODER = 0.9e9
 STREAMS = 4  # residual streams of compressed attention's models (hc_mult of DeepSeek-V4's config.json)
@@ -217,7 +218,7 @@ def _feed_forward(s: ModelShape) -> Iterator[Weights]:
 
 
 def _ends(s: ModelShape) -> Iterator[Weights]:
-    """Vocabularies: hardly any checkpoint quantizes them."""
+    """Vocabularies: hardly any checkpoint quantizes them; some quantize the output."""
     table = s.vocab * s.hidden * (_BYTES["fp32"] if s.format == "fp32" else _BYTES["bf16"])
     if s.tables:
         yield Weights(
@@ -225,6 +226,8 @@ def _ends(s: ModelShape) -> Iterator[Weights]:
         )
     if not s.tied:
         yield Weights("embedding", table, Spread.HEADS, ends=True, idle=True)
+    if s.output_format in _BYTES:
+        table = s.vocab * s.hidden * size(s.output_format, _OUTPUT_GROUPS.get(s.output_format, 0))
     yield Weights("output", table, Spread.HEADS, ends=True)
 
 
