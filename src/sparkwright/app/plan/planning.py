@@ -43,7 +43,8 @@ _OBSTACLE = "nothing that fits passes all checks; the first obstacle is"
 def make_plan(services: Services, request: LaunchRequest, cluster_state: ClusterState, seek: bool = True) -> Plan:
     """Make the plan for this state of the cluster. Findings do not raise: the caller checks them (`stopping`).
 
-    seek: search remedies, estimate speeds and what other splits cost, and label the ranks, too: False judges only.
+    seek: search remedies, estimate speeds and what other splits cost, and label the ranks, too. False judges only: of
+    the checks it has what stops a start.
     """
     from sparkwright.checks.catalog import check_all, worst_first  # loaded after the nodes were asked
 
@@ -74,9 +75,10 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
         published=cluster_state.published,
     )
     unknown = check_quantization(recipe, advice.quantization, library)
+    checked = check_all(context, stopping=not seek)
     findings += (
         *unknown,
-        *(with_remedy(f, found.remedies, found.obstacles) if found.sought else f for f in check_all(context)),
+        *(with_remedy(f, found.remedies, found.obstacles) if found.sought else f for f in checked),
     )
     heeded = attention(worst_first(findings), {}, services.cluster.ignore)
     return Plan(
@@ -177,7 +179,8 @@ def first_refusal(
     checkpoints = judge.ground.of(recipe)
     advice, counted = advise(recipe, checkpoints, priced=False), judge.ground.ledgers(recipe)
     context = Context(cluster=cluster, recipe=recipe, ledgers=counted, checkpoints=checkpoints, advice=advice)
-    found = (*rehearse(recipe, library), *check_quantization(recipe, advice.quantization, library), *check_all(context))
+    of_engine = (*rehearse(recipe, library), *check_quantization(recipe, advice.quantization, library))
+    found = (*of_engine, *check_all(context, stopping=True))
     stops = [one for one in found if one.severity in (Severity.BLOCK, Severity.OVERRIDE)]
     stops = [one for one in stops if not families or one.code.startswith(families)]
     return f"{stops[0].code} ({stops[0].title})" if stops else ""
