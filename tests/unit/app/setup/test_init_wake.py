@@ -6,6 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.setup.init_wake import wake_cards
 from sparkwright.cli.init import InitOptions, _forget_wake, _write
 from sparkwright.domain.cluster import Cluster, Node
@@ -85,7 +86,21 @@ def test_any_choice_of_nodes_can_be_taken_back(names: set[str]) -> None:
 
 
 def options(**changed: bool) -> InitOptions:
-    base = InitOptions(True, False, False, False, False, (), (), "")
+    base = InitOptions(
+        nodes=(),
+        where=ClusterOptions(),
+        name="",
+        from_sparkrun=False,
+        undo=False,
+        yes=True,
+        dry_run=False,
+        as_json=False,
+        seize=False,
+        ask_become_pass=False,
+        only=(),
+        skip=(),
+        force="",
+    )
     return replace(base, **changed)  # type: ignore[arg-type]
 
 
