@@ -102,7 +102,7 @@ def test_a_failed_start_is_an_error_for_the_reader(
 async def test_metrics_have_the_engine_s_names_and_the_mark(
     engine: str, talking: Callable[[str], tuple[SimulatedRank, io.StringIO]]
 ) -> None:
-    """Every name that is looked for is there, but for those of speculation and of cache tiers, which are off; none of vLLM's is left."""
+    """Every name is there, but those of speculation and of cache tiers, which are off; none of vLLM's is left."""
     dialect, _, _, names = TALKS[engine]
     rank, _ = talking(engine)
     core = Core(rank, HeadLink(1), QUIET)

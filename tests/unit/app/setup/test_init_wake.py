@@ -85,23 +85,8 @@ def test_any_choice_of_nodes_can_be_taken_back(names: set[str]) -> None:
     assert remove_wake(add_wake(FILE, dict.fromkeys(names, CARD.mac))) == FILE
 
 
-def options(**changed: bool) -> InitOptions:
-    base = InitOptions(
-        nodes=(),
-        where=ClusterOptions(),
-        name="",
-        from_sparkrun=False,
-        undo=False,
-        yes=True,
-        dry_run=False,
-        as_json=False,
-        seize=False,
-        ask_become_pass=False,
-        only=(),
-        skip=(),
-        force="",
-    )
-    return replace(base, **changed)  # type: ignore[arg-type]
+def options(dry_run: bool = False) -> InitOptions:
+    return InitOptions((), ClusterOptions(), "", False, False, True, dry_run, False, False, False, (), (), "")
 
 
 def test_an_existing_file_gets_only_wake_and_undo_removes_it(tmp_path: Path) -> None:
