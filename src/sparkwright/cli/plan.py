@@ -95,6 +95,7 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
       sparkwright plan --history
       sparkwright plan deepseek-v4-flash@1m --from-log rank-0.log
       sparkwright plan deepseek-v4-flash --emit compose --folder ./v4
+      sparkwright plan gpt-oss-20b --replicas 2 --emit k8s
     """
     if rest["history"]:
         _history(recipes, rest["as_json"])
@@ -118,13 +119,7 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
 
 
 def _for_files(recipe: Recipe, form: str) -> Recipe:
-    """The recipe without what only sparkwright itself starts next to the ranks, where files are asked for.
-
-    Raises click.UsageError for replicas: no form has the gateway that sends each request to one of them.
-    """
-    if form and recipe.serving.replicas > 1:
-        said = f"{recipe.label} has `serving.replicas: {recipe.serving.replicas}`, and --emit writes one of them"
-        raise click.UsageError(f"{said}: take the key out of the recipe, and put a router of your own in front")
+    """The recipe without what only sparkwright itself starts next to the ranks, where files are asked for."""
     if not (form and recipe.loading.weight_cache):
         return recipe
     click.echo("loading.weight_cache is left out: these files start no process that keeps weights", err=True)
@@ -156,7 +151,7 @@ def _on_nodes(where: ClusterOptions, recipe: Recipe, name: str, rest: Mapping[st
         return await prepare(services, replace(request, api_key=api_key(services, request.recipe)))
 
     if (rest["replicas"] or recipe.serving.replicas) > 1:
-        _replicas(where, request, rest)
+        (_replica_files if rest["form"] else _replicas)(where, request, rest)
         return
     outcome = shared.drive(where, planned, quiet=True)
     from sparkwright.cli.plan_result import print_plan, without_ports_in_use
@@ -184,6 +179,19 @@ def _replicas(where: ClusterOptions, request: LaunchRequest, rest: Mapping[str, 
     shared.answer(rest["as_json"], replicas_json(found), groups_text(found), code)
 
 
+def _replica_files(where: ClusterOptions, request: LaunchRequest, rest: Mapping[str, Any]) -> None:
+    """Write the files of every group of nodes. Raises Refused if `up` would refuse one of them."""
+    from sparkwright.app.serve.replicas import plan_groups
+    from sparkwright.cli.plan_result import print_groups
+
+    async def planned(services: Services) -> Sequence[Outcome]:
+        return await plan_groups(
+            services, replace(request, api_key=api_key(services, request.recipe)), rest["replicas"] or 0
+        )
+
+    print_groups(request.deployment, shared.drive(where, planned, quiet=True), rest)
+
+
 def _history(recipes: Sequence[str], as_json: bool) -> None:
     from sparkwright.adapters.plan_history import FilePlanHistory  # nothing else of a plan is loaded for it
     from sparkwright.cli.plan_history import history_json, history_text
@@ -199,7 +207,7 @@ def _check_words(recipes: Sequence[str], rest: Mapping[str, Any]) -> None:
         raise click.UsageError("--folder goes with --emit, and not with --json")
     if rest["goal"] and rest["form"]:
         raise click.UsageError("--optimize goes without --emit: paste what it finds into the recipe first")
-    if rest["replicas"] and (said := [option for option in ("goal", "form", "logs") if rest[option]]):
+    if rest["replicas"] and (said := [option for option in ("goal", "logs") if rest[option]]):
         raise click.UsageError(f"--replicas goes without --{_SPELLED[said[0]]}: plan one replica for that")
     alone = ("replicas", "goal", "form", "logs", "name", "force", "why", "splits", "commands")
     given = [option for option in alone if rest[option]]
