@@ -1,7 +1,7 @@
 """The LeaderWorkerSet's own fields as JSON schema, for tests: no package index carries the CRD.
 
 Written from the published API types (kubernetes-sigs/lws, api/leaderworkerset/v1/leaderworkerset_types.go) and
-compared field by field with the CRD of commit 060ab4da (2026-08-21, after v0.9.0); `tools/kubernetes` applies the
+compared field by field with the CRD of commit 060ab4da (2026-08-21, after v0.9.0); `tools/kube` applies the
 emitted files to a real API server with that CRD. Names, types, enumerations, limits (also those of its webhook), and
 no other fields. The pod in a template is left to Kubernetes' own schemas.
 """
