@@ -118,6 +118,18 @@ def test_files_of_more_nodes_than_one_replica_takes(shell: Shell) -> None:
     assert code == 0 and out.count("kind: LeaderWorkerSet") == 1 and "replicas: 3" in out
 
 
+@pytest.mark.parametrize(("expose", "address"), [("loopback", "127.0.0.1"), ("fabric", "192.168.100.1")])
+def test_a_service_of_assumed_nodes_has_an_address(shell: Shell, tmp_path: Path, expose: str, address: str) -> None:
+    """Guards an EndpointSlice without an address, which no cluster takes: there is one on the fabric, else none."""
+    image = "image: acme/vllm:1, entrypoint: [vllm, serve]"
+    text = f"engine: {{name: vllm, version: 0.33.0, {image}}}\nserving: {{expose: {expose}, replicas: 2}}\n"
+    (tmp_path / "two.yaml").write_text(f"title: Two\nmodel: {{id: openai/gpt-oss-20b, size: 13GiB}}\n{text}")
+    code, out, err = shell.run("plan", "./two.yaml", "--emit", "k8s", "--force", "a test")
+    assert code == 0 and f"listens on {address}:8000 of node-1" in out, err
+    assert ("kind: EndpointSlice" in out, f"- {address}\n" in out) == (expose == "fabric", expose == "fabric")
+    assert ("there is no Service" in out) is (expose == "loopback")
+
+
 def test_a_table_with_many_nodes_has_groups_too(shell: Shell) -> None:
     """Guards two answers to one question: 16 nodes in a table are what 16 nodes alone are."""
     code, out, _ = shell.run("plan", "deepseek-v4-flash@1m", "--nodes", "2,16")

@@ -205,12 +205,14 @@ def _group_json(one: Any) -> dict[str, Any]:
 
 def fleet_text(found: Any) -> str:
     """The groups in one sentence, what they carry together if requests are spread evenly, and groups of other sizes."""
-    lines = [f"{_replicas_text(found.replicas, found.size)}, behind one address; one of them is below"]
-    if found.sequences:
+    several = found.replicas > 1
+    where = ", behind one address; one of them is below" if several else "; its plan is below"
+    lines = [_replicas_text(found.replicas, found.size) + where]
+    if found.sequences and several:
         context = found.one.plan.recipe.serving.context
         length = f" of {context:,} tokens" if context else " of full length"
         lines.append(f"together: {int(found.sequences):,} requests{length} at once")
-    if rate := found.together:
+    if (rate := found.together) and several:
         spread = f"({rate.low:,.0f} to {rate.high:,.0f}) with {found.streams:,} streams"
         lines.append(f"together: {rate.value:,.0f} tokens/s {spread}, if requests are spread evenly")
     if found.left:

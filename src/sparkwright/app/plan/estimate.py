@@ -110,7 +110,8 @@ def with_specs(plan: Plan, first: int = 1) -> Plan:
         deployment=plan.deployment,
         launch_key=secret,
     )
-    return replace(plan, placement=placement, specs=engine_of(recipe).render(recipe, placement, context))
+    specs = engine_of(recipe).render(recipe, placement, context)
+    return replace(plan, placement=placement, specs=specs, bind=context.bind)
 
 
 @dataclass(frozen=True, slots=True)
