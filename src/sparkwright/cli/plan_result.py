@@ -1,6 +1,6 @@
 """The result of `sparkwright plan`: text, JSON, or files of other tools. Loaded after the nodes were asked."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo, findings_text
 from sparkwright.cli.failure import remedy_json
 from sparkwright.cli.measured import measured_text
+from sparkwright.cli.plan_options import PlanOptions
 from sparkwright.cli.plan_outlook import Shown
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.errors import Refused, UsageError
@@ -36,33 +37,33 @@ _PLACEHOLDERS = (
 )
 
 
-def print_plan(outcome: Outcome, rest: Mapping[str, Any]) -> None:
+def print_plan(outcome: Outcome, options: PlanOptions) -> None:
     plan, state = outcome.plan, outcome.cluster_state
+    if options.form:
+        print_groups(plan.deployment, [outcome], options)
+        return
     staged, running = staging_text(plan, state), describe_running(plan, state)
-    if rest["form"]:
-        print_groups(plan.deployment, [outcome], rest)
-    elif rest["as_json"]:
+    if options.as_json:
         measured = {node: asdict(one) for node, one in state.calibrations.items()}
         shared.print_json(plan_json(plan, staged) | {"standing": running, "measured": measured})
     else:
-        parts = (measured_text(state.calibrations), plan_text(plan, staged, shown_by(rest)), running)
+        parts = (
+            measured_text(state.calibrations),
+            plan_text(plan, staged, Shown(options.why, options.splits, options.commands)),
+            running,
+        )
         echo("\n\n".join(filter(None, parts)))
 
 
-def shown_by(rest: Mapping[str, Any]) -> Shown:
-    """The parts that the options ask for."""
-    return Shown(rest["why"], rest["splits"], rest["commands"])
-
-
-def print_groups(model: str, outcomes: Sequence[Outcome], rest: Mapping[str, Any]) -> None:
+def print_groups(model: str, outcomes: Sequence[Outcome], options: PlanOptions) -> None:
     """Write the files of one group of nodes or of several, and say what is still to be done there.
 
     Raises Refused if `up` would refuse one of them.
     """
     for one in outcomes:
-        if stops := stopping(without_ports_in_use(one.plan), rest["force"]):
+        if stops := stopping(without_ports_in_use(one.plan), options.force):
             raise nothing_written(one.plan, stops)
-    _print_files(form_files(rest["form"], model, [_source(one) for one in outcomes]), rest)
+    _print_files(model, [_source(one) for one in outcomes], options)
     told: dict[str, None] = {}
     for one in outcomes:
         plan = without_ports_in_use(one.plan)
@@ -73,11 +74,14 @@ def print_groups(model: str, outcomes: Sequence[Outcome], rest: Mapping[str, Any
         echo(line, err=True)
 
 
-def _print_files(files: tuple[EmittedFile, ...], rest: Mapping[str, Any]) -> None:
-    if rest["as_json"]:
+def _print_files(model: str, sources: Sequence[DeploymentSource], options: PlanOptions) -> None:
+    """Raises UsageError where the form cannot express the plan."""
+    assert options.form
+    files = emit_groups(options.form, model, sources) if len(sources) > 1 else FORMS[options.form](sources[0])
+    if options.as_json:
         shared.print_json({"files": [asdict(file) for file in files]})
     else:
-        deliver(files, rest["out"])
+        deliver(files, options.out)
 
 
 def without_ports_in_use(plan: Plan) -> Plan:
@@ -144,26 +148,21 @@ def _rank(spec: Any) -> dict[str, Any]:
     }
 
 
-def emit_stock(plan: Plan, with_specs: Callable[[Plan, int], Plan], rest: Mapping[str, Any], groups: int = 1) -> None:
+def emit_stock(plan: Plan, with_specs: Callable[[Plan, int], Plan], options: PlanOptions, groups: int = 1) -> None:
     """Write the files of a plan for which no node was asked, and say what in them is a placeholder.
 
     groups: how many groups of nodes serve it, each with nodes of its own.
     """
-    if stops := stopping(plan, rest["force"]):
+    if stops := stopping(plan, options.force):
         raise nothing_written(plan, stops)
     stop, sources = engine_of(plan.recipe).stop, []
     for number in range(1, groups + 1):
         own = plan if groups == 1 else replace(plan, deployment=replica_name(plan.deployment, number))
         made = with_specs(own, 1 + (number - 1) * len(plan.placement.nodes))
         sources.append(DeploymentSource(made, stop.signal, stop.grace, dict.fromkeys(made.placement.nodes, _STATE)))
-    _print_files(form_files(rest["form"], plan.deployment, sources), rest)
+    _print_files(plan.deployment, sources, options)
     for line in _PLACEHOLDERS:
         echo(line, err=True)
-
-
-def form_files(form: str, model: str, sources: Sequence[DeploymentSource]) -> tuple[EmittedFile, ...]:
-    """The files of one form. Raises UsageError where the form cannot express the plan."""
-    return FORMS[form](sources[0]) if len(sources) == 1 else emit_groups(form, model, sources)
 
 
 def _source(outcome: Outcome) -> DeploymentSource:
