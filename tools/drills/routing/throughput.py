@@ -224,7 +224,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
     parser.add_argument("--slots", type=int, default=0, help="sequences of one replica [8, of llama.cpp 2]")
-    parser.add_argument("--share", type=float, default=0.6, help="of a core, for each of llama.cpp's servers")
+    parser.add_argument("--share", type=float, default=0.12, help="of a core, for each of llama.cpp's servers")
     given = parser.parse_args()
     llama = given.engine == "llama"
     slots = given.slots or (2 if llama else 8)
