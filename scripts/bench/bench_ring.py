@@ -62,7 +62,7 @@ def start_ring(folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(["sh", "-c", script, "ring", str(folder)], stdout=subprocess.DEVNULL)
 
 
-def used(pid: int) -> float:
+def used_seconds(pid: int) -> float:
     """Seconds of a process and of its ended children; 0 for one that is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -93,7 +93,7 @@ def masters(folder: Path) -> list[int]:
     return found
 
 
-def own() -> float:
+def own_seconds() -> float:
     """This process, in the place of the supervisor, and the clients that it started."""
     return sum(
         part.ru_utime + part.ru_stime
@@ -115,7 +115,7 @@ class RingBench:
         self._copies = self._bytes = 0
 
     async def copy(self) -> None:
-        """As the supervisor's `copy_to_peer` does."""
+        """Copies as the supervisor's `copy_to_peer` does."""
         boot = f"{self._boot}:1"
         done = await self._head.run(last_minutes(str(self._folders[0]), NAME, boot))
         records = done.stdout.encode()[-COPY_BYTES:]
@@ -125,9 +125,9 @@ class RingBench:
 
     def _times(self, rings: list[subprocess.Popen[bytes]]) -> list[float]:
         """Seconds so far: head writing and copying, worker writing and copying."""
-        head, worker = (used(one.pid) for one in rings)
-        near = own() + sum(map(used, masters(self._sshd.folder)))
-        return [head, near, worker, sum(map(used, family(self._server)))]
+        head, worker = (used_seconds(one.pid) for one in rings)
+        near = own_seconds() + sum(map(used_seconds, masters(self._sshd.folder)))
+        return [head, near, worker, sum(map(used_seconds, family(self._server)))]
 
     async def measure(self, seconds: float) -> RingFigures:
         rings = [start_ring(folder) for folder in self._folders]

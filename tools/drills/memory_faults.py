@@ -9,7 +9,7 @@ from typing import Any
 from cluster.drive import NAME
 from drills.ground import PORT, Ground
 from drills.outage_drill import Scene
-from drills.outage_faults import Script, kill_rank, post
+from drills.outage_faults import Script, kill_rank, post_body
 from drills.trial_faults import until
 from functional.tiny_gguf import write_tiny_gguf
 from testbed import harm
@@ -77,7 +77,7 @@ def kept_prompts(scene: Scene) -> None:
 
     def ask() -> float:
         began = time.monotonic()
-        status, text = post(scene, CHAT, json.dumps(body).encode())
+        status, text = post_body(scene, CHAT, json.dumps(body).encode())
         scene.check(status == 200, f"the context is answered with {status}: {text[:80]}")
         return time.monotonic() - began
 
@@ -133,7 +133,7 @@ def endless_answer(scene: Scene) -> None:
     for times, ends in ((400, True), (1, False)):
         order = f"Reply with exactly this and nothing else: {SENTENCE * times}"
         body = {"model": "twin-tiny", "messages": [{"role": "user", "content": order}], "max_tokens": 16000}
-        status, text = post(scene, CHAT, json.dumps(body | {"stream": True}).encode())
+        status, text = post_body(scene, CHAT, json.dumps(body | {"stream": True}).encode())
         scene.check(status == 200, f"{status}: {text[:80]}")
         events = text.count("data: {")
         looped = "repeated itself" in text and '"length"' in text
@@ -168,7 +168,7 @@ def kill_llama(scene: Scene) -> None:
 def kept_slots(scene: Scene) -> None:
     """The slots are saved when the engine rests; it dies; the next start gets them back."""
     body = {"model": "twin-tiny", "messages": [{"role": "user", "content": SENTENCE * 16}], "max_tokens": 4}
-    post(scene, CHAT, json.dumps(body).encode())
+    post_body(scene, CHAT, json.dumps(body).encode())
     scene.check(until(lambda: _saved(scene), 60.0), "no slot was saved within 60 s")
     scene.at = time.time()
     kill_llama(scene)
@@ -200,7 +200,7 @@ def garbled_start(scene: Scene) -> None:
     ground.gateway = ground.probe()
     scene.client.gateway = ground.gateway
     body = {"model": "twin-tiny", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 4}
-    status, _ = post(scene, CHAT, json.dumps(body).encode())
+    status, _ = post_body(scene, CHAT, json.dumps(body).encode())
     scene.check(status == 200, f"a client gets {status}, not 200")
     shown = ground.drive.run("status", NAME)
     scene.check("garbled" in shown.out, f"status does not say so: {shown.out[:200]}")

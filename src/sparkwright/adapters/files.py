@@ -114,7 +114,7 @@ def open_recipe(wanted: str, places: Places, profile: str = "") -> Recipe:
 
 def recipe_of(found: SourceText, places: Places, profile: str = "") -> Recipe:
     """The recipe of a file that was read. Raises RecipeError."""
-    engines = engine_files(places)
+    engines = engines_for(found, places)
 
     def load() -> Recipe:
         from sparkwright.recipes.load import load_recipe  # pydantic and YAML, for a file that is new or was changed
@@ -137,6 +137,12 @@ def engine_files(places: Places) -> tuple[tuple[str, str], ...]:
     """The user's own engine files as (name, text), in the order of their names. Raises RecipeError: not readable."""
     paths = [path for path in _inside(places.config / "engines") if path.suffix == ".toml"][:_MOST_ENGINES]
     return tuple((_short(path, places), _read(path, f"engine file {_short(path, places)}")) for path in paths)
+
+
+def engines_for(found: SourceText, places: Places) -> tuple[tuple[str, str], ...]:
+    """The engine files that a recipe may name as (name, text): the user's own, then those of its registry."""
+    more = found.around.engines if found.around else {}
+    return (*engine_files(places), *((f"{found.origin}/{path}", text) for path, text in more.items()))
 
 
 def in_our_form(found: SourceText) -> tuple[SourceText, tuple[str, ...]]:

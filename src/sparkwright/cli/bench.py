@@ -218,7 +218,7 @@ async def _planned(options: BenchOptions) -> list[dict[str, Any]]:
     async with tools(options.tokenizer) as made:
         targets, request = await _asked(made, options)
         for named in targets:
-            async with endpoint(made, named, options.where, request) as (_, ready):
+            async with endpoint(made, named, options.where, request) as ready:
                 plans.append(plan_json(ready))
                 if not options.as_json:
                     echo(_opening(ready))
@@ -246,11 +246,11 @@ async def _asked(made: Bench, options: BenchOptions) -> tuple[_Names, BenchReque
 
 async def _one(made: Bench, named: str, options: BenchOptions, request: BenchRequest) -> Run:
     quiet = options.as_json
-    async with endpoint(made, named, options.where, request) as (able, ready):
+    async with endpoint(made, named, options.where, request) as ready:
         if not quiet:
             echo(_opening(ready), err=True)
         with bench_screen(ready.levels, ready.workload.repeats, quiet, ready.conditions.simulated) as screen:
-            run = await run_benchmark(able, ready, screen, request.resume)
+            run = await run_benchmark(ready, screen)
     if (found := compare_with_plan(FilePlanHistory(plan_history()), run)) and not quiet:
         told = f"{found.predicted:.1f} tokens/s ({found.low:.1f} to {found.high:.1f})"
         echo(f"one user: {found.measured:.1f} tokens/s; the plan promised {told}: plan --history", err=True)
@@ -267,9 +267,8 @@ def _opening(ready: PreparedBench) -> str:
 @contextlib.asynccontextmanager
 async def endpoint(
     made: Bench, named: str, where: ClusterOptions, request: BenchRequest
-) -> AsyncIterator[tuple[Bench, PreparedBench]]:
-    """Yields the endpoint ready to be measured, and the bench that asks it: one for a gateway of ours trusts the
-    cluster's certificates."""
+) -> AsyncIterator[PreparedBench]:
+    """Yields the endpoint ready to be measured. Its bench trusts the cluster's certificates for a gateway of ours."""
     if named.startswith(("http://", "https://")):
         checked_url(named)
     if "://" in named and not is_endpoint_url(named):
@@ -283,7 +282,7 @@ async def endpoint(
     if not ours:
         try:
             async with url_target(made, BenchTarget(named, request.model), request) as ready:
-                yield made, ready
+                yield ready
                 return
         except KeyWanted:
             ours = "" if request.key_given else await _clustered().behind(named, where, False)

@@ -15,8 +15,8 @@ from sparkwright.wiring import gateway_keys, services, trusting, vouched
 @asynccontextmanager
 async def deployment(
     made: Bench, where: ClusterOptions, name: str, request: BenchRequest
-) -> AsyncIterator[tuple[Bench, PreparedBench]]:
-    """Yields a deployment ready to be measured, its engine or its gateway, and the bench that trusts its certificate.
+) -> AsyncIterator[PreparedBench]:
+    """Yields a deployment ready to be measured, its engine or its gateway, whose certificate the bench then trusts.
 
     Raises RecipeError without a cluster file.
     """
@@ -28,11 +28,11 @@ async def deployment(
     async with services(cluster, where, Quiet()) as there:
         if request.gateway is None and not await deployment_target.has_replicas(there, name):
             async with deployment_target.deployment(made, there, name, request) as ready:
-                yield made, ready
+                yield ready
             return
         able, keyed = trusting(made, cluster.name), request.with_keys_of(gateway_keys(cluster.name))
         async with deployment_target.gateway(able, there, name, keyed) as ready:
-            yield able, ready
+            yield ready
 
 
 async def behind(url: str, where: ClusterOptions, proven: bool) -> str:

@@ -18,7 +18,7 @@ from sparkwright.app.bench import evaluate as use
 from sparkwright.app.bench import tool_eval as tool_use
 from sparkwright.app.bench.benchmark import is_endpoint_url
 from sparkwright.app.bench.runs import loaded
-from sparkwright.app.bench.target import Bench, PreparedBench
+from sparkwright.app.bench.target import PreparedBench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
@@ -115,13 +115,13 @@ def _named(options: EvalOptions) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _opened(named: str, options: EvalOptions, workload: Workload) -> AsyncIterator[tuple[Bench, PreparedBench]]:
+async def _opened(named: str, options: EvalOptions, workload: Workload) -> AsyncIterator[PreparedBench]:
     shared.end_like_ctrl_c()
     request = request_of(options, replace(workload, deadline=options.seconds))
-    async with tools(None) as made, endpoint(made, named, options.where, request) as (able, ready):
+    async with tools(None) as made, endpoint(made, named, options.where, request) as ready:
         if not options.as_json:
             echo(f"{found_text(ready)}\n", err=True)
-        yield able, ready
+        yield ready
 
 
 def _answer(run: Run, as_json: bool) -> None:
@@ -164,11 +164,11 @@ def probes(options: EvalOptions, only: tuple[str, ...], quick: bool, longest: in
     named, work = _named(options), use.workload("probes", options.seed, "Probes of the protocol")
 
     async def run() -> Run:
-        async with _opened(named, options, work) as (able, ready):
+        async with _opened(named, options, work) as ready:
             watch = EvalLines(options.as_json)
-            outcomes = use.probe_all(able, ready, entries, longest, watch)
+            outcomes = use.probe_all(ready, entries, longest, watch)
             plan = use.EvaluationPlan("probes", tuple(entry.name for entry in entries))
-            return await use.evaluate(able, ready, plan, outcomes, watch)
+            return await use.evaluate(ready, plan, outcomes, watch)
 
     _answer(asyncio.run(run()), options.as_json)
 
@@ -198,8 +198,8 @@ def instructions(options: EvalOptions, count: int) -> None:
     named, work = _named(options), use.workload("instructions", options.seed, "Verifiable instructions")
 
     async def run() -> Run:
-        async with _opened(named, options, work) as (able, ready):
-            return await use.instruct(able, ready, count, EvalLines(options.as_json))
+        async with _opened(named, options, work) as ready:
+            return await use.instruct(ready, count, EvalLines(options.as_json))
 
     _answer(asyncio.run(run()), options.as_json)
 
@@ -233,11 +233,11 @@ def tool_eval_bench(options: EvalOptions, short: bool, only: tuple[str, ...], pa
     named, work = _named(options), use.workload("tools", options.seed, "Tools")
 
     async def run() -> Run | tuple[str, ...]:
-        async with _opened(named, options, work) as (able, ready):
+        async with _opened(named, options, work) as ready:
             if options.dry:
                 return which.argv(ready)
             tool = tool_use.Tool(running, lambda content: of_content(content, "tool-eval-bench"))
-            return await tool_use.run_scenarios(able, ready, tool, which, EvalLines(options.as_json))
+            return await tool_use.run_scenarios(ready, tool, which, EvalLines(options.as_json))
 
     done = asyncio.run(run())
     if isinstance(done, tuple):
@@ -298,7 +298,7 @@ class _SameAnswers:
     async def drafted(self) -> Run:
         """The answers with drafts, with outcomes against those without. Raises UsageError if no request can differ."""
         named = self.options.target
-        async with self._opened(named) as (able, ready):
+        async with self._opened(named) as ready:
             name = ready.conditions.engine
             known = described()[0].get(name)
             if known is None or not known.serial:
@@ -308,9 +308,9 @@ class _SameAnswers:
                     "start it once without speculation and compare: sparkwright eval same URL --tag serial",
                 )
             watch = EvalLines(self.options.as_json)
-            base = await use.answers(able, ready, self.count, watch, known.serial)
-            drafted = await use.answers(able, ready, self.count, watch)
-            return await use.store_evaluation(able, ready, compare.compared(base, drafted))
+            base = await use.answers(ready, self.count, watch, known.serial)
+            drafted = await use.answers(ready, self.count, watch)
+            return await use.store_evaluation(ready, compare.compared(base, drafted))
 
     async def _side(self, named: str, base: Run | None) -> Run:
         """A stored run, or a new one of an endpoint; with outcomes where there is a base."""
@@ -319,14 +319,14 @@ class _SameAnswers:
             if base:
                 use.same_prompts(base, stored, self.allow_simulated)
             return replace(stored, evaluation=_against(base, stored.evaluation))
-        async with self._opened(named) as (able, ready):
-            found = await use.answers(able, ready, self.count, EvalLines(self.options.as_json))
+        async with self._opened(named) as ready:
+            found = await use.answers(ready, self.count, EvalLines(self.options.as_json))
             if base:
                 new = Run("the new side", 0.0, ready.workload, ready.conditions, evaluation=found)
                 use.same_prompts(base, new, self.allow_simulated)
-            return await use.store_evaluation(able, ready, _against(base, found) or found)
+            return await use.store_evaluation(ready, _against(base, found) or found)
 
-    def _opened(self, named: str) -> AbstractAsyncContextManager[tuple[Bench, PreparedBench]]:
+    def _opened(self, named: str) -> AbstractAsyncContextManager[PreparedBench]:
         return _opened(named, self.options, use.workload("same", self.options.seed, "Greedy answers, as before?"))
 
 

@@ -11,7 +11,7 @@ import click
 from sparkwright.adapters.files import (
     Places,
     SourceText,
-    engine_files,
+    engines_for,
     find_recipe,
     in_our_form,
     is_source,
@@ -117,7 +117,7 @@ def _validated(name: str, at: Places) -> dict[str, Any]:
     try:
         bare, profile = split_profile(name, at)
         found, _ = in_our_form(find_recipe(bare, at))
-        recipe, *others = _variants(found.text, found.source, profile, engine_files(at))
+        recipe, *others = _variants(found.text, found.source, profile, engines_for(found, at))
     except RecipeError as error:
         more = _rest(found) if found else Rehearsed()
         errors = [*error.message.splitlines(), *more.errors]

@@ -150,10 +150,10 @@ async def _soaked(options: SoakOptions) -> Run:
     shared.end_like_ctrl_c()
     async with tools(None) as made:
         named, request = await _asked(made, options)
-        async with endpoint(made, named, options.where, request) as (able, ready):
+        async with endpoint(made, named, options.where, request) as ready:
             if not options.as_json:
                 echo(f"{found_text(ready)}\n{_rounds(ready.workload)}\n", err=True)
-            return await run_soak(able, ready, SoakLines(options.as_json), request.resume)
+            return await run_soak(ready, SoakLines(options.as_json))
 
 
 async def _asked(made: Bench, options: SoakOptions) -> tuple[str, BenchRequest]:

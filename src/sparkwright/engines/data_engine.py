@@ -1,7 +1,7 @@
 """An engine that a definition describes: its commands, its log and its figures, with what is not known left out."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -37,6 +37,7 @@ PLACEHOLDERS = OPTIONS.union(
     ("model", "model_id", "served_name", "host", "port", "rank", "world", "head", "address", "interface"),
     ("master_port", "python", "key_file"),
 )
+_SHOWN = 8  # names in a finding
 _NO_OPTION = "most engines end at once over an option that they do not have"
 USUAL_ROUTES = (
     "GET /v1/models",
@@ -282,7 +283,7 @@ def _check_flags(definition: EngineDefinition, recipe: Recipe) -> Iterator[Findi
             advice = f"write {word}: {because}" if word else f"did you mean {near[0]}?" if near else ""
             yield ENG["ENG009"].on(
                 f"flags.{name}",
-                f"{name}; {counted(len(known), 'option')} known",
+                f"{name}; {_listed(known, 'option')}",
                 title=f"{definition.name}: option --{bare} is not among the known ones",
                 cause=_NO_OPTION,
                 fix=advice or "keep it if this version has it",
@@ -319,7 +320,7 @@ def _check_variables(definition: EngineDefinition, recipe: Recipe) -> Iterator[F
         if found is None:
             yield ENG["ENG008"].on(
                 f"env.{name}",
-                f"{name}; {counted(len(known), 'variable')} known",
+                f"{name}; {_listed(known, 'variable')}",
                 title=f"{definition.name}: variable {name} is not among the known ones",
                 cause="a variable that is misspelt is ignored without a word",
                 fix=f"did you mean {near[0]}?" if near else "keep it if this version reads it",
@@ -333,6 +334,10 @@ def _check_variables(definition: EngineDefinition, recipe: Recipe) -> Iterator[F
                 fix="leave it out, or take a version that reads it",
                 severity=Severity.WARN,
             )
+
+
+def _listed(known: Collection[str], what: str) -> str:
+    return f"known: {', '.join(known)}" if len(known) <= _SHOWN else f"{counted(len(known), what)} known"
 
 
 def _when(found: Sequence[str]) -> str:

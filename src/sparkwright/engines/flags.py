@@ -58,20 +58,49 @@ def check_against(
 ) -> tuple[Finding, ...]:
     """exact: the data is of this very version; otherwise an unknown flag may exist and only weighs as a warning."""
     severity = Severity.OVERRIDE if exact else Severity.WARN
-    own = {option_name(name) for name in extra}
-    given = (g for g in parse(data, argv) if option_name(g.word).partition(".")[0] not in own)
-    return tuple(finding for one in given for finding in _check(data, one, severity, own))
+    own = frozenset(option_name(name) for name in extra)
+    of = _Data(data)
+    said = (_said(of, word, values, severity, own) for word, values in _words(argv))
+    return tuple(finding for findings in said for finding in findings)
+
+
+class _Data:
+    """Flag data by identity: they are read once, and comparing two would cost more than checking an option."""
+
+    __slots__ = ("_key", "data")
+
+    def __init__(self, data: FlagData) -> None:
+        self.data = data
+        self._key = (id(data.options), *map(id, data.among.own))
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Data) and self._key == other._key
+
+
+# A search for remedies asks about the same words for every change of a recipe, and every rank has them.
+@lru_cache(maxsize=1024)
+def _said(
+    of: _Data, word: str, values: tuple[str, ...], severity: Severity, own: frozenset[str]
+) -> tuple[Finding, ...]:
+    given = _given(of.data, word, values)
+    return () if option_name(given.word).partition(".")[0] in own else tuple(_check(of.data, given, severity, own))
 
 
 def parse(data: FlagData, argv: Sequence[str]) -> Iterator[WrittenFlag]:
     """The options of a command line, each with the words up to the next option that it takes."""
+    return (_given(data, word, values) for word, values in _words(argv))
+
+
+def _words(argv: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     if len(argv) > 2 and argv[1] == "-m" and "python" in argv[0]:
         argv = argv[3:]  # the interpreter's own option
     starts = [i for i, word in enumerate(argv) if word.startswith("--") or _SHORT.match(word)]  # `-1` is a value
     for start, end in pairwise([*starts, len(argv)]):
         word, _, inline = argv[start].partition("=")
-        rest = (inline,) if "=" in argv[start] else tuple(argv[start + 1 : end])
-        yield _given(data, word, rest)
+        yield word, ((inline,) if "=" in argv[start] else tuple(argv[start + 1 : end]))
 
 
 def _given(data: FlagData, word: str, values: tuple[str, ...]) -> WrittenFlag:

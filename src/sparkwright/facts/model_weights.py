@@ -9,6 +9,7 @@ from sparkwright.domain.values import dataclass
 from sparkwright.facts.model_values import Config, known, number, part
 
 _MOST_BITS = 8.5
+_HEAD = re.compile(r"lm_head\b")
 _MIXERS = r"attn|attention|mixer\.\w+_proj"  # Nemotron-H calls attention and Mamba `mixer`
 
 
@@ -45,7 +46,21 @@ def weights(top: Config, config: Config, layers: int) -> dict[str, Any]:
     named: dict[str, Any] = {"quantization": "".join(str(found.get("quant_method") or "").split())[:40]}
     if experts:
         named |= {"expert_format": experts.format, "expert_group": max(experts.rows, experts.group)}
+    named |= {"output_format": _output(found)}
     return named | {"format": rest.format, "rows": rest.rows, "group": rest.group, "kv_format": _cache(found)}
+
+
+def _output(found: Config) -> str:
+    """The format of the vocabulary's output where the config says that it is quantized; '' elsewhere.
+
+    ModelOpt names it among the layers of a mix, compressed-tensors as a target; a draft reads it for every token.
+    """
+    listed = part(found, "quantized_layers")
+    rows = [row for name, row in listed.items() if _HEAD.search(str(name)) and isinstance(row, Mapping)]
+    groups = (group for group in _values(found.get("config_groups")) if isinstance(group, Mapping))
+    targets = [part(one, "weights") for one in groups if any(_HEAD.search(str(t)) for t in _values(one.get("targets")))]
+    kinds = [*map(_numbers, rows), *map(_group, targets)]
+    return next((kind.format for kind in kinds if kind.format in _table("algorithms").values()), "")
 
 
 def _cache(found: Config) -> str:

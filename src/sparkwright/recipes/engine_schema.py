@@ -10,6 +10,7 @@ from pydantic import Field
 
 from sparkwright.domain.deployment import Phase
 from sparkwright.domain.engine import EngineDefinition
+from sparkwright.domain.recipe import Serving, Speculation
 from sparkwright.engines.data_engine import OPTIONS, PLACEHOLDERS, dialect_of, placeholders
 from sparkwright.engines.definitions import read_definition
 from sparkwright.engines.dialect import Dialect, LineRule
@@ -54,6 +55,7 @@ _SETTING = Matching(
 _NAME_PART = Matching(r"[a-z0-9][a-z0-9-]{1,39}", "a part of an image's name, as in llama-server")
 _DAY = Matching(r"20\d\d-[01]\d-[0-3]\d", "a day, as in 2026-10-06")
 _LOG_KEYS, _RULE_KEYS = (tuple(one.name for one in fields(kind)) for kind in (Dialect, LineRule))
+_SECTIONS = {"serving": Serving, "speculation": Speculation}
 _NAMED, _ODD_BRACE = re.compile(r"\{\{|\}\}|\{\w{1,40}\}"), re.compile(r"[{}]")  # of a rule's text
 _Words = Annotated[list[Annotated[Text, _WORD]], Field(max_length=200)]
 _Since = Annotated[list[Annotated[Text, _VERSION]], Field(max_length=2)]
@@ -148,6 +150,11 @@ def definition_complaints(definition: EngineDefinition, at: Path = (), built_in:
     if definition.variables and not definition.prefixes:
         yield (*at, "variables"), "`variables` needs `prefixes`: only variables that begin with one of them are checked"
     for name, hint in definition.tune.items():
+        section, _, key = hint.key.partition(".")
+        if section in _SECTIONS and key not in {one.name for one in fields(_SECTIONS[section])}:
+            near = get_close_matches(key, [one.name for one in fields(_SECTIONS[section])], 1)
+            meant = f"; did you mean {section}.{near[0]}?" if near else ""
+            yield (*at, "tune", name, "key"), f"`tune.{name}.key`: a recipe has no {hint.key}{meant}"
         if hint.per == "cores" and any(isinstance(value, str) for value in hint.values):
             yield (*at, "tune", name, "values"), f"`tune.{name}.values`: with `per: cores` each is a share, as in 0.5"
     if definition.log:
@@ -230,7 +237,8 @@ def _log_patterns(log: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield from [(key, log[key])] if key in log else ()
     failures, bars = log.get("failures", ()), log.get("bars", ())
     yield from (("failures", text) for text in (failures if isinstance(failures, list | tuple) else (failures,)))
-    yield from (("bars", bar[0]) for bar in bars if isinstance(bar, list | tuple) and bar)
+    for bar in bars if isinstance(bars, list | tuple) else (bars,):
+        yield "bars", bar[0] if isinstance(bar, list | tuple) and bar else bar
 
 
 def _rule(rule: Mapping[str, Any], at: Path, compiled: Callable[[str], re.Pattern[str]]) -> Iterator[Complaint]:
@@ -238,7 +246,8 @@ def _rule(rule: Mapping[str, Any], at: Path, compiled: Callable[[str], re.Patter
     phase, known = rule.get("phase"), [str(one) for one in Phase]
     if phase not in known:
         yield (*at, "phase"), f"`log.rule.phase`: found {shown(phase)}; allowed: {', '.join(known)}"
-    if _ODD_BRACE.search(_NAMED.sub("", str(rule.get("text", "")))):
+    text = rule.get("text", "")
+    if not isinstance(text, str) or _ODD_BRACE.search(_NAMED.sub("", text)):
         yield (*at, "text"), "`log.rule.text`: only {name} of a group of the pattern; a brace itself is `{{` or `}}`"
     yield from _pattern(rule.get("pattern"), (*at, "pattern"), "log.rule.pattern", compiled)
 

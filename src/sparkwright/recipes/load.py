@@ -12,7 +12,7 @@ from sparkwright.domain.engine import CUSTOM, WORKERS_FIRST
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import ModelKind, PhaseTime, Recipe, Speculation
 from sparkwright.domain.values import asdict, dataclass, replace
-from sparkwright.engines.catalog import known_names
+from sparkwright.engines.catalog import ENGINES
 from sparkwright.recipes.checks import cross_check
 from sparkwright.recipes.dockerfile import served
 from sparkwright.recipes.engine_file import Texts, find_engine
@@ -121,8 +121,9 @@ def _variant(
 
 
 def with_engine(recipe: Recipe, engines: Texts) -> Recipe:
-    """The recipe with the user's definition of its engine, where no other is known. Raises RecipeError."""
-    if recipe.engine.name == CUSTOM or recipe.engine.definition or recipe.engine.name in known_names():
+    """The recipe with a file's definition of its engine, also in place of one that ships as a file. Raises
+    RecipeError."""
+    if recipe.engine.name in (CUSTOM, *ENGINES) or recipe.engine.definition:
         return recipe
     return replace(recipe, engine=replace(recipe.engine, definition=find_engine(recipe.engine.name, engines)))
 

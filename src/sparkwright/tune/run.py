@@ -156,7 +156,7 @@ class TuneSearch:
             if failed and (lost := self._lost(failed)):
                 detail = "; ".join(lost)[:_SHOWN]
                 return replace(trial, state=Tried.EXCLUDED, detail=detail, start=started, probed=tuple(failed))
-            run = await run_benchmark(self.bench, ready, quiet)
+            run = await run_benchmark(ready, quiet)
         probed = None if failed is None else tuple(failed)
         return self._judged(replace(trial, start=started, run=run.id, probed=probed), run)
 
@@ -221,7 +221,7 @@ class TuneSearch:
 
     async def _probe(self, ready: Any, names: Sequence[str], quiet: QuietBench) -> dict[str, str]:
         watch: EvaluationScreen = quiet
-        found = [one async for one in probe_all(self.bench, ready, catalog.chosen(names), 600, watch)]
+        found = [one async for one in probe_all(ready, catalog.chosen(names), 600, watch)]
         return {one.name: one.detail for one in found if one.state in _FAILED}
 
     async def restore(self, error: BaseException | None) -> None:

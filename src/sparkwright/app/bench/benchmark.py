@@ -92,18 +92,22 @@ async def prepare_run(
     known = conditions(bench, target, probed, ours)
     known = replace(known, tokenizer=tokenizer.name, seed=workload.seed)
     earlier = "" if request.resume else await bench.runs.unfinished(workload, known.endpoint) or ""
-    return PreparedBench(target, probed, request, levels, left_out, tokenizer, known, earlier)
+    return PreparedBench(bench, target, probed, request, levels, left_out, tokenizer, known, earlier)
 
 
-async def run_benchmark(bench: Bench, prepared: PreparedBench, screen: Screen, resume: Run | None = None) -> Run:
-    """The run as it was kept. Raises NotReady when the server is gone for good, UsageError for another server."""
+async def run_benchmark(prepared: PreparedBench, screen: Screen) -> Run:
+    """The run as it was kept: a new one, or that of the request, resumed.
+
+    Raises NotReady when the server is gone for good, UsageError for another server than the resumed run had.
+    """
+    bench, resume = prepared.bench, prepared.request.resume
     if resume:
         same_server(resume, prepared.conditions)
-    run = resumed(resume) if resume else await create_run(bench, prepared)
+    run = resumed(resume) if resume else await create_run(prepared)
     texts = await prepare(prepared, f"{run.id}/{bench.machine.nonce}", screen.note)
     await (bench.runs.end(run.id, "running", 0.0) if resume else bench.runs.begin(run))
     screen.note(f"{'resuming' if resume else 'stored as'} {run.id}")
-    return await measure(RunningBench(bench, prepared, screen, run, texts))
+    return await measure(RunningBench(prepared, screen, run, texts))
 
 
 _URL = re.compile(r"https?://\S+|[\w.-]+:\d+(/\S*)?|\[[0-9a-fA-F:]+\]:\d+(/\S*)?|\d+(\.\d+){3}", re.ASCII)

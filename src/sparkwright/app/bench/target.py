@@ -201,12 +201,13 @@ class BenchRequest:
 
 @dataclass(frozen=True, slots=True)
 class PreparedBench:
-    """An endpoint that answered, and what would be done with it.
+    """An endpoint that answered, and what would be done with it. bench: asks it, and trusts its certificate.
 
     levels: those that fit the server's context. left_out: a sentence for each other one. unfinished: a run like it
     that can be resumed.
     """
 
+    bench: Bench
     target: BenchTarget
     probed: Probed
     request: BenchRequest

@@ -6,6 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.setup.init_wake import wake_cards
 from sparkwright.cli.init import InitOptions, _forget_wake, _write
 from sparkwright.domain.cluster import Cluster, Node
@@ -84,9 +85,8 @@ def test_any_choice_of_nodes_can_be_taken_back(names: set[str]) -> None:
     assert remove_wake(add_wake(FILE, dict.fromkeys(names, CARD.mac))) == FILE
 
 
-def options(**changed: bool) -> InitOptions:
-    base = InitOptions(True, False, False, False, False, (), (), "")
-    return replace(base, **changed)  # type: ignore[arg-type]
+def options(dry_run: bool = False) -> InitOptions:
+    return InitOptions((), ClusterOptions(), "", False, False, True, dry_run, False, False, False, (), (), "")
 
 
 def test_an_existing_file_gets_only_wake_and_undo_removes_it(tmp_path: Path) -> None:
