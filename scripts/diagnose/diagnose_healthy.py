@@ -92,7 +92,7 @@ SGLang, llama.cpp, TensorRT-LLM, NCCL, Docker builds and Compose, some of them f
 recordings, vLLM 0.27.1 to 0.32.0 among them) was scored before anything was changed for it. Its three logs that were
 recorded after the change were asked once more; what they showed is repaired since.
 """
-FAILURES = """The fourth set: 67 errors of public threads of 2015 to 2026 that no rule was written from and no earlier set has
+FAILURES = """The fourth set: 67 errors of public threads of 2015 to 2026 that no rule was written from, in no other set
 (vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama, FlashInfer, Mooncake, NCCL, UCX, container toolkit, Docker, Ray, Xet,
 driver and kernel), found by 24 searches, labelled before `diagnose` was asked; six last lines were completed from the
 title or the words of the thread. For 11 the thread names no cause. Its halves are decided as those of the third.
