@@ -25,7 +25,7 @@ def is_quiet(text: str) -> bool:
     if not level or level["bad"] or level["g"] in BAD:
         return False
     body = split(text)[1].lstrip()
-    return not (form("fatal").search(text) or form("exception").match(body))
+    return not (form("fatal").search(text) or form("gone").search(text) or form("exception").match(body))
 
 
 def is_listing(text: str) -> bool:
