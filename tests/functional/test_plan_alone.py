@@ -8,6 +8,7 @@ import pytest
 
 from fakes.hub_http import FOLDER, MODEL, TREE, Server, file, put, serving
 from functional.command import Shell
+from functional.tiny_gguf import write_tiny_gguf
 
 GB = 10**9
 VARIANTS = "/api/models?filter=base_model:quantized:org/name&sort=downloads&limit=20&expand[]=safetensors"
@@ -227,6 +228,15 @@ def test_a_config_without_dimensions_is_no_reason_to_fail(shell: Shell, hub: Ser
     code, out, err = shell.run("plan", "org/name", HF_ENDPOINT=hub.url)
     assert code in (0, 1, 2), err
     assert "org/name" in out + err
+
+
+def test_a_gguf_file_that_is_cut_short_is_planned_for_the_engine_of_such_files(shell: Shell, tmp_path: Path) -> None:
+    """Its header cannot be read; its name still tells whose it is, and the reason is the file, not an engine."""
+    whole = write_tiny_gguf(tmp_path / "whole.gguf")
+    (tmp_path / "cut.gguf").write_bytes(whole.read_bytes()[:200])
+    code, out, _ = shell.run("plan", str(tmp_path / "cut.gguf"), "--nodes", "1")
+    assert code == 1 and "on llama-cpp" in out and "not known" in out
+    assert "MODEL006" in out and "cut short inside its header, after 200 bytes" in out
 
 
 def test_what_is_too_large_is_answered_with_what_would_fit(shell: Shell, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from sparkwright.domain.checkpoint import TensorGroup
 from sparkwright.domain.model import ModelShape
-from sparkwright.facts.model_config import HEADS, POSITIONS, mapping
-from sparkwright.facts.model_values import number, part
+from sparkwright.facts.model_config import mapping
+from sparkwright.facts.model_values import number, number_of, part
 
 # Bytes of a number; U8 and I8 hold two of four bits in all formats that write them, I32 and U32 eight.
 _WIDTHS = {"F64": 8.0, "F32": 4.0, "BF16": 2.0, "F16": 2.0, "U8": 0.5, "I8": 0.5, "I32": 0.5, "U32": 0.5}
@@ -39,7 +39,7 @@ def inferred(tensors: Sequence[TensorGroup], config: str = "") -> ModelShape | N
     if joined := sizes.outputs(_JOINED, hidden):
         key, attending = max(1, joined - query) // 2, sizes.count(_JOINED)
         value = key
-    heads = number(told, *HEADS)
+    heads = number_of(told, "heads")
     width = number(told, "head_dim") or (query // heads if heads and query else _HEAD if key % _HEAD == 0 else key)
     experts = sizes.outputs(_ROUTER, hidden)
     return ModelShape(
@@ -48,7 +48,7 @@ def inferred(tensors: Sequence[TensorGroup], config: str = "") -> ModelShape | N
         kv_heads=1 if latent else max(1, key // max(width, 1)),
         hidden=hidden,
         vocab=sizes.outputs(_EMBED, hidden),
-        positions=number(told, *POSITIONS),
+        positions=number_of(told, "positions"),
         head_dim=width,
         value_dim=value * width // key if key and value != key else 0,
         latent=latent,

@@ -235,7 +235,7 @@ def _inferred(found: Checkpoint) -> Checkpoint:
 def _drafted(asked: EstimateRequest, found: Checkpoint | None) -> Recipe:
     """A recipe for the model as somebody would begin it."""
     shape = found.shape if found and isinstance(found.shape, ModelShape) else None
-    packed = shape is not None and shape.quantization == "gguf"
+    packed = shape.quantization == "gguf" if shape else asked.folder.endswith(".gguf")
     name = asked.engine or next(name for name, engine in ENGINES.items() if engine.traits.gguf is packed)
     if name not in ENGINES:
         raise UsageError(f"--engine {name}: not known", f"known are {', '.join(sorted(ENGINES))}")
