@@ -196,7 +196,7 @@ unused_gateways
 h="$S/supervision/$2"; tag="$3"
 rm -f "$h/desired.json"
 ended "$h"
-rm -rf "$S/ring/$2" "$S/door/$2.prompts.key"; rmdir "$S/ring" 2>/dev/null
+rm -rf "$S/ring/$2" "$S/door/$2.prompts.key" "$S/supervision/_standby/state/supervision/$2"; rmdir "$S/ring" 2>/dev/null
 if grep -qsF " $tag" "$HOME/.ssh/authorized_keys"; then rewrite "$tag" "" || exit 1; fi
 [ ! -e "$h" ] || { echo was; rm -rf "$h"; }
 [ ! -e "$h" ] || exit 1
