@@ -22,7 +22,7 @@ def give_back(home: str) -> Command:
     return script(_sh("give_back"), home, changes="standby: give the gateway back to the head")
 
 
-def mark(home: str, name: str, is_set: bool) -> Command:
+def mark_folder(home: str, name: str, is_set: bool) -> Command:
     """An empty file that is there, or not; the last report of a deployment goes with it."""
     return script(_sh("mark"), home, name, "set" if is_set else "", changes=f"standby: {home}")
 

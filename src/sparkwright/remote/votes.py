@@ -10,7 +10,7 @@ from sparkwright.remote.host import script, texts
 _sh = texts(__name__)
 
 
-def ask(place: tuple[str, str], candidate: str, term: float, nonce: str) -> Command:
+def ask_vote(place: tuple[str, str], candidate: str, term: float, nonce: str) -> Command:
     """Prints `granted`, or `held NODE`; NODE is `-` while the vote is promised to nobody.
 
     place: cluster and voter. nonce: another one each time.

@@ -36,7 +36,7 @@ from sparkwright.supervisor.children import Children
 from sparkwright.supervisor.core.term import (
     ASK_LIMIT,
     RENEW_EVERY,
-    Patience,
+    StandbyWait,
     Vote,
     end_of_term,
     held_by,
@@ -80,7 +80,7 @@ async def _work(path: Path, role: StandbyRole, log: Log) -> None:
     ssh = SshSettings(control=socket_folder(path), connect_timeout=2, persist=10, environ=environ)
     log.write(f"{role.node} is the {'head' if role.node == role.head else 'standby'}; votes: {', '.join(role.voters)}")
     async with open_services(head_access(path, role.cluster, f"{whoami()} (standby)", ssh), log) as services:
-        keeper = Keeper(path, role, services, log)
+        keeper = VoteKeeper(path, role, services, log)
         try:
             async with asyncio.TaskGroup() as group:
                 for part in keeper.parts:
@@ -89,7 +89,7 @@ async def _work(path: Path, role: StandbyRole, log: Log) -> None:
             await keeper.aclose()
 
 
-class Keeper:
+class VoteKeeper:
     """The votes of this node, and what follows from them."""
 
     def __init__(self, home: Path, role: StandbyRole, services: Services, log: Log) -> None:
@@ -100,7 +100,7 @@ class Keeper:
         folder.mkdir(0o700, parents=True, exist_ok=True)
         self._term_path = folder / TERM_FILE
         self._term = self._stored() or Term(self._boot, 0.0)
-        self._patience = Patience(seconds_since_boot())
+        self._patience = StandbyWait(seconds_since_boot())
         self._programs = Children(role.programs, log.write)
         self._records = Records(home.parents[1], role, log)
         self._nonces: dict[str, str] = {}
@@ -136,7 +136,7 @@ class Keeper:
     async def _ask(self) -> None:
         role, before, held = self._role, self._term, self.holds
         asked, nonce = seconds_since_boot(), token_hex(8)
-        votes = await self._each(lambda place: commands.ask(place, role.node, role.term, nonce))
+        votes = await self._each(lambda place: commands.ask_vote(place, role.node, role.term, nonce))
         granted = [name for name, vote in votes.items() if vote and vote.granted]
         self._nonces |= dict.fromkeys(granted, nonce)
         if is_majority(granted, role.voters):
@@ -192,7 +192,7 @@ class Keeper:
         role = self._role
         votes = await self._each(lambda place: commands.look_up(place, role.term))
         free = [name for name, vote in votes.items() if vote and not vote.holder]
-        self._patience = self._patience.seen(is_majority(free, role.voters), seconds_since_boot())
+        self._patience = self._patience.noting(is_majority(free, role.voters), seconds_since_boot())
         return self._patience.is_over(seconds_since_boot())
 
     async def _give_back(self) -> bool:
@@ -272,7 +272,7 @@ class Keeper:
 
 
 class Records:
-    """What people hear of it: an incident of each model, and a message."""
+    """Incidents of each model, and messages about them."""
 
     def __init__(self, state: Path, role: StandbyRole, log: Log) -> None:
         self._role, self._log = role, log
@@ -301,7 +301,7 @@ class Records:
         self._open.clear()
 
     async def regained(self, lost_at: float, holder: str) -> None:
-        """Of the head: an incident that is over."""
+        """Records on the head an incident that is over."""
         role, now = self._role, time.time()
         by = f"{holder} served in its place" if holder else "nobody is known to have served in its place"
         what = f"the gateway of {role.head} did not serve for {duration(now - lost_at)}, without most votes; {by}"

@@ -1,4 +1,4 @@
-"""Who may serve: never both, whatever is delayed, lost, paused or rebooted."""
+"""The choice of who may serve: never both, whatever is delayed, lost, paused or rebooted."""
 
 import heapq
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.standby import TERM, Term, voters_of
-from sparkwright.supervisor.core.term import Patience, Vote, end_of_term, held_by, is_majority
+from sparkwright.supervisor.core.term import StandbyWait, Vote, end_of_term, held_by, is_majority
 
 CANDIDATES = ("head", "standby")
 
@@ -48,7 +48,7 @@ class Voter:
 
 
 @dataclass
-class Candidate:
+class VoteCandidate:
     """It serves from when it knows of its votes until the end of its term. rate: of its clock."""
 
     rate: float
@@ -58,11 +58,11 @@ class Candidate:
 
 
 @dataclass
-class World:
+class VotingWorld:
     """Events in the order of their times; a message may take as long as it likes, and a process may rest anywhere."""
 
     voters: list[Voter]
-    candidates: dict[str, Candidate]
+    candidates: dict[str, VoteCandidate]
     events: list[tuple[float, int, Callable[[float], None]]] = field(default_factory=list)
     order: Any = field(default_factory=count)
 
@@ -113,10 +113,10 @@ RATE = st.floats(0.995, 1.005)
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
+def worlds(draw: st.DrawFn) -> VotingWorld:
     size = draw(st.sampled_from((1, 3, 5)))
     voters = [Voter(draw(RATE), draw(st.floats(0, 1e6))) for _ in range(size)]
-    world = World(voters, {name: Candidate(draw(RATE)) for name in CANDIDATES})
+    world = VotingWorld(voters, {name: VoteCandidate(draw(RATE)) for name in CANDIDATES})
     at = 0.0
     for _ in range(draw(st.integers(2, 25))):
         at += draw(st.one_of(st.floats(0, 3), st.floats(9, 16)))
@@ -135,7 +135,7 @@ def worlds(draw: st.DrawFn) -> World:
 
 
 @given(worlds())
-def test_never_both(world: World) -> None:
+def test_never_both(world: VotingWorld) -> None:
     """Guards the promise of the role: no moment is in a term of both, by real time."""
     world.run()
     for begin, end in world.candidates["head"].served:
@@ -145,23 +145,25 @@ def test_never_both(world: World) -> None:
 
 def test_a_dead_head_is_followed_within_half_a_minute() -> None:
     """Guards the 30 seconds: the votes are free 13 s after the last renewal, and the standby is patient for 3 s."""
-    voters, patience, at = [Voter(), Voter()], Patience(started=-100.0), 20.0
+    voters, patience, at = [Voter(), Voter()], StandbyWait(started=-100.0), 20.0
     for voter in voters:
         voter.known(0.0)
         assert voter.ask(at, "head", "1")
     while not patience.is_over(at):
         at += 2.0
-        patience = patience.seen(all(voter.now(at) >= voter.known(at)[1] for voter in voters), at)
+        patience = patience.noting(all(voter.now(at) >= voter.known(at)[1] for voter in voters), at)
     assert all(voter.ask(at, "standby", "2") for voter in voters)
     assert 12.0 <= at - 20.0 <= 20.0
 
 
 def test_the_standby_lets_the_head_go_first() -> None:
     """Guards a boot of all nodes, a renewal that comes late, and a role that was given back."""
-    assert not Patience(100.0).seen(is_free=True, now=100.0).seen(is_free=True, now=115.0).is_over(115.0)
-    late = Patience(0.0).seen(is_free=True, now=50.0).seen(is_free=False, now=52.0).seen(is_free=True, now=54.0)
+    assert not StandbyWait(100.0).noting(is_free=True, now=100.0).noting(is_free=True, now=115.0).is_over(115.0)
+    late = (
+        StandbyWait(0.0).noting(is_free=True, now=50.0).noting(is_free=False, now=52.0).noting(is_free=True, now=54.0)
+    )
     assert not late.is_over(56.0) and late.is_over(57.0)
-    assert not late.paused(90.0).seen(is_free=True, now=60.0).is_over(89.0)
+    assert not late.paused(90.0).noting(is_free=True, now=60.0).is_over(89.0)
 
 
 def test_a_term_counts_by_this_boot_and_this_clock() -> None:

@@ -4,6 +4,7 @@ The order is what makes "never both" true from the first second. The head gets i
 starts, and a head that has had the role once serves only while it has them.
 """
 
+import json
 from hashlib import sha256
 
 from sparkwright.app.lease import did, remove_supervisor, tag_of
@@ -122,7 +123,7 @@ async def _install(services: Services, plan: Plan, head: _Site, deployment: str)
         head.node, head.node, standby.node, services.cluster, voters_of(services.cluster), tree, url=gateway.url
     )
     await _start(services, head, role)
-    await _await_votes(services, head, standby)
+    await _await_votes(services, head, standby, left)
     await _start(services, standby, replace(role, node=standby.node, programs=_programs(left, gateway)))
     await did(services, head.node, commands.note_second(deployment, gateway.url))
     await apply_notify(services, standby.node)
@@ -173,12 +174,14 @@ async def _write_deployment(services: Services, plan: Plan, standby: _Site, tree
     """The engine's own key, and the mark of a deployment that cannot do without the head."""
     name, home = plan.recipe.serving.api_key_env, _copy(tree, plan)
     secrets = {name: services.secrets[name].reveal()} if name in services.secrets else {}
-    await did(services, standby.node, service.write(home, "secrets.json", to_json(secrets).encode()))
-    await did(services, standby.node, commands.mark(home, NEEDS_HEAD, plan.supervisor_node in plan.placement.nodes))
+    await did(services, standby.node, service.write(home, "secrets.json", json.dumps(secrets).encode()))
+    await did(
+        services, standby.node, commands.mark_folder(home, NEEDS_HEAD, plan.supervisor_node in plan.placement.nodes)
+    )
 
 
 def _programs(known: str, gateway: GatewayInstall) -> tuple[Service, ...]:
-    """Those of this gateway and of others that the role had."""
+    """The programs of this gateway, and those of others that the role had."""
     try:
         before = from_json(StandbyRole, known).programs if known else ()
     except Unreadable:
@@ -205,14 +208,17 @@ def _is_here(cluster: Cluster, name: str, site: str) -> bool:
     return name == site or _is_same_machine(cluster, name, site)
 
 
-async def _await_votes(services: Services, head: _Site, standby: _Site) -> None:
-    """Until the head has its votes. Raises CommandFailed."""
+async def _await_votes(services: Services, head: _Site, standby: _Site, known: str) -> None:
+    """Returns once the head has its votes. Raises CommandFailed.
+
+    known: the role as the standby had it, '' if it is new there.
+    """
     services.sink.report(StepStarted(_STEP, f"votes for the gateway of {head.node}"))
     for give_back in (True, False):
         done = await services.run(head.node, commands.await_votes(head.where.home, 4.0 if give_back else 4 * TERM))
         if done.ok:
             return
-        if give_back:
+        if give_back and known:
             await did(services, standby.node, commands.give_back(standby.where.home))
     said = done.stdout.strip()[-300:]
     hint = f"its log: {head.where.home}/log on {head.node}"

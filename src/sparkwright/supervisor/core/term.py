@@ -44,7 +44,7 @@ def held_by(votes: Mapping[str, Vote | None], voters: Collection[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class StandbyWait:
     """The standby's wait before it asks for votes. started: of its process. free_since: since when most votes have been
     free, None while they are not. not_before: after it has given the role back, or got too few votes.
 
@@ -55,12 +55,12 @@ class Patience:
     free_since: float | None = None
     not_before: float = 0.0
 
-    def seen(self, is_free: bool, now: float) -> "Patience":
+    def noting(self, is_free: bool, now: float) -> "StandbyWait":
         since = (self.free_since if self.free_since is not None else now) if is_free else None
-        return Patience(self.started, since, self.not_before)
+        return StandbyWait(self.started, since, self.not_before)
 
-    def paused(self, until: float) -> "Patience":
-        return Patience(self.started, None, until)
+    def paused(self, until: float) -> "StandbyWait":
+        return StandbyWait(self.started, None, until)
 
     def is_over(self, now: float) -> bool:
         free = self.free_since is not None and now - self.free_since >= _FREE
