@@ -8,7 +8,7 @@ _sh = texts(__name__, FOLDER=FOLDER, TERM=TERM_FILE, RETURN=RETURN_FILE, SECOND=
 
 
 def is_unused(state: str) -> Command:
-    """Exit 0 if the role is there and no deployment is behind a gateway any more."""
+    """Prints `unused` if the role is there and no deployment is behind a gateway any more."""
     return script(_sh("unused"), state)
 
 
@@ -28,5 +28,5 @@ def mark_folder(home: str, name: str, is_set: bool) -> Command:
 
 
 def note_second(home: str, url: str) -> Command:
-    """The deployment's second URL on the head; '' takes it away."""
+    """The deployment's second URL on the head; '' takes it away. Prints `role` if the head has a standby's role."""
     return script(_sh("second"), home, url, changes="gateway: note the second URL")

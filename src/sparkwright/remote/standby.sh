@@ -1,8 +1,9 @@
 # Sent to nodes by standby.py: `#: NAME` begins a section; the comment lines right below it are not sent.
 
 #: unused
-s="$(x "$1")/supervision"; [ -d "$s/@FOLDER@" ] || exit 1
-for f in "$s"/*/door/behind; do [ ! -e "$f" ] || exit 1; done
+s="$(x "$1")/supervision"; [ -d "$s/@FOLDER@" ] || exit 0
+for f in "$s"/*/door/behind; do [ ! -e "$f" ] || exit 0; done
+echo unused
 
 #: votes
 # Held by the clock since the boot, as the gateway's own process reads it.
@@ -24,3 +25,4 @@ umask 077; rm -f "$1/live.json"; if [ -n "$3" ]; then : >"$1/$2"; else rm -f "$1
 
 #: second
 f="$1/door/@SECOND@"; if [ -n "$2" ]; then printf '%s\n' "$2" >"$f"; else rm -f "$f"; fi
+[ ! -d "${1%/*}/@FOLDER@" ] || echo role

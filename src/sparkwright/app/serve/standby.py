@@ -71,8 +71,8 @@ async def install_standby(services: Services, plan: Plan, where: Installation, k
     site = _Site(replace(where, home=home), kept)
     try:
         if not cluster.standby:
-            await _remove_role(services, site)
-            await did(services, head, commands.note_second(where.home, ""))
+            if "role" in (await did(services, head, commands.note_second(where.home, ""))).stdout.split():
+                await _remove_from(services, sorted(cluster.names, key=lambda name: name == head))
             return StandbyInstall()
         services.sink.report(StepStarted(_STEP, f"standby on {cluster.standby}"))
         return await _install(services, plan, site, where.home)
@@ -86,15 +86,9 @@ async def end_unused_role(services: Services, nodes: tuple[str, ...]) -> None:
     head = services.cluster.supervisor_node
     if head not in nodes:
         return
-    if (await services.run(head, commands.is_unused(services.state_on(head)))).ok:
+    if "unused" in (await services.run(head, commands.is_unused(services.state_on(head)))).stdout.split():
         # The standby first: it must not miss a head that is taken away
         await _remove_from(services, sorted(nodes, key=lambda name: name == head))
-
-
-async def _remove_role(services: Services, site: _Site) -> None:
-    if await _role_text(services, site.where):
-        names = services.cluster.names
-        await _remove_from(services, sorted(names, key=lambda name: name == site.node))
 
 
 async def _remove_from(services: Services, nodes: list[str]) -> None:
