@@ -160,6 +160,7 @@ class Drive:
     simulated: bool = False  # the cluster file says so: real engines' recipes are then marked, too
     node_env: dict[str, str] = field(default_factory=dict)  # of every call on the nodes
     supervise: bool = False  # `up` leaves a supervisor and a gateway
+    standby: str = ""  # of the cluster file
     calls: list[Call] = field(default_factory=list)
 
     @property
@@ -169,7 +170,8 @@ class Drive:
             {"name": n.name, "ssh": f"{self.users[n.name]}@{n.name}" if n.name in self.users else n.name, **env}
             for n in self.testbed.nodes
         ]
-        mark = {"simulated": True} if self.simulated else {}
+        mark: dict[str, Any] = {"simulated": True} if self.simulated else {}
+        mark |= {"standby": self.standby} if self.standby else {}
         return self._write("cluster.yaml", {"name": "testbed", "nodes": nodes, **mark})
 
     def recipe(self, runtime: str, env: Mapping[str, str] = QUICK, **changes: Any) -> str:

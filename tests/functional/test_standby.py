@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,8 @@ def test_the_gateway_moves_to_the_standby_and_back(served: Served) -> None:
         assert ask_chat(client) == 200
         while gone := processes_of(shell.folder / "a"):
             for pid in gone:
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         wait_until(lambda: ask_chat(client) == 200, "the standby to serve")
         assert has_votes(shell, "b") and not has_votes(shell, "a")
         incidents = list((shell.folder / "b/state/incidents").rglob("*.json"))

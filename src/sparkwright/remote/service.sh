@@ -201,6 +201,8 @@ if grep -qsF " $tag" "$HOME/.ssh/authorized_keys"; then rewrite "$tag" "" || exi
 [ ! -e "$h" ] || { echo was; rm -rf "$h"; }
 [ ! -e "$h" ] || exit 1
 unused_gateways
+[ "$2" != _standby ] || rm -f "${SPARKWRIGHT_LOCK_DIR:-/run/lock}/sparkwright/vote-"*".$(id -u)" \
+  "${SPARKWRIGHT_LOCK_DIR:-/run/lock}/sparkwright/vote-"*".$(id -u).lock"
 # The ssh connections of the supervisor and of the console.
 for n in "$h" "$h/console"; do
   c="/tmp/sparkwright-$(id -u)-$(printf %s "$n" | sha256sum | cut -c1-12)"
