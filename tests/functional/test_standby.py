@@ -73,12 +73,12 @@ def ask_chat(client: httpx.Client) -> int:
 
 
 def processes_of(node: Path) -> list[int]:
-    """Processes that have the node's folder in their command line or as their own folder."""
+    """Processes that have the node's folder in their command line or environment, or as their own folder."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
             place = os.readlink(path / "cwd")
-            words = (path / "cmdline").read_bytes().decode(errors="replace")
+            words = "".join((path / name).read_bytes().decode(errors="replace") for name in ("cmdline", "environ"))
         except OSError:
             continue
         if int(path.name) != os.getpid() and (place.startswith(str(node)) or f"{node}/" in words):
