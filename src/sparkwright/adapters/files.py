@@ -260,7 +260,10 @@ def find_recipe(name: str, places: Places) -> SourceText:
     """The text of one recipe, by name, SOURCE/NAME or path (without profile). Raises RecipeError."""
     source, _, wanted = name.removeprefix("@").partition("/")
     if wanted and is_source(source, places) and not _from(name, places).exists():
-        return _of_source(source, wanted, places)
+        from sparkwright.adapters.recipe_sources import RecipeSources
+
+        entry, text, around = RecipeSources(places.sources, places.cwd).recipe(source, wanted)
+        return SourceText(wanted, text, f"{source}/{entry.path}", source, around)
     if _is_path(name):
         return SourceText(Path(name).stem, _read(_from(name, places), f"recipe {name}"), name, "path")
     known = dict(_listed(places))
@@ -279,13 +282,6 @@ def find_recipe(name: str, places: Places) -> SourceText:
 def is_source(name: str, places: Places) -> bool:
     """Return whether a registry of that name was added."""
     return bool(_SOURCE.fullmatch(name)) and (places.sources / name / "source.json").is_file()
-
-
-def _of_source(source: str, wanted: str, places: Places) -> SourceText:
-    from sparkwright.adapters.recipe_sources import RecipeSources
-
-    entry, text, around = RecipeSources(places.sources, places.cwd).recipe(source, wanted)
-    return SourceText(wanted, text, f"{source}/{entry.path}", source, around)
 
 
 def recipe_names(places: Places) -> tuple[str, ...]:

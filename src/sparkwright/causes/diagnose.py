@@ -28,7 +28,7 @@ from sparkwright.checks.compat.versions import ranges
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, LogSource, LogState, Proof, Sureness, likely
 from sparkwright.domain.finding import Severity
 from sparkwright.engines.advice import fitting, is_of_another
-from sparkwright.engines.progress import BARRIERS, counted, engine_of, progress, shifts
+from sparkwright.engines.progress import BARRIERS, counted, engine_of, newer_than_read, progress, shifts
 from sparkwright.logscan.book import Book, shaped
 from sparkwright.logscan.envelope import Unwrap
 from sparkwright.logscan.logline import Excerpt, decoded
@@ -248,6 +248,8 @@ def with_explanation(
     if not (because.why or is_named or is_over) and sum(map(len, logs.values())) > FEW:
         told = replace(told, explanation=ending(read, readers[0].year, words))
     several = any(story.count("several ranks") for story in stories)
+    newer = dict.fromkeys(one for lines in read.values() if (one := newer_than_read(lines)))
+    told = replace(told, untold=(*told.untold, *newer))
     return _advised(told, any(way.phases for way in ways.values()), several)
 
 

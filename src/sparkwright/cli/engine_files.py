@@ -12,6 +12,7 @@ from sparkwright.adapters.files import engine_files, read_text
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo
 from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.units import counted
 from sparkwright.domain.values import asdict
 from sparkwright.engines.definitions import shipped_definitions
 from sparkwright.wiring import places
@@ -98,6 +99,9 @@ def show_definition(made: EngineDefinition, as_json: bool) -> None:
         "figures": f"{made.metrics_page}, {len(made.metrics)} known" if made.metrics_page else "",
         "log": f"{len(made.log.get('rule', ()))} kinds of lines" if made.log else "",
         "options": f"{len(made.flags)} known" if made.flags else "",
+        "variables": f"{len(made.variables)} known, of {' '.join(made.prefixes)}" if made.variables else "",
+        "words": f"{counted(len({**made.options, **made.words}), 'meaning')}, {counted(len(made.renamed), 'old name')}",
+        "tune": ", ".join(hint.key for hint in made.tune.values()),
         "drafts off": ", ".join(f"{name}: {json.dumps(value)} in a request" for name, value in made.serial.items()),
         "memory and checks": ", ".join(made.traits),
         "quantizations": ", ".join(made.quantizations),

@@ -131,17 +131,13 @@ def update(engine: str, wheel: Path | None, where: ClusterOptions, as_json: bool
         raise click.UsageError("--wheel goes without ENGINE, --venv, --image and --node")
     if place["venv"] and place["image"]:
         raise click.UsageError("--venv and --image exclude each other")
-    row = _of_wheel(wheel) if wheel else _asked(engine, place, where, as_json)
+    from sparkwright.app.plan.engine_options import read_from_wheel  # the readers of wheels
+
+    row = read_from_wheel(wheel, time.time()) if wheel else _asked(engine, place, where, as_json)
     path = flag_store().save(row)
     data = flag_store().load().read(row["engine"], row["version"])
     text = f"{data.engine} {data.version}: {len(data.options)} options, {len(data.env)} variables\n"
     shared.answer(as_json, _row(data) | {"file": path}, f"{text}read from: {_row(data)['from']}\nkept in: {path}")
-
-
-def _of_wheel(wheel: Path) -> Row:
-    from sparkwright.app.plan.engine_options import read_from_wheel  # the readers of wheels
-
-    return read_from_wheel(wheel, time.time())
 
 
 def _asked(engine: str, place: dict[str, str], where: ClusterOptions, quiet: bool) -> Row:

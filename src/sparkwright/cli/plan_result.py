@@ -1,6 +1,6 @@
 """The result of `sparkwright plan`: text, JSON, or files of other tools. Loaded after the nodes were asked."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo, findings_text
 from sparkwright.cli.failure import remedy_json
 from sparkwright.cli.measured import measured_text
+from sparkwright.cli.plan_options import PlanOptions
 from sparkwright.cli.plan_outlook import Shown
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.errors import Refused, UsageError
@@ -35,24 +36,23 @@ _PLACEHOLDERS = (
 )
 
 
-def print_plan(outcome: Outcome, rest: Mapping[str, Any]) -> None:
+def print_plan(outcome: Outcome, options: PlanOptions) -> None:
     plan, state = outcome.plan, outcome.cluster_state
     staged, running = staging_text(plan, state), describe_running(plan, state)
-    if rest["form"]:
-        if stops := stopping(without_ports_in_use(plan), rest["force"]):
+    if options.form:
+        if stops := stopping(without_ports_in_use(plan), options.force):
             raise nothing_written(plan, stops)
-        _emit(outcome, staged, rest["form"], rest["out"], rest["as_json"])
-    elif rest["as_json"]:
+        _emit(outcome, staged, options.form, options.out, options.as_json)
+    elif options.as_json:
         measured = {node: asdict(one) for node, one in state.calibrations.items()}
         shared.print_json(plan_json(plan, staged) | {"standing": running, "measured": measured})
     else:
-        parts = (measured_text(state.calibrations), plan_text(plan, staged, shown_by(rest)), running)
+        parts = (
+            measured_text(state.calibrations),
+            plan_text(plan, staged, Shown(options.why, options.splits, options.commands)),
+            running,
+        )
         echo("\n\n".join(filter(None, parts)))
-
-
-def shown_by(rest: Mapping[str, Any]) -> Shown:
-    """The parts that the options ask for."""
-    return Shown(rest["why"], rest["splits"], rest["commands"])
 
 
 def _emit(outcome: Outcome, staged: Sequence[str], form: str, out: str, as_json: bool) -> None:
@@ -131,18 +131,19 @@ def _rank(spec: Any) -> dict[str, Any]:
     }
 
 
-def emit_stock(plan: Plan, with_specs: Callable[[Plan], Plan], rest: Mapping[str, Any]) -> None:
+def emit_stock(plan: Plan, with_specs: Callable[[Plan], Plan], options: PlanOptions) -> None:
     """Write the files of a plan for which no node was asked, and say what in them is a placeholder."""
-    if stops := stopping(plan, rest["force"]):
+    assert options.form
+    if stops := stopping(plan, options.force):
         raise nothing_written(plan, stops)
     made = with_specs(plan)
     stop = engine_of(made.recipe).stop
     states = dict.fromkeys(made.placement.nodes, _STATE)
-    files = FORMS[rest["form"]](DeploymentSource(made, stop.signal, stop.grace, states))
-    if rest["as_json"]:
+    files = FORMS[options.form](DeploymentSource(made, stop.signal, stop.grace, states))
+    if options.as_json:
         shared.print_json({"files": [asdict(file) for file in files]})
     else:
-        deliver(files, rest["out"])
+        deliver(files, options.out)
     for line in _PLACEHOLDERS:
         echo(line, err=True)
 

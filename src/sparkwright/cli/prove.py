@@ -37,9 +37,8 @@ async def prove(deployment: str, where: ClusterOptions, lines: Sequence[str], qu
     # What measures and judges is loaded only for this
     bench = importlib.import_module("sparkwright.cli.bench")
     gates, stats = (importlib.import_module(f"sparkwright.loadgen.{name}") for name in ("gates", "stats"))
-    found = BenchRequest(open_workload(PROFILE, places()), tags=(TAG,))
-    asked = bench.BenchOptions(where, "", keys(None), False, found, None, quiet)
-    async with tools(None) as made, bench.endpoint(made, deployment, asked) as (able, ready):
+    request = BenchRequest(open_workload(PROFILE, places()), tags=(TAG,), keys=keys(None))
+    async with tools(None) as made, bench.endpoint(made, deployment, where, request) as (able, ready):
         if not quiet:
             echo(f"proving {deployment}: a short benchmark, then the quick probes", err=True)
         runs = (await _measured(able, ready, quiet), await _probed(able, ready, quiet))

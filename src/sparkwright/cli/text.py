@@ -244,6 +244,8 @@ def _live(found: Supervised, live: Live) -> Iterator[str]:
 def _past(found: Supervised, live: Live) -> Iterator[str]:
     for one in live.disk_cache:
         yield f"  KV cache on disk: {one.node}  {gib(one.used)} of {gib(one.size)}, {gib(one.free)} free"
+    for tier in live.cache_tiers:
+        yield fold(f"  {tier.tier} cache of the engine: {tier.text}", 4)
     if live.prefixes:
         yield fold(f"  kept prompts: {live.prefixes.text}", 4)
     if live.incidents or live.relaunches:

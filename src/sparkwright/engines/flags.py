@@ -7,7 +7,7 @@ the built-in ones.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import pairwise
@@ -15,22 +15,15 @@ from itertools import pairwise
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.values import dataclass
 from sparkwright.engines import flag_words
+from sparkwright.engines.definitions import base_definition
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_data import DASHING, SHIPPED, FlagData, FlagLibrary, flag_data
 from sparkwright.engines.flag_values import FlagProblem, Option, problems
 from sparkwright.engines.flag_words import OptionAdvice
 from sparkwright.engines.options import option_name
-from sparkwright.engines.tables import DATA_OF
 
 _SHORT = re.compile(r"-[A-Za-z]")
 _LEVEL = re.compile(r"-O=?(\d?)$")  # vLLM's parser turns -O3 into --optimization-level 3
-# Variables that an engine's own prefix claims; others belong to libraries.
-PREFIXES: Mapping[str, tuple[str, ...]] = {
-    "vllm": ("VLLM_",),
-    "sglang": ("SGLANG_", "SGL_"),
-    "trtllm": ("TRTLLM_", "TLLM_"),
-    "llama-cpp": ("LLAMA_",),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +161,18 @@ def _deprecated(data: FlagData, given: WrittenFlag, option: Option) -> Finding:
     return ENG["ENG007"].on(given.word, option.deprecated, title=title, cause="", fix=hint, severity=severity)
 
 
+def prefixes_of(engine: str) -> tuple[str, ...]:
+    """Beginnings of variables that only this engine's have; others belong to libraries."""
+    definition = base_definition(engine)
+    return definition.prefixes if definition else ()
+
+
 def check_variables(
     engine: str, version: str, env: Iterable[str], extra: Iterable[str] = (), library: FlagLibrary = SHIPPED
 ) -> tuple[Finding, ...]:
     """Findings for variables of the engine's own prefix. extra: what the image's own build reads besides."""
     data, said = flag_data(engine, version, library)
-    prefixes = PREFIXES.get(DATA_OF.get(engine, engine), ())
+    prefixes = prefixes_of(engine)
     if data is None or not data.env or not prefixes:
         return ()
     own = [name for name in env if name.startswith(prefixes) and name not in set(extra)]
@@ -198,7 +197,7 @@ def _unread(data: FlagData, version: str, name: str, severity: Severity) -> Find
 
 def _instead(data: FlagData, name: str, when: str) -> str:
     """An option of that name, else the variable that is meant, else where an image's own variables are declared."""
-    prefix = next(p for p in PREFIXES[data.engine] if name.startswith(p))
+    prefix = next(p for p in prefixes_of(data.engine) if name.startswith(p))
     bare = name.removeprefix(prefix).removeprefix("ARG_").lower()
     for option in (f"--{bare.replace('_', '-')}", f"--{bare}"):
         if option in data.names:

@@ -168,7 +168,7 @@ def stop(given: ProbeInputs) -> Steps:
         tries: list[ProbeAnswer] = []
         while len(tries) < TRIES and not (tries and _shows(tries[-1], word, expected)):
             tries += yield (stopped,)
-        if _shows(tries[-1], word, expected) or all(_begins(one.content, expected, word) for one in tries):
+        if _shows(tries[-1], word, expected) or all(f"{expected}{word}".startswith(one.content) for one in tries):
             tally.judge(case, stopped, tries[-1], lambda h: _stopped(h, word, expected))
         else:
             tally.unjudged.append(f"{case}: {TRIES} times another answer than the one with the stop string")
@@ -178,11 +178,6 @@ def stop(given: ProbeInputs) -> Steps:
 def _shows(heard: ProbeAnswer, word: str, expected: str) -> bool:
     """Good or bad, whatever the others are. One that ends early may be another answer with the string early."""
     return bool(heard.trouble) or word in heard.content or heard.content == expected
-
-
-def _begins(content: str, expected: str, word: str) -> bool:
-    """It is the answer that is known, up to somewhere in the stop string."""
-    return f"{expected}{word}".startswith(content)
 
 
 def _stopped(heard: ProbeAnswer, word: str, expected: str) -> str:

@@ -25,9 +25,12 @@ from sparkwright.recipes.yaml_lines import Document, Path, Problem, read_yaml
 
 PROSE = {"title", "notes", "published", "license_note", "phases", "loading", "source", "conditions", "references"}
 PROSE |= {"state", "state_reason", "instead", "profile", "profiles", "hash", "gates"}
-_DEFINITION_PROSE = ("title", "see", "tried", "source", "serial")
+_DEFINITION_PROSE = (
+    *("title", "see", "tried", "source", "serial"),
+    *("words", "renamed", "closed", "variables", "prefixes", "tune", "release"),
+)
 # Keys of a definition that came later: a recipe from before, which has none of them, has the same hash.
-_NEWER_KEYS = ("start_order", "websockets", "caches", "per_rank", "traits")
+_NEWER_KEYS = ("start_order", "websockets", "caches", "per_rank", "traits", "values")
 _SAYS_NOTHING: tuple[Any, ...] = (WORKERS_FIRST, (), [], {})
 _BEFORE_THE_ENGINE = (
     *("gateway", "coherence", "replicas", "on_demand", "idle_minutes", "wait_seconds"),

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -202,13 +202,9 @@ class _Soaking:
         if level is None:
             return f"[{of}] {plan.name}: cut short"
         failed = sum(bool(row.error) and row.kind != "time-up" for row in level.rows)
-        return f"[{of}] {plan.name}: {len(level.rows)} requests, {failed} failed{''.join(_memory(level))}"
-
-
-def _memory(level: Level) -> Iterator[str]:
-    last = next((scrape.memory for scrape in reversed(level.scrapes) if scrape.memory), {})
-    for node, size in last.items():
-        yield f", {gib(size)} available on {node}"
+        last = next((scrape.memory for scrape in reversed(level.scrapes) if scrape.memory), {})
+        memory = "".join(f", {gib(size)} available on {node}" for node, size in last.items())
+        return f"[{of}] {plan.name}: {len(level.rows)} requests, {failed} failed{memory}"
 
 
 class _Silent:

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from functools import cache
 
 from sparkwright.app.cluster_state import model_path, nodes_for
-from sparkwright.app.plan.gate import Weighed, judge_of, weighed
+from sparkwright.app.plan.gate import judge_of, weighed
 from sparkwright.app.services import ClusterState, LaunchRequest, Services
 from sparkwright.checks.attention import attention
 from sparkwright.domain.check import Context
@@ -74,7 +74,10 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
         published=cluster_state.published,
     )
     unknown = check_quantization(recipe, advice.quantization, library)
-    findings += (*unknown, *(_remedied(f, found) for f in check_all(context)))
+    findings += (
+        *unknown,
+        *(with_remedy(f, found.remedies, found.obstacles) if found.sought else f for f in check_all(context)),
+    )
     heeded = attention(worst_first(findings), {}, services.cluster.ignore)
     return Plan(
         deployment=request.deployment,
@@ -186,10 +189,6 @@ def with_remedy(finding: Finding, remedies: Sequence[Remedy], obstacles: Sequenc
         return finding
     none = f"{_OBSTACLE} {obstacles[0]}" if obstacles else _NOTHING
     return replace(finding, remedy=remedies[0].change if remedies else none)
-
-
-def _remedied(finding: Finding, found: Weighed) -> Finding:
-    return with_remedy(finding, found.remedies, found.obstacles) if found.sought else finding
 
 
 def _specs(

@@ -109,7 +109,11 @@ async def find_present(services: Services, request: LaunchRequest) -> Present:
     other = request.replaces or request.deployment
     old = await _members(services, [one for one in found if other != request.deployment and one.replica_of == other])
     alone = await _members(services, [one for one in found if one.name == other and not one.replica_of])
-    strangers = [one.name for one in found if _is_taken(request.deployment, one)]
+    strangers = [
+        one.name
+        for one in found
+        if one.name != request.deployment and is_part_of(request.deployment, one.name) and not one.replica_of
+    ]
     if strangers:
         said = f"{strangers[0]} stands alone, and a replica of {request.deployment} would have its name"
         raise UsageError(said, f"`sparkwright down {strangers[0]}`, or another name for the replicas: `--name`")
@@ -121,11 +125,6 @@ async def find_present(services: Services, request: LaunchRequest) -> Present:
     old = tuple(one for one in old if one.number not in numbers)
     members = tuple(sorted((*mine, *old), key=lambda one: one.number))
     return Present(members, {one.number: one.name for one in old})
-
-
-def _is_taken(model: str, one: Deployment) -> bool:
-    """True for a deployment that is no replica and has the name of one."""
-    return one.name != model and is_part_of(model, one.name) and not one.replica_of
 
 
 async def survey(services: Services, recipe: Recipe) -> Survey:

@@ -90,7 +90,9 @@ async def up_replicas(services: Services, request: LaunchRequest, options: Optio
         made[start.number] = await _started(start, options, starts, made, services)
     if not options.dry_run:
         for member in surplus:
-            await _take_away(services, member)
+            if member.serves:  # its requests under way end first
+                await halt(services, member.name)
+            await down(services, member.name)
     return ReplicasOutcome(request.deployment, tuple(made[n] for n in sorted(made)), tuple(one.name for one in surplus))
 
 
@@ -115,13 +117,6 @@ async def _started(
 def _cut_off(outcome: Outcome) -> Finding | None:
     """The finding that the gateway's node does not reach the replica by ssh, None if it does."""
     return next((one for one in outcome.armed.findings if one.code == NO_SSH.code), None) if outcome.armed else None
-
-
-async def _take_away(services: Services, member: Member) -> None:
-    """Its requests under way end first, then nothing of it is left."""
-    if member.serves:
-        await halt(services, member.name)
-    await down(services, member.name)
 
 
 async def restart_replicas(

@@ -8,8 +8,7 @@ from types import MappingProxyType
 from sparkwright.domain.engine import CUSTOM
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import dataclass, field
-from sparkwright.engines.definitions import shipped_definitions
-from sparkwright.engines.releases import named_in, served_by, split_image
+from sparkwright.engines.releases import named_in, served_by
 from sparkwright.engines.written import only_engine_with
 from sparkwright.recipes.importers.any_server import any_server
 from sparkwright.recipes.importers.commands import Started, find_start, inner_shell, one_start, starts_in
@@ -141,7 +140,7 @@ def started_by(image: str, words: Sequence[str], source: str, env: Mapping[str, 
         return found
     rest = tuple(words[1:] if tuple(words[:1]) == ("serve",) else words)
     if not rest or rest[0].startswith("-") or "/" in rest[0]:
-        if engine := served_by(image) or _described_image(image):
+        if engine := served_by(image):
             return Started(engine, rest)
         if rest and (engine := named_in(image)):
             return Started(engine, rest, by_name=f"after the name of the image {image}")
@@ -157,12 +156,6 @@ def started_by(image: str, words: Sequence[str], source: str, env: Mapping[str, 
         f"{source}: no engine is started in it that is known: the image {image or '(built)'} {why}",
         hint="known: vllm serve, python -m sglang.launch_server, trtllm-serve, llama-server; write it as the command",
     )
-
-
-def _described_image(image: str) -> str:
-    """The engine of a shipped definition that names this image as one that starts it; ''."""
-    repository = split_image(image)[0].removeprefix("docker.io/")
-    return next((one.name for one in shipped_definitions().values() if repository in one.images), "")
 
 
 def put_mounts(draft: Draft, mounts: Iterable[str]) -> None:

@@ -3,7 +3,7 @@
 A voter promises its vote to one node only, for `term` seconds after it was asked. Two majorities share a voter, so two
 nodes never have one at the same time. A node counts its term from the moment before it asked, and a little less of it:
 it stops by its own clock before any voter is free to choose another one. Only clocks that run on through a suspend
-count, and never two clocks against each other; their rates may differ by one percent. See docs/adr/0026.
+count, and never two clocks against each other; their rates may differ by one percent. See docs/adr/0027.
 """
 
 from collections.abc import Collection, Mapping

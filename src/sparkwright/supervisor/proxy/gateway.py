@@ -10,7 +10,6 @@ import json
 import os
 import resource
 import signal
-import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +22,7 @@ from sparkwright.adapters.exporter import CONTENT_TYPE, Exporters
 from sparkwright.adapters.machine import SystemClock, boot_id, seconds_since_boot
 from sparkwright.adapters.openai_http import ModelLists
 from sparkwright.adapters.sqlite.usage import UsageStore
+from sparkwright.adapters.unix_socket import ServiceSocket
 from sparkwright.adapters.watchdog import watched_by_systemd
 from sparkwright.adapters.watched import Watched
 from sparkwright.domain.codec import Unreadable, from_json
@@ -54,6 +54,7 @@ from sparkwright.supervisor.proxy.replicas import Replicas, ReplicaSet
 
 _LOOK_AGAIN = 0.1
 _SCAN_EVERY = 0.2
+_TRY_AGAIN = 1.0
 _KEYS_PATIENCE = 2.0
 _FILES, _BACKLOG = 65536, 1024
 _TERM_SAME, _FENCE_EVERY = 0.05, 0.25
@@ -316,13 +317,13 @@ async def run(home: Path) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
     inside = Passing({caddy.FLIGHTS: OwnPage("application/json", doorman.flights)}, doorman)
     figures = Passing({"/metrics": OwnPage(CONTENT_TYPE, lambda: exporters.page(doorman.shown))})
-    # asyncio listens again: with its own backlog of 100 a burst of clients would get no connection
-    await asyncio.start_unix_server(inside, sock=_socket(home / "door"), limit=PIECE, backlog=_BACKLOG)
+    listens = asyncio.ensure_future(_listen(home / "door", inside))
     with suppress(OSError):  # without its port there are no figures; keys are checked all the same
         await asyncio.start_server(figures, "127.0.0.1", doorman.setting.metrics)
     remembers = asyncio.ensure_future(doorman.remembering.watch(lambda: doorman.deployed))
     fence = asyncio.ensure_future(_end_when_fenced(doorman, over))
-    await over.wait()
+    ended = asyncio.ensure_future(over.wait())
+    await asyncio.wait({ended, listens}, return_when=asyncio.FIRST_COMPLETED)
     remembers.cancel()
     fence.cancel()
     await doorman.remembering.end()
@@ -347,17 +348,25 @@ def _term(text: bytes) -> Term:
         return Term("", 0.0, f"its term cannot be read ({error})")
 
 
-def _socket(folder: Path) -> socket.socket:
-    os.chdir(folder)  # a socket's own path may have no more than 107 bytes
-    Path(caddy.SERVICE).unlink(missing_ok=True)
-    inside = socket.socket(socket.AF_UNIX)
-    before = os.umask(0o177)
-    try:
-        inside.bind(caddy.SERVICE)
-        inside.listen(_BACKLOG)  # at once: whoever sees the socket may come
-    finally:
-        os.umask(before)
-    return inside
+async def _listen(folder: Path, serve: Passing) -> None:
+    """Listens for Caddy, and again where somebody has removed the socket; requests under way go on.
+
+    Returns where another process has taken the socket's place.
+    """
+    while True:
+        try:
+            inside = ServiceSocket(folder, caddy.SERVICE, _BACKLOG)
+        except OSError as error:
+            sys.stderr.write(f"{folder / caddy.SERVICE} cannot be made and is tried again: {error}\n")
+            await asyncio.sleep(_TRY_AGAIN)
+            continue
+        # asyncio listens again: with its own backlog of 100 a burst of clients would get no connection
+        server = await asyncio.start_unix_server(serve, sock=inside.listener, limit=PIECE, backlog=_BACKLOG)
+        removed = await inside.wait_until_lost()
+        server.close()
+        if not removed:
+            return
+        sys.stderr.write(f"{folder / caddy.SERVICE} was removed: a new one is made\n")
 
 
 def main(home: Path) -> int:
