@@ -111,9 +111,7 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, r
     door = Service("door", at.argv("door"), cwd=f"{at.home}/door", watchdog=True)
     if DIFFERS in codes:
         return GatewayInstall(gateway_name(gateway.port), at, (), found, moved=moved)
-    keys = f"{where.state}/door/keys.json"
-    content = FrontSetting(front.port, keys, front.port + 1, front.open_to, front.names)
-    setting = _put(services, at, FRONT, to_json(content))
+    setting = _put(services, at, FRONT, to_json(_setting(front, where)))
     if none:
         await setting
         return GatewayInstall(gateway_name(gateway.port), at, (door,), found, moved=moved)
@@ -261,6 +259,11 @@ def _kept(seen: GatewayFacts) -> FrontSetting:
         return from_json(FrontSetting, seen.front) if seen.behind else FrontSetting(seen.port, "")
     except Unreadable:
         return FrontSetting(seen.port, "")
+
+
+def _setting(front: GatewayConfig, where: Installation) -> FrontSetting:
+    keys = f"{where.state}/door/keys.json"
+    return FrontSetting(front.port, keys, front.port + 1, front.open_to, front.names)
 
 
 def _route(plan: Plan, none: bool) -> RouteSetting:
