@@ -116,7 +116,8 @@ def test_the_gateway_moves_to_the_standby_and_back(served: Served) -> None:
         incidents = list((shell.folder / "b/state/incidents").rglob("*.json"))
         assert incidents, "the take-over is an incident"
         # Without systemd nothing starts the killed supervisor again
-        served.good("up", f"{served.recipe(NAME)}@one-node", "--replicas", "2", "--no-rollback", *FORCE)
+        said = served.good("up", f"{served.recipe(NAME)}@one-node", "--replicas", "2", "--no-rollback", *FORCE)
+        assert said["replicas"][-1]["supervision"]["reach"]["second"] == reach["second"], said
         assert has_votes(shell, "a") and not has_votes(shell, "b")
         wait_until(lambda: ask_chat(client) == 200, "the head to serve again")
     served.good("down", NAME)
