@@ -16,6 +16,7 @@ from functional.gateway.gateways import has_caddy
 from functional.test_install_supervisor import SCALED, ended
 from functional.test_several import FORCE, Served
 from patience import wait_until
+from sparkwright.domain.standby import RETURN_FILE
 
 pytestmark = pytest.mark.full
 NAME = "alpha"
@@ -115,6 +116,10 @@ def test_the_gateway_moves_to_the_standby_and_back(served: Served) -> None:
         assert has_votes(shell, "b") and not has_votes(shell, "a")
         incidents = list((shell.folder / "b/state/incidents").rglob("*.json"))
         assert incidents, "the take-over is an incident"
+        # The two share a port here, so `up` finds it taken unless the standby leaves first
+        (folder(shell, "b") / RETURN_FILE).touch()
+        wait_until(lambda: ask_chat(client) == 0, "the standby to end")
+        assert not has_votes(shell, "b")
         # Without systemd nothing starts the killed supervisor again
         said = served.good("up", f"{served.recipe(NAME)}@one-node", "--replicas", "2", "--no-rollback", *FORCE)
         assert said["replicas"][-1]["supervision"]["reach"]["second"] == reach["second"], said
