@@ -47,7 +47,7 @@ _OF_MACHINES = {"LIVE", "LDRV", "LUMA", "LLNK", "LNIC", "LRDM", "LCLU", "LGRA", 
 _MESSAGE = 60  # characters at the end of a line, by which it is known
 _KERNEL_LOG = "kernel log of "  # a node's: full of errors that concern nothing here
 VERSIONS = "versions on "  # what check found on a node
-_REFUSED = re.compile(r'HTTP/\d\.\d"? 4\d\d\b|\bcode 4\d\d, message\b')  # responses to requests
+_REFUSED = re.compile(r'HTTP/\d\.\d"? (?:4\d\d|501|505)\b|\bcode (?:4\d\d|501|505), message\b')  # responses to requests
 _ANSWERED = re.compile(rb'"POST /v1/[^"]{1,80} HTTP/\d\.\d" 200')
 _KINDS = {  # whether a kind of log was given at all
     "kernel log": r"kernel: |NVRM: |\bLinux version \d",
