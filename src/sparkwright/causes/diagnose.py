@@ -338,10 +338,12 @@ def _explained(
     near = index().nearest(because)
     if near is None or near.known.key in out or (sure and near.sure < POSSIBLE):
         return found
-    # What a line says counts for more than words that it shares with other causes.
-    said = (c.confidence for c in found.causes if because.why and because.why.line in c.proof)
-    sure = min(near.sure, _RESEMBLING * max((one for one in said if one >= _GUESS), default=1.0))
-    both = [named(near, sure, words), *(cause for cause in found.causes if cause.key != near.known.key)]
+    others = [cause for cause in found.causes if cause.key != near.known.key]
+    at = (because.why.line.source, because.why.line.number) if because.why else None
+    said = [cause.confidence for cause in others if at in {(proof.source, proof.number) for proof in cause.proof}]
+    # What the line says counts for more than words that it shares with another cause.
+    most = min(near.sure, _RESEMBLING * max((one for one in said if one >= _GUESS), default=1.0 / _RESEMBLING))
+    both = [named(near, most, words), *others]
     return replace(found, causes=tuple(sorted(both, key=lambda cause: -cause.confidence)[:MOST]))
 
 
