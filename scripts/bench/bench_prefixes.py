@@ -2,7 +2,8 @@
 
 restored by the engine from its own file (`--slot-save-path`).
 
-bench_prefixes.py [--tokens 50000] [--json]. A model of random weights whose tokens are letters; nothing is asserted.
+bench_prefixes.py [--tokens 62000] [--threads 2] [--json]. A model of random weights whose tokens are letters, narrow
+and with one layer: what a context costs is quadratic in attention alone. Nothing is asserted.
 """
 
 from __future__ import annotations
@@ -38,9 +39,14 @@ WORDS = "the quick brown fox jumps over a lazy dog while rain falls on the old h
 
 @dataclass
 class PrefixFigures:
-    """Seconds. The first token of the same question: cold is its first time, warm while the engine has its context."""
+    """Seconds. The first token of the same question: cold is its first time, warm while the engine has its context.
+
+    cpu: llama.cpp's processor time for the first time. load: of the machine at the end.
+    """
 
     prompt_tokens: int
+    load: float
+    cpu: float
     cold: float
     warm: float
     after_kill_lost: float
@@ -53,6 +59,19 @@ class PrefixFigures:
     kept_file_bytes: int
 
 
+@dataclass(frozen=True)
+class ContextSize:
+    """tokens: letters of the text, about four fifths of them become tokens. threads: of the engine."""
+
+    tokens: int
+    threads: int
+
+
+def processor_time(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
 def conversation(tokens: int) -> list[dict[str, str]]:
     """A context of about that many tokens: the model's own are letters."""
     text = (WORDS * (tokens // len(WORDS) + 1))[:tokens]
@@ -60,18 +79,18 @@ def conversation(tokens: int) -> list[dict[str, str]]:
 
 
 @asynccontextmanager
-async def engine(folder: Path, model: Path, tokens: int) -> AsyncIterator[httpx.AsyncClient]:
-    """llama.cpp's server; killed at the end, as by kill -9."""
+async def engine(folder: Path, model: Path, size: ContextSize) -> AsyncIterator[tuple[httpx.AsyncClient, int]]:
+    """llama.cpp's server and its pid; killed at the end, as by kill -9."""
     port = free_port()
     argv = [sys.executable, llama_server.__file__, "-m", str(model), "--host", "127.0.0.1", "--port", str(port)]
-    argv += ["-c", str(tokens * 2), "-np", "1", "-b", "512", "-t", "2", "-a", "tiny", "--slots", "-cram", "0"]
-    argv += ["--slot-save-path", f"{folder}/"]
+    argv += ["-c", str(size.tokens * 2), "-np", "1", "-b", "2048", "-t", str(size.threads), "-a", "tiny", "--slots"]
+    argv += ["-cram", "0", "-fa", "on", "-ctk", "q8_0", "-ctv", "q8_0", "--slot-save-path", f"{folder}/"]
     with (folder / "log").open("ab") as log:
         process = await asyncio.create_subprocess_exec(*argv, stdout=log, stderr=log, env=dict(os.environ))
     try:
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=3600) as client:
             await _ready(client, process)
-            yield client
+            yield client, process.pid
     finally:
         process.kill()
         await process.wait()
@@ -112,26 +131,28 @@ async def move_slot(client: httpx.AsyncClient, what: str) -> float:
     return time.monotonic() - began
 
 
-async def measured(folder: Path, tokens: int) -> PrefixFigures:
-    tiny_gguf.CONTEXT = tokens * 2
-    model, messages = tiny_gguf.write_tiny_gguf(folder / "tiny.gguf"), conversation(tokens)
-    async with engine(folder, model, tokens) as client:
+async def measured(folder: Path, size: ContextSize) -> PrefixFigures:
+    tiny_gguf.CONTEXT, tiny_gguf.LAYERS, tiny_gguf.HEADS, tiny_gguf.KV_HEADS = size.tokens * 2, 1, 2, 1
+    model, messages = tiny_gguf.write_tiny_gguf(folder / "tiny.gguf"), conversation(size.tokens)
+    async with engine(folder, model, size) as (client, pid):
         cold, prompt = await first_token(client, messages)
+        cpu = processor_time(pid)
         warm = statistics.median([(await first_token(client, messages))[0] for _ in range(3)])
         saving = await move_slot(client, "save")
     files, body = _kept(folder, messages, prompt)
-    async with engine(folder, model, tokens) as client:
+    async with engine(folder, model, size) as (client, _):
         lost, _ = await first_token(client, messages)
-    async with engine(folder, model, tokens) as client:
+    async with engine(folder, model, size) as (client, _):
         began = time.monotonic()
         (await client.post(CHAT, content=body)).raise_for_status()
         again = time.monotonic() - began
         sent, _ = await first_token(client, messages)
-    async with engine(folder, model, tokens) as client:
+    async with engine(folder, model, size) as (client, _):
         restoring = await move_slot(client, "restore")
         restored, _ = await first_token(client, messages)
     sizes = (folder / "slot.bin").stat().st_size, sum(one.stat().st_size for one in files.folder.iterdir())
-    return PrefixFigures(prompt, cold, warm, lost, sent, again, restored, saving, restoring, *sizes)
+    load = os.getloadavg()[1]
+    return PrefixFigures(prompt, load, cpu, cold, warm, lost, sent, again, restored, saving, restoring, *sizes)
 
 
 def _kept(folder: Path, messages: list[dict[str, str]], tokens: int) -> tuple[PromptFiles, str]:
@@ -148,11 +169,12 @@ def _kept(folder: Path, messages: list[dict[str, str]], tokens: int) -> tuple[Pr
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bench_prefixes.py", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--tokens", type=int, default=50_000, help="of the context (default 50,000)")
+    parser.add_argument("--tokens", type=int, default=62_000, help="letters of the context (default 62,000)")
+    parser.add_argument("--threads", type=int, default=2, help="of llama.cpp (default 2)")
     parser.add_argument("--json", action="store_true", help="the figures as JSON")
     chosen = parser.parse_args(words)
     with tempfile.TemporaryDirectory(prefix="prefixes-") as folder:
-        found = asyncio.run(measured(Path(folder), chosen.tokens))
+        found = asyncio.run(measured(Path(folder), ContextSize(chosen.tokens, chosen.threads)))
     if chosen.json:
         print(json.dumps(asdict(found)))
     else:

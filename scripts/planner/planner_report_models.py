@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from planner_report_config import as_config, expanded
 
+T = TypeVar("T")
 OWN = Path(__file__).with_name("planner_report_models.yaml")
 CONFIG = ".config.json"
 # Words of a name that tell how it was tuned, packed or dated, not which model it is.
@@ -34,7 +35,8 @@ _NO_PACKING = ("official", "card", "release", "preview", "safetensors", "hf")
 class Known:
     """words: of its name, without tuning and packing. config: as its config.json states it. parameters: of the whole.
 
-    sizes: bytes of published checkpoints by the words of their name.
+    sizes: bytes of published checkpoints by the words of their name. written: likewise their formats, where they
+    differ from what most tools write.
     """
 
     id: str
@@ -42,6 +44,7 @@ class Known:
     config: Mapping[str, Any] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     parameters: float = 0.0
+    written: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def load_models(facts: Path, configs: Path) -> tuple[Known, ...]:
@@ -88,15 +91,20 @@ def size_of(known: Known, *texts: str) -> int:
 
     Of several the one with most words; the first text, the model's name, counts double.
     """
+    return _best(known.sizes, texts) or 0
+
+
+def formats_of(known: Known, *texts: str) -> Mapping[str, Any]:
+    """Fields of the shape as the checkpoint that a row means has them, chosen like its size; none where it is usual."""
+    return _best(known.written, texts) or {}
+
+
+def _best(named: Mapping[str, T], texts: Sequence[str]) -> T | None:
     said = [set(_split(text)) for text in texts]
     everything = set().union(*said)
-    fitting = [(len(name) + len(name & said[0]), size) for name, size in _named(known) if name and name <= everything]
-    return max(fitting, key=lambda one: one[0], default=(0, 0))[1]
-
-
-def _named(known: Known) -> Iterator[tuple[frozenset[str], int]]:
-    for name, size in known.sizes.items():
-        yield frozenset(name.split()), size
+    words = ((frozenset(name.split()), value) for name, value in named.items())
+    fitting = [(len(name) + len(name & said[0]), value) for name, value in words if name and name <= everything]
+    return max(fitting, key=lambda one: one[0])[1] if fitting else None
 
 
 def _within(wanted: Sequence[str], spoken: Sequence[str]) -> bool:
@@ -144,4 +152,4 @@ def _with(name: str, base: Known | None, more: Mapping[str, Any]) -> Known:
     parameters = float(more.get("parameters_b", 0)) * 1e9 or (base.parameters if base else 0.0)
     sizes = dict(base.sizes) if base and "like" not in more else {}
     sizes |= {said: int(float(size)) for said, size in more.get("sizes", {}).items()}
-    return Known(name, name_parts(name), config, sizes, parameters)
+    return Known(name, name_parts(name), config, sizes, parameters, more.get("written", {}))

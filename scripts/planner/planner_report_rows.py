@@ -16,7 +16,7 @@ from typing import Any
 import planner_report_quant as quant
 import planner_report_words as words
 from planner_report_dates import dates
-from planner_report_models import Known, find, load_models, size_of
+from planner_report_models import Known, find, formats_of, load_models, size_of
 from planner_report_solve import solved
 
 from sparkwright.domain.facts import Unknown
@@ -140,6 +140,7 @@ def _shape(row: Row, known: Known | None, size: int) -> ModelShape | Unknown:
         packing = "gguf" if "gguf" in f"{name} {said}".lower() else ""
         return replace(shape, quantization=packing, format=quant.packing(f"{name} {said}"), expert_format="", group=0)
     found = quant.written(shape, quant.formats(text), size, quant.everything(f"{name} {said}"))
+    found = replace(found, **formats_of(known, name, said))
     return replace(found, quantization="gguf") if "gguf" in f"{name} {said}".lower() else found
 
 

@@ -394,16 +394,20 @@ def check_leftovers(before: leftovers.Traces | None) -> Outcome:
     The testbeds that a cluster run started are ours to stop; one that was up before is nobody's leftover."""
     start = time.monotonic()
     if leftovers.wait_for_end():
-        for number in range(REST_TESTBEDS):
-            down = [str(BIN / "python"), "-m", "testbed", "down"]
-            environment = {**os.environ, "TEST_WORKER": str(number)}
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                subprocess.run(down, cwd=ROOT / "tools", env=environment, capture_output=True, timeout=120)
+        with ThreadPoolExecutor(REST_TESTBEDS) as pool:
+            list(pool.map(stop_testbed, range(REST_TESTBEDS)))
     alive = [f"process {pid}: {command}" for pid, command in leftovers.wait_for_end().items()]
     leftovers.stop_descendants()
     found = [*alive, *(leftovers.Traces().since(before) if before else ())]
     notes = [f"left behind: {what}" for what in found]
     return Outcome("leftovers", failed=int(bool(found)), seconds=time.monotonic() - start, notes=notes)
+
+
+def stop_testbed(number: int) -> None:
+    down = [str(BIN / "python"), "-m", "testbed", "down"]
+    environment = {**os.environ, "TEST_WORKER": str(number)}
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        subprocess.run(down, cwd=ROOT / "tools", env=environment, capture_output=True, timeout=120)
 
 
 if __name__ == "__main__":

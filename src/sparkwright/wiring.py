@@ -192,9 +192,9 @@ def first_login(where: ClusterOptions) -> "FirstLogin":
 
 def announced() -> tuple[str, ...]:
     """Host names that announce ssh on this network."""
-    from sparkwright.adapters.mdns import ask
+    from sparkwright.adapters.mdns import find_ssh_hosts
 
-    return ask()
+    return find_ssh_hosts()
 
 
 def flag_store() -> "FolderFlags":

@@ -159,7 +159,9 @@ class Drive:
     users: dict[str, str] = field(default_factory=dict)
     simulated: bool = False  # the cluster file says so: real engines' recipes are then marked, too
     node_env: dict[str, str] = field(default_factory=dict)  # of every call on the nodes
+    notify: dict[str, Any] = field(default_factory=dict)  # of the cluster file
     supervise: bool = False  # `up` leaves a supervisor and a gateway
+    standby: str = ""  # of the cluster file
     calls: list[Call] = field(default_factory=list)
 
     @property
@@ -169,11 +171,14 @@ class Drive:
             {"name": n.name, "ssh": f"{self.users[n.name]}@{n.name}" if n.name in self.users else n.name, **env}
             for n in self.testbed.nodes
         ]
-        mark = {"simulated": True} if self.simulated else {}
+        mark: dict[str, Any] = {"simulated": True} if self.simulated else {}
+        mark |= {"notify": self.notify} if self.notify else {}
+        mark |= {"standby": self.standby} if self.standby else {}
         return self._write("cluster.yaml", {"name": "testbed", "nodes": nodes, **mark})
 
     def recipe(self, runtime: str, env: Mapping[str, str] = QUICK, **changes: Any) -> str:
-        """A recipe of the simulator; changes replace whole top-level keys, or are merged into mappings."""
+        """A recipe of the simulator; changes replace whole top-level keys, or are merged into mappings,
+        where None takes a key out."""
         engine = {"name": "simulator", "version": "0.21.0", "runtime": runtime}
         if runtime == "docker":
             engine |= {"image": self.testbed.engine_image, "image_note": "made by the tests"}
@@ -190,7 +195,8 @@ class Drive:
             "env": dict(env),
         }
         for key, value in changes.items():
-            tree[key] = {**tree[key], **value} if isinstance(tree.get(key), dict) else value
+            merged = {**tree[key], **value} if isinstance(tree.get(key), dict) else value
+            tree[key] = {k: v for k, v in merged.items() if v is not None} if isinstance(merged, dict) else merged
         return str(self._write(f"{NAME}.yaml", tree))
 
     def _write(self, name: str, tree: object) -> Path:

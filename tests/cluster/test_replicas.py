@@ -10,11 +10,12 @@ import httpx
 import pytest
 
 from cluster.clients import asking
-from cluster.drive import NAME, Drive, assert_clean, running
+from cluster.drive import NAME, QUICK, Drive, assert_clean, running
 from cluster.test_several import Site
 from functional.tiny_gguf import write_tiny_gguf
 from patience import wait_until
 from testbed import Node
+from testbed.harm import cut_ssh, restore_ssh
 
 ONE = {"nodes": 1, "parallelism": {"tp": 1}}
 TWO = [f"{NAME}-r1", f"{NAME}-r2"]
@@ -135,35 +136,51 @@ def test_llama_cpp_on_both_nodes(both_nodes: Site, nodes: list[Node]) -> None:
     assert_clean(nodes)
 
 
-def tokens_a_second(client: httpx.Client, seconds: float = 20.0) -> float:
-    """Tokens of eight clients at once, by the engine's own count."""
+@pytest.mark.full
+def test_replicas_of_fixed_speed_on_both_nodes(both_nodes: Site, nodes: list[Node]) -> None:
+    """Simulated engines that sleep between tokens, started by `up`: the figures of the whole path are printed."""
+    drive = both_nodes.drive
+    env = {**QUICK, "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1", "SPARKWRIGHT_SIMULATOR_STEP_MS": "50"}
+    recipe = drive.recipe("process", env=env, serving={"expose": "all"}, **ONE)
+    rates = {}
+    for count in (1, 2):
+        drive.good("up", recipe, "--replicas", str(count))
+        with both_nodes.client() as client:
+            rates[count] = tokens_a_second(client, model="twin-tiny", clients=24)
+    print(f"tokens a second: {rates}, {rates[2] / rates[1]:.2f} times")
+    drive.good("down", NAME)
+    assert_clean(nodes)
+
+
+def tokens_a_second(client: httpx.Client, seconds: float = 20.0, model: str = "tiny", clients: int = 8) -> float:
+    """Tokens of so many clients at once, by the engine's own count."""
     began = time.monotonic()
 
     def ask(number: int) -> int:
         tokens = 0
         while time.monotonic() < began + seconds:
-            answer = ask_chat(client, "tiny", f"{number} {tokens} tell me", 64)
+            answer = ask_chat(client, model, f"{number} {tokens} tell me", 64)
             assert answer.status_code == 200, answer.text
             tokens += answer.json()["usage"]["completion_tokens"]
         return tokens
 
-    with ThreadPoolExecutor(8) as pool:
-        return sum(pool.map(ask, range(8))) / (time.monotonic() - began)
+    with ThreadPoolExecutor(clients) as pool:
+        return sum(pool.map(ask, range(clients))) / (time.monotonic() - began)
 
 
 @pytest.mark.full
 def test_a_replica_that_the_head_cannot_reach_is_taken_away_again(both_nodes: Site, nodes: list[Node]) -> None:
-    """The network is split: this machine's connections to the second node live on, and the head gets none."""
+    """The network is split: this machine reaches both nodes, and the head does not reach the second one."""
     drive = both_nodes.drive
     recipe = drive.recipe("process", serving={"expose": "all"}, **ONE)
     done = drive.run("up", recipe, "--replicas", "3")
     assert done.code == 1 and "3 replicas of 1 node(s) need 3 nodes, and 2 can be used" in done.err, str(done)
-    nodes[1].sh("systemctl stop ssh.socket ssh.service", check=False)
+    cut_ssh(nodes[1], nodes[0])
     done = drive.run("up", recipe, "--replicas", "2")
     assert done.code == 5 and f"would not reach {nodes[1].name}" in done.err, str(done)
     assert f"{TWO[1]}: taken away again" in done.err and f"ready before it: {TWO[0]}" in done.err, str(done)
     assert [one["replicas"] for one in models(drive)] == [[TWO[0]]]
     assert running(nodes)[nodes[1].name] == []
-    nodes[1].sh("systemctl start ssh.service")
+    restore_ssh(nodes[1])
     drive.good("down", NAME)
     assert_clean(nodes)

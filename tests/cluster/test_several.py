@@ -17,6 +17,7 @@ from cluster.stage_drive import VENV
 from cluster.test_llama_cpp_up import SHIPPED
 from drills.switches import CODER, TINY, Found, load
 from functional.tiny_gguf import write_tiny_gguf
+from patience import CALL
 from testbed import Node
 
 SWITCHES, CLIENTS = 2, 20
@@ -47,7 +48,7 @@ class Site:
     def client(self) -> httpx.Client:
         (key, *_) = (self.drive.folder / "home/.local/state/sparkwright/keys").rglob("*.key")
         headers = {"Authorization": f"Bearer {key.read_text().strip()}"}
-        return httpx.Client(base_url=f"https://{self.head.mgmt}:8443", verify=False, headers=headers, timeout=90)
+        return httpx.Client(base_url=f"https://{self.head.mgmt}:8443", verify=False, headers=headers, timeout=CALL)
 
     def live(self, name: str) -> dict[str, Any]:
         text = self.head.sh(f"cat /home/spark/.local/state/sparkwright/supervision/{name}/live.json")

@@ -227,7 +227,7 @@ def test_addresses_that_answer_are_a_cable() -> None:
 
 def test_the_neighbour_on_the_cable_answers_to_its_name() -> None:
     """Guards `init` without names on a node whose only neighbour is at the other end of a bare cable."""
-    ask = "from sparkwright.adapters.mdns import ask; print(*ask())"
+    ask = "from sparkwright.adapters.mdns import find_ssh_hosts; print(*find_ssh_hosts())"
     with wired("sm", [[("a", 0), ("b", 0)]]) as spaces:
         settled = Command(("sh", "-c", 'until [ -z "$(ip -6 addr show tentative)" ]; do sleep 0.1; done'))
         assert all(at(space, settled).ok for space in spaces.values())

@@ -144,6 +144,37 @@ def test_mods_of_a_registry_come_with_the_recipe(shell: Shell, repository: Repos
     assert again["mods"][0]["files"]["run.sh"] == "pip install other\n" and again["hash"] != shown["hash"]
 
 
+ENGINE = """name = "acmeserve"
+command = ["acmeserve", "{model}", "--port", "{port}", "--host", "{host}"]
+"""
+USES = "title: t\nmodel: {path: /m/a.bin, served_name: a}\nengine: {name: acmeserve, runtime: process}\n"
+
+
+def test_an_engine_file_of_a_registry_comes_with_its_recipes(shell: Shell, repository: Repository) -> None:
+    """Guards `engines/NAME.toml` at a registry's root: shown when it is added or changes, and used offline."""
+    repository.write("official/deep/own.yaml", USES)
+    repository.write("official/deep/lost.yaml", USES.replace("acmeserve", "nobody"))
+    repository.write("engines/acmeserve.toml", ENGINE)
+    repository.push()
+    made = {one["name"]: one for one in document(shell, "add", repository.url, "--name", "acme")["recipes"]}
+    assert made["own"]["errors"] == [] and "'nobody'" in made["lost"]["errors"][0]
+    assert any("engines/acmeserve.toml" in one and "starts acmeserve {model}" in one for one in made["own"]["powers"])
+    assert run(shell, "validate", "acme/own").code == 0
+    shown = json.loads(run(shell, "show", "acme/own", "--json").out)
+    assert shown["engine"]["definition"]["source"] == "acme/engines/acmeserve.toml"
+    code, out, _ = shell.run("engines", "list", "--json")
+    listed = {one["engine"]: one["from"] for one in json.loads(out)["described"]}
+    assert code == 0 and listed["acmeserve"].startswith("acme/engines/acmeserve.toml; ")
+    repository.write("engines/acmeserve.toml", ENGINE.replace('"--host"', '"--address"'))
+    repository.push()
+    (change,) = document(shell, "update", "acme", "--yes")["updates"][0]["changes"]
+    assert change["name"] == "own" and "--address" in change["lines"][0]
+    repository.write("engines/acmeserve.toml", ENGINE.replace("{port}", "80"))
+    repository.push()
+    (change,) = document(shell, "update", "acme", "--yes")["updates"][0]["changes"]
+    assert change["kind"] == "broken" and "acmeserve.toml:2: `command` has no {port}" in change["lines"][0]
+
+
 def test_an_update_shows_what_changes_and_takes_effect_when_asked_to(shell: Shell, repository: Repository) -> None:
     """Nobody is there to be asked without --yes: the copy stays at its commit."""
     document(shell, "add", repository.url, "--name", "spark")

@@ -89,6 +89,24 @@ def test_a_folder_that_cannot_be_written_costs_nothing(ring_node: Sh, tmp_path: 
         process.communicate(timeout=30)
 
 
+def test_a_full_disk_costs_the_ring_and_nothing_else(ring_node: Sh, tmp_path: Path) -> None:
+    """Guards sampling: every write fails with `no space left`, and the samples go on."""
+    folder = tmp_path / "ring" / "chat"
+    folder.mkdir(parents=True)
+    for end in ("", ".k"):
+        (folder / f"{marker()}{end}").symlink_to("/dev/full")
+    process = ring_node.start(ring_every(sample.follow(0.2, 1.0, 0.0, str(tmp_path), "chat"), 0.05))
+    try:
+        assert process.stdout is not None
+        samples, found = sample.Samples(), 0
+        while found < 5:
+            found += samples.feed(process.stdout.readline().rstrip("\n")) is not None
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+    assert "space" not in err  # nothing is read back: /dev/full has zeros without end
+
+
 def test_a_copy_of_the_head_s_ring_comes_back_and_makes_no_folder(ring_node: Sh, tmp_path: Path) -> None:
     """Guards `down`: what the supervisor sends after it has cleared the peer leaves nothing there."""
     state, folder = str(tmp_path), tmp_path / "ring" / "chat"

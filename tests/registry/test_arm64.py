@@ -114,10 +114,11 @@ def test_supervisor_gateway_and_console(arm64: Arm64Cluster) -> None:
     recipe = tiny_recipe(arm64, expose="all")
     said = arm64.good("up", recipe, "--json", *FORCE)
     try:
-        way = re.findall(r"https://[\d.]+:8443", said)[0]
+        ways = re.findall(r"https://[\d.]+:8443", said)
+        assert ways, said
         arm64.good("connect", "curl", "tiny")
         (ca,) = (arm64.folder / ".local/state/sparkwright").rglob("ca.crt")
-        page = httpx.get(f"{way}/console/", verify=ssl.create_default_context(cafile=ca), timeout=120)
+        page = httpx.get(f"{ways[0]}/console/", verify=ssl.create_default_context(cafile=ca), timeout=120)
         assert page.status_code == 303 and page.headers["location"].endswith("/login")
         rank = arm64.nodes.nodes[0].folder / "state/deployments/tiny/rank0"
         assert arm64.nodes.call("spark-1", f"read -r p s <{rank}/pid; kill -9 -$p").returncode == 0

@@ -11,9 +11,11 @@ from pathlib import Path
 from drills import results
 from drills.all import Run
 from drills.fresh_plan import FRESH
+from drills.memory_plan import MEMORY
 from drills.outage_plan import OUTAGES
 from drills.plan import FULL, QUICK, Stage, names
 from drills.table import page, text
+from drills.third_plan import THIRD
 from drills.trial_plan import TRIAL
 from testbed import Testbed
 from testbed.settings import REPOSITORY
@@ -29,7 +31,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--outages", action="store_true", help="only those that watch an outage as clients see it")
     parser.add_argument("--page", action="store_true", help="run nothing: write the page of the saved results")
     chosen = parser.parse_args(words)
-    stages = QUICK if chosen.quick else (*OUTAGES, *TRIAL, *FRESH) if chosen.outages else FULL
+    stages = QUICK if chosen.quick else (*OUTAGES, *TRIAL, *FRESH, *THIRD, *MEMORY) if chosen.outages else FULL
     found = [] if chosen.page else measure(stages, wanted(chosen.only, chosen.resume), keep=not chosen.quick)
     if not chosen.quick:
         found = results.load(FILE, names(FULL))

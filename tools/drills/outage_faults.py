@@ -78,7 +78,7 @@ def noise_before_kill(scene: Scene) -> None:
         (400, chat, "{broken", ""),
     )
     for expected, path, body, key in asked:
-        status, text = _post(scene, path, body.encode(), key)
+        status, text = post_body(scene, path, body.encode(), key)
         scene.check(
             status == expected and text.startswith("{"), f"{path} {body[:20]}: {status}, not {expected}: {text[:80]}"
         )
@@ -88,7 +88,7 @@ def noise_before_kill(scene: Scene) -> None:
     kill_rank(scene)
 
 
-def _post(scene: Scene, path: str, body: "bytes | Iterator[bytes]", key: str = "") -> tuple[int, str]:
+def post_body(scene: Scene, path: str, body: "bytes | Iterator[bytes]", key: str = "") -> tuple[int, str]:
     gateway = scene.ground.gateway
     headers = {"Authorization": f"Bearer {key or gateway.key}", "Content-Type": "application/json"}
     extensions = {"sni_hostname": gateway.name, "timeout": {"connect": 5, "read": PATIENCE, "write": PATIENCE}}
@@ -100,7 +100,7 @@ def _post(scene: Scene, path: str, body: "bytes | Iterator[bytes]", key: str = "
 def large_body(scene: Scene) -> None:
     for how, body in (("with a length", b"x" * 80 * MIB), ("in chunks", (b"x" * MIB for _ in range(80)))):
         began = time.monotonic()
-        status, _ = _post(scene, "/chat/completions", body)
+        status, _ = post_body(scene, "/chat/completions", body)
         scene.check(status == 413, f"80 MB {how}: {status}, not 413")
         scene.notes.append(f"{status} {how} after {time.monotonic() - began:.1f} s")
 

@@ -10,8 +10,10 @@ from drills.drill import Drill
 from drills.figures import FROZEN, REFUSED, Target
 from drills.fresh_plan import FRESH
 from drills.ground import Ground
+from drills.memory_plan import MEMORY
 from drills.outage_plan import OUTAGES
 from drills.stage import Stage
+from drills.third_plan import THIRD
 from drills.traffic import Load
 from drills.trial_plan import TRIAL
 from sparkwright.supervisor.core.detect.setting import Patience
@@ -283,6 +285,8 @@ FULL = (
     *OUTAGES,
     *TRIAL,
     *FRESH,
+    *THIRD,
+    *MEMORY,
 )
 
 

@@ -64,7 +64,8 @@ Written by `make drills` from what it measured; do not edit.
 Real faults on two nodes (system containers with their own systemd, sshd and dockerd; a restart of one is a reboot of a
 node), under clients that send streaming requests of mixed lengths through the gateway. What is simulated: the
 engine is sparkwright's simulator of vLLM 0.21.0 (no model runs), the nodes' GPU and memory figures follow what it
-does, and all nodes share this machine's kernel and its {cpus} CPUs (Python {python}).
+does, and all nodes share this machine's kernel and its {cpus} CPUs (Python {python}). Drills that name llama.cpp run
+the real one, with a model of random weights. The hardware watchdog needs a machine that freezes: `make vm-watchdog`.
 
 `make drills` runs all of it, `ARGS="--only garbage,leak"` some, `ARGS="--resume"` what has not met its targets yet.
 Each drill's last result is saved in tools/drills/results.json, and this page is made of those: with when it was

@@ -94,7 +94,9 @@ def overwrite_store(scene: Scene) -> None:
     """Random bytes in place of the history."""
     names = " ".join(f"{HOME}/store.sqlite{end}" for end in ("", "-wal", "-shm"))
     scene.ground.head.sh(f"for f in {names}; do [ ! -e $f ] || head -c 100000 /dev/urandom >$f; done", user=USER)
-    time.sleep(20.0)
+    log = f"cat {scene.ground.home}/log"
+    until(lambda: "was damaged" in scene.ground.head.sh(log, check=False), 90.0)  # its next write finds it
+    time.sleep(12.0)
 
 
 def reboot_both(scene: Scene) -> None:

@@ -4,7 +4,7 @@ import os
 import sys
 
 from simulators import llama, ray, sglang, tensorfold, trtllm
-from simulators.console import Stopped
+from simulators.console import NoStart
 
 PROGRAMS = {
     "vllm": ray.run,
@@ -20,7 +20,7 @@ PROGRAMS = {
 def main(argv: list[str]) -> int:
     try:
         return PROGRAMS[argv[0]](argv[1:], os.environ)
-    except Stopped as stop:
+    except NoStart as stop:
         sys.stderr.write(f"{stop}\n")
         return stop.code
 

@@ -20,7 +20,7 @@ from sparkwright.simulator.settings import Faults, SimulatorSettings, settings_f
 SIMULATED = "SIMULATED: this is sparkwright's simulator of {engine}; no model runs."
 
 
-class Stopped(Exception):
+class NoStart(Exception):
     """The program ends before its rank begins. Its text is the last word, `code` the exit code."""
 
     def __init__(self, text: str, code: int = 1) -> None:
@@ -46,13 +46,13 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser(prog: str, data: str, refusal: str = "", code: int = 2, allow_abbrev: bool = True) -> Parser:
-    """The parser with exactly the options of that version's data. Raises Stopped if there is none."""
+    """The parser with exactly the options of that version's data. Raises NoStart if there is none."""
     made = Parser(prog=prog, allow_abbrev=allow_abbrev)
     made.refusal, made.code = refusal, code
     try:
         rows = options.rows_of(data)
     except OSError as error:
-        raise Stopped(f"sparkwright.simulator: error: no data of that version: {error.filename}", 2) from None
+        raise NoStart(f"sparkwright.simulator: error: no data of that version: {error.filename}", 2) from None
     options.fill(made, [row for row in rows if row["flags"][0] not in ("--help", "-h")])
     return made
 
@@ -67,15 +67,15 @@ def canonical(model: str, **values: Any) -> Namespace:
 
 
 def settings(env: Mapping[str, str], keys: tuple[str, ...] = ()) -> SimulatorSettings:
-    """Raises Stopped."""
+    """Raises NoStart."""
     try:
         return replace(settings_from(env), api_keys=keys)
     except ValueError as error:
-        raise Stopped(f"sparkwright.simulator: error: {error}", 2) from None
+        raise NoStart(f"sparkwright.simulator: error: {error}", 2) from None
 
 
 def rank(args: Namespace, own: SimulatorSettings, form: LineForm) -> SimulatedRank:
-    """Raises Stopped when the model cannot be read or a fault is unknown."""
+    """Raises NoStart when the model cannot be read or a fault is unknown."""
     folder = find(str(args.model), own.hub)
     try:
         if folder is None:
@@ -83,6 +83,6 @@ def rank(args: Namespace, own: SimulatorSettings, form: LineForm) -> SimulatedRa
         model = read(folder, str(args.model), own.weights_gib)
         faults = Faults(own.fault, own.control, args.node_rank)
     except (OSError, ValueError, KeyError) as error:
-        raise Stopped(f"{type(error).__name__}: {error}") from None
+        raise NoStart(f"{type(error).__name__}: {error}") from None
     voice = LogVoice("", os.getpid(), sys.stdout, form)
     return replace(rank_from(args, model, own, faults), voices=Voices(voice, voice, voice, voice))

@@ -56,7 +56,7 @@ BORN = time.monotonic()
 
 
 def run(argv: list[str], env: Mapping[str, str]) -> int:
-    """llama-server. Raises Stopped and, for a refused command line, SystemExit(1)."""
+    """llama-server. Raises NoStart and, for a refused command line, SystemExit(1)."""
     keys = tuple(filter(None, env.get("LLAMA_API_KEY", "").split(",")))
     own = console.settings(env, keys)
     version = own.version or VERSION
@@ -74,14 +74,14 @@ def run(argv: list[str], env: Mapping[str, str]) -> int:
 
 
 def _size(path: str | None) -> float:
-    """GiB of the file. Raises Stopped for what llama.cpp cannot load."""
+    """GiB of the file. Raises NoStart for what llama.cpp cannot load."""
     try:
         with Path(path or "").open("rb") as file:
             magic = file.read(4)
     except OSError as error:
-        raise console.Stopped(f"E srv    load_model: failed to load model, '{path}': {error.strerror}") from None
+        raise console.NoStart(f"E srv    load_model: failed to load model, '{path}': {error.strerror}") from None
     if magic != b"GGUF":
-        raise console.Stopped(f"E gguf_init_from_reader: invalid magic characters: '{magic!r}', expected 'GGUF'")
+        raise console.NoStart(f"E gguf_init_from_reader: invalid magic characters: '{magic!r}', expected 'GGUF'")
     return Path(path or "").stat().st_size / GIB
 
 
@@ -217,7 +217,7 @@ class Dialect:
 
 
 def serve_rpc(argv: list[str], env: Mapping[str, str]) -> int:
-    """rpc-server: one head at a time, until a signal. Raises Stopped and SystemExit."""
+    """rpc-server: one head at a time, until a signal. Raises NoStart and SystemExit."""
     parser = argparse.ArgumentParser("rpc-server", add_help=False, allow_abbrev=False)
     for flags, default in ((("-H", "--host"), "127.0.0.1"), (("-p", "--port"), "50052"), (("-t", "--threads"), "")):
         parser.add_argument(*flags, default=default)
@@ -225,7 +225,7 @@ def serve_rpc(argv: list[str], env: Mapping[str, str]) -> int:
     parser.add_argument("-c", "--cache", action="store_true")
     given, unknown = parser.parse_known_args(argv)
     if unknown:
-        raise console.Stopped(f"error: unknown argument: {unknown[0]}")
+        raise console.NoStart(f"error: unknown argument: {unknown[0]}")
     own = console.settings(env)
     cache = f"{env.get('LLAMA_CACHE') or env.get('HOME', '') + '/.cache/llama.cpp'}/rpc/" if given.cache else "n/a"
     mib = f"({own.memory_gib * 1024:.0f} MiB, {own.free_gib * 1024:.0f} MiB free)"
@@ -236,7 +236,7 @@ def serve_rpc(argv: list[str], env: Mapping[str, str]) -> int:
     try:
         asyncio.run(_lent(given.host, int(given.port), own.free_gib))
     except OSError:
-        raise console.Stopped("Failed to create server socket") from None
+        raise console.NoStart("Failed to create server socket") from None
     return 0
 
 

@@ -61,7 +61,7 @@ OPEN_PATHS = ("/health", "/health_generate", "/metrics")
 
 
 def run(argv: list[str], env: Mapping[str, str]) -> int:
-    """Raises Stopped and, for a refused command line, SystemExit(2)."""
+    """Raises NoStart and, for a refused command line, SystemExit(2)."""
     version = env.get("SPARKWRIGHT_SIMULATOR_VERSION") or VERSION
     parser = console.parser("launch_server.py", f"sglang-{version}")
     given = parser.parse_args(_configured(argv))

@@ -59,11 +59,11 @@ UNAUTHORIZED = {"error": {"message": "a valid API key is required", "type": "inv
 
 
 def run(argv: list[str], env: Mapping[str, str]) -> int:
-    """One rank. Raises Stopped and, for a refused command line, SystemExit(2)."""
+    """One rank. Raises NoStart and, for a refused command line, SystemExit(2)."""
     given = _given(argv)
     own = console.settings(env, _keys(given.api_key_file))
     if given.tp > 1 and not given.master:
-        raise console.Stopped("tensorfold: --tp 2 needs --master: rank 0's address on the link between the machines")
+        raise console.NoStart("tensorfold: --tp 2 needs --master: rank 0's address on the link between the machines")
     args = _canonical(given)
     rank = console.rank(args, own, LineForm(lambda level: "[tensorfold] ", lambda: ""))
     dialect = FoldDialect(given)
@@ -96,15 +96,15 @@ def _given(argv: list[str]) -> Namespace:
 
 
 def _keys(path: str) -> tuple[str, ...]:
-    """The keys of a file, one a line, each perhaps after a label. Raises Stopped for a file that others may read."""
+    """The keys of a file, one a line, each perhaps after a label. Raises NoStart for a file that others may read."""
     if not path:
         return ()
     try:
         text, mode = Path(path).read_text(encoding="utf-8"), Path(path).stat().st_mode
     except OSError as error:
-        raise console.Stopped(f"tensorfold: {error}") from None
+        raise console.NoStart(f"tensorfold: {error}") from None
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise console.Stopped(f"tensorfold: {path} is readable by other users; chmod 600 it")
+        raise console.NoStart(f"tensorfold: {path} is readable by other users; chmod 600 it")
     lines = (line.strip() for line in text.splitlines())
     return tuple(line.rpartition(": ")[2] for line in lines if line and not line.startswith("#"))
 

@@ -56,7 +56,7 @@ METRICS: Mapping[str, str] = {
 
 
 def launch(argv: list[str], env: Mapping[str, str]) -> int:
-    """trtllm-llmapi-launch: rank 0 serves, the others work for it. Raises Stopped."""
+    """trtllm-llmapi-launch: rank 0 serves, the others work for it. Raises NoStart."""
     number, world = int(env.get("OMPI_COMM_WORLD_RANK", 0)), int(env.get("OMPI_COMM_WORLD_SIZE", 1))
     role = "leader" if number == 0 else "worker"
     sys.stderr.write(f"mpi_rank: {number}\ntllm_mpi_size: {world}\n")
@@ -66,7 +66,7 @@ def launch(argv: list[str], env: Mapping[str, str]) -> int:
 
 
 def run(argv: list[str], env: Mapping[str, str], place: tuple[int, int] = (0, 1)) -> int:
-    """place: this rank and how many there are. Raises Stopped and, for a refused command line, SystemExit(2)."""
+    """place: this rank and how many there are. Raises NoStart and, for a refused command line, SystemExit(2)."""
     own = console.settings(env)
     version = own.version or VERSION
     given = _given(argv, version)
@@ -76,7 +76,7 @@ def run(argv: list[str], env: Mapping[str, str], place: tuple[int, int] = (0, 1)
     rank = console.rank(args, own, _form(place))
     dialect = Dialect(version, given.config)
     if rank.limits.world > place[1]:
-        raise console.Stopped(f"RuntimeError: world size {rank.limits.world} is more than the {place[1]} ranks of MPI")
+        raise console.NoStart(f"RuntimeError: world size {rank.limits.world} is more than the {place[1]} ranks of MPI")
     if place[0] > 0:
         return asyncio.run(run_worker(rank, dialect, args.master_addr, PORT))
     link = Ranks(place[1])
@@ -132,11 +132,11 @@ def _head(env: Mapping[str, str]) -> str:
 
 
 def _extra(path: str | None) -> dict[str, Any]:
-    """The file of --extra_llm_api_options, which overrides the command line. Raises Stopped."""
+    """The file of --extra_llm_api_options, which overrides the command line. Raises NoStart."""
     try:
         return dict(yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}) if path else {}
     except (OSError, yaml.YAMLError) as error:
-        raise console.Stopped(str(error)) from None
+        raise console.NoStart(str(error)) from None
 
 
 def _form(place: tuple[int, int]) -> LineForm:

@@ -20,14 +20,15 @@ def live_memory(node: Node, available_gib: float, claim_gib: float) -> None:
 
 def steal_port(node: Node, port: int) -> None:
     """Some other program has it from the moment on that it is free."""
-    _unit(node, "thief", "node-thief", str(port))
+    run_unit(node, "thief", "node-thief", str(port))
 
 
 def give_port_back(node: Node) -> None:
     node.exec(["systemctl", "stop", "testbed-thief"])
 
 
-def _unit(node: Node, name: str, *argv: str) -> None:
+def run_unit(node: Node, name: str, *argv: str) -> None:
+    """A program of root's that runs until the node is reset."""
     node.exec(["systemd-run", "--quiet", "--collect", f"--unit=testbed-{name}", *argv])
 
 
@@ -83,7 +84,12 @@ def units(node: Node) -> list[str]:
 
 def kill_unit(node: Node, unit: str) -> None:
     """SIGKILL to the unit's main process; systemd restarts it."""
-    node.sh(f"kill -9 {_systemctl(node, f'show --property MainPID --value {unit}')}")
+    node.sh(f"kill -9 {main_pid(node, unit)}")
+
+
+def main_pid(node: Node, unit: str) -> str:
+    """The pid of a user's unit, `0` while it does not run."""
+    return _systemctl(node, f"show --property MainPID --value {unit}").strip()
 
 
 def _systemctl(node: Node, words: str) -> str:

@@ -47,6 +47,14 @@ _ENGINE = (
     ("accepted_tokens_total", "Proposed tokens that the model accepted.", "accepted_tokens"),
     ("preemptions_total", "Preempted requests.", "preemptions"),
 )
+# (name, help, field of LiveCacheTier)
+_TIER = (
+    ("hit_tokens_total", "Prompt tokens found in this tier of the engine's KV cache.", "hits"),
+    ("written_bytes_total", "Bytes moved into it.", "written"),
+    ("read_bytes_total", "Bytes moved out of it.", "read"),
+    ("used_bytes", "Bytes in it.", "used"),
+    ("usage_ratio", "Used part of it.", "part"),
+)
 
 
 class Exporter:
@@ -75,20 +83,21 @@ class Exporter:
         if fresh:
             states = [state for state in DeploymentState if state is not DeploymentState.RUNNING]
             phases = [((str(state),), float(state is live.phase)) for state in states]
-            yield made.gauges("deployment_phase", "1 for the state that it is in.", ("phase",), phases)
+            yield made.rows("deployment_phase", "1 for the state that it is in.", ("phase",), phases)
             yield made.gauge("deployment_phase_start_timestamp_seconds", "Since when.", live.since)
             said = "1 while new requests get 503 at the gateway."
             yield made.gauge("deployment_refusing", said, float(live.refusing))
             yield made.gauge("deployment_incident_open", "1 while an incident is open.", float(bool(live.incident)))
             troubles = [((kind,), 1.0) for kind in sorted({kind for kind, _ in live.troubles})]
             said = "1 for what is wrong and does not stop it from serving."
-            yield made.gauges("deployment_trouble", said, ("kind",), troubles)
+            yield made.rows("deployment_trouble", said, ("kind",), troubles)
             ranks = [((str(rank.rank), rank.node), float(rank.running)) for rank in live.ranks]
-            yield made.gauges("rank_up", "1 while the rank runs.", ("rank", "node"), ranks)
+            yield made.rows("rank_up", "1 while the rank runs.", ("rank", "node"), ranks)
             yield from _canary(made, live)
             yield from _nodes(made, live)
             if live.engine:
                 yield from self._engine(made, live.engine)
+                yield from _tiers(made, live)
 
     def _live(self) -> Live | None:
         try:
@@ -147,12 +156,13 @@ class _Families:
         return family
 
     def gauge(self, name: str, told: str, value: float) -> Metric:
-        return self.gauges(name, told, (), [((), value)])
+        return self.rows(name, told, (), [((), value)])
 
-    def gauges(
+    def rows(
         self, name: str, told: str, labels: tuple[str, ...], rows: Sequence[tuple[tuple[str, ...], float]]
     ) -> Metric:
-        family = GaugeMetricFamily(f"sparkwright_{name}", told, labels=[*self._fixed, *labels])
+        make = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+        family = make(f"sparkwright_{name}", told, labels=[*self._fixed, *labels])
         for values, value in rows:
             family.add_metric([*self._fixed.values(), *values], value)
         return family
@@ -174,11 +184,18 @@ def _canary(made: _Families, live: Live) -> Iterator[Metric]:
     yield from _known(made.gauge, "canary_latency_seconds", "Until the token was there.", live.canary.seconds)
 
 
+def _tiers(made: _Families, live: Live) -> Iterator[Metric]:
+    for name, told, field in _TIER:
+        rows = [((one.tier,), found) for one in live.cache_tiers if (found := getattr(one, field)) is not None]
+        if rows:
+            yield made.rows(f"engine_cache_tier_{name}", told, ("tier",), rows)
+
+
 def _nodes(made: _Families, live: Live) -> Iterator[Metric]:
     reached = [((node.node,), float(node.reached)) for node in live.nodes]
-    yield made.gauges("node_reachable", "1 when the node answered last time.", ("node",), reached)
+    yield made.rows("node_reachable", "1 when the node answered last time.", ("node",), reached)
     seen = [node for node in live.nodes if node.reached]
     for name, told, field, factor in _NODE:
         rows = [((node.node,), found * factor) for node in seen if (found := getattr(node, field)) is not None]
         if rows:
-            yield made.gauges(f"node_{name}", told, ("node",), rows)
+            yield made.rows(f"node_{name}", told, ("node",), rows)

@@ -114,7 +114,7 @@ def open_recipe(wanted: str, places: Places, profile: str = "") -> Recipe:
 
 def recipe_of(found: SourceText, places: Places, profile: str = "") -> Recipe:
     """The recipe of a file that was read. Raises RecipeError."""
-    engines = engine_files(places)
+    engines = engines_for(found, places)
 
     def load() -> Recipe:
         from sparkwright.recipes.load import load_recipe  # pydantic and YAML, for a file that is new or was changed
@@ -137,6 +137,12 @@ def engine_files(places: Places) -> tuple[tuple[str, str], ...]:
     """The user's own engine files as (name, text), in the order of their names. Raises RecipeError: not readable."""
     paths = [path for path in _inside(places.config / "engines") if path.suffix == ".toml"][:_MOST_ENGINES]
     return tuple((_short(path, places), _read(path, f"engine file {_short(path, places)}")) for path in paths)
+
+
+def engines_for(found: SourceText, places: Places) -> tuple[tuple[str, str], ...]:
+    """The engine files that a recipe may name as (name, text): the user's own, then those of its registry."""
+    more = found.around.engines if found.around else {}
+    return (*engine_files(places), *((f"{found.origin}/{path}", text) for path, text in more.items()))
 
 
 def in_our_form(found: SourceText) -> tuple[SourceText, tuple[str, ...]]:
@@ -260,7 +266,10 @@ def find_recipe(name: str, places: Places) -> SourceText:
     """The text of one recipe, by name, SOURCE/NAME or path (without profile). Raises RecipeError."""
     source, _, wanted = name.removeprefix("@").partition("/")
     if wanted and is_source(source, places) and not _from(name, places).exists():
-        return _of_source(source, wanted, places)
+        from sparkwright.adapters.recipe_sources import RecipeSources
+
+        entry, text, around = RecipeSources(places.sources, places.cwd).recipe(source, wanted)
+        return SourceText(wanted, text, f"{source}/{entry.path}", source, around)
     if _is_path(name):
         return SourceText(Path(name).stem, _read(_from(name, places), f"recipe {name}"), name, "path")
     known = dict(_listed(places))
@@ -279,13 +288,6 @@ def find_recipe(name: str, places: Places) -> SourceText:
 def is_source(name: str, places: Places) -> bool:
     """Return whether a registry of that name was added."""
     return bool(_SOURCE.fullmatch(name)) and (places.sources / name / "source.json").is_file()
-
-
-def _of_source(source: str, wanted: str, places: Places) -> SourceText:
-    from sparkwright.adapters.recipe_sources import RecipeSources
-
-    entry, text, around = RecipeSources(places.sources, places.cwd).recipe(source, wanted)
-    return SourceText(wanted, text, f"{source}/{entry.path}", source, around)
 
 
 def recipe_names(places: Places) -> tuple[str, ...]:

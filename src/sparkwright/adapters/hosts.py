@@ -28,7 +28,7 @@ class LocalTransport:
         tail = stderr.strip().splitlines()[-1:] or ["no output"]
         return Unreachable(self._name, f"the local shell was ended before its command: {tail[0]}")
 
-    async def renew(self) -> bool:
+    async def renew(self, stderr: str) -> bool:
         return False
 
     @asynccontextmanager

@@ -18,7 +18,7 @@ import httpcore
 
 from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.adapters.hub_headers import listing, quantized
-from sparkwright.adapters.openai_http import plain
+from sparkwright.adapters.openai_http import plain_headers
 from sparkwright.adapters.tls import tls_context
 from sparkwright.domain.checkpoint import Published
 from sparkwright.domain.command import Secret
@@ -203,7 +203,7 @@ async def _read(
             if len(body) > _MOST_BYTES:
                 page = url.partition("?")[0][-80:]
                 raise ValueError(f"{page} is longer than {_MOST_BYTES >> 20} MiB and was not read")
-    return response.status, plain(response), bytes(body)
+    return response.status, plain_headers(response), bytes(body)
 
 
 def _sizes(tree: Sequence[Any]) -> Iterator[tuple[str, int]]:

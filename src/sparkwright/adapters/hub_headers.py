@@ -50,7 +50,8 @@ async def listing(get: Get, files: Mapping[str, int], name: str) -> str:
     for kind in ("config", "hf_quant_config"):
         if (path := f"{kind}.json") in files:
             text = (await get(path, 0, min(files[path], _WHOLE))).decode("utf-8", "replace")
-            rows.append(f"{kind}\t{_one_line(text)}")
+            line = text.replace("\n", "").replace("\t", "").replace("\r", "")
+            rows.append(f"{kind}\t{line}")
     index = _mapping(await get(INDEX, 0, _WHOLE)) if INDEX in files else {}
     rows += _index_rows(index)
     groups = await _tensors(get, files, chosen, index)
@@ -91,10 +92,6 @@ def _mapping(data: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError("no JSON object")
     return found
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\n", "").replace("\t", "").replace("\r", "")
 
 
 def _index_rows(index: Mapping[str, Any]) -> Iterator[str]:

@@ -107,8 +107,8 @@ class Transport(Protocol):
     def lost(self, stderr: str, begun: bool) -> Unreachable:
         """The error for a script that ended without its closing mark."""
 
-    async def renew(self) -> bool:
-        """Drops a connection that no longer answers; False when there is none to drop."""
+    async def renew(self, stderr: str) -> bool:
+        """Drops a connection that no longer answers; False when there is none to drop. stderr: of who found that."""
 
     def tunnel(self, address: str, port: int) -> AbstractAsyncContextManager[str]: ...
 
@@ -181,7 +181,9 @@ class NodeHost:
         output = await self._attempt(script)
         # It did not begin, as far as we know, and does no harm when it runs twice.
         with _nothing_to_start(self.name):
-            again = script.again and not (script.agent or output.begun(script.mark)) and await self._transport.renew()
+            said = output.stderr.decode("utf-8", "replace")
+            may = script.again and not (script.agent or output.begun(script.mark))
+            again = may and await self._transport.renew(said)
         if again:
             output = await self._attempt(script)
         if not output.ended(script.mark):

@@ -6,7 +6,7 @@ import socket
 import stat
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
@@ -219,12 +219,9 @@ async def _mailed(receiver: Receiver, news: News, text: str) -> tuple[str, float
     if not program or not os.access(program, os.X_OK):
         return f"no mailer: {program or ', '.join(MAILERS)} cannot be run on this node", None
     mail = mail_of(receiver, news, text, socket.gethostname(), time.time())
-    code = await run_bounded((program, "-i", *receiver.to), mail, _environment(), Path("/"))
+    environment = {"PATH": _PATH, "HOME": str(Path.home()), "LANG": "C.UTF-8"}
+    code = await run_bounded((program, "-i", *receiver.to), mail, environment, Path("/"))
     return (f"{program}: exit code {code}", 0.0 if code == _TEMPORARY_EXIT else None) if code else ("", None)
-
-
-def _environment() -> Mapping[str, str]:
-    return {"PATH": _PATH, "HOME": str(Path.home()), "LANG": "C.UTF-8"}
 
 
 def _masked(text: str, receiver: Receiver) -> str:

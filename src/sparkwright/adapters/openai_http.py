@@ -7,7 +7,7 @@ import asyncio
 import json
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,15 +29,15 @@ from sparkwright.domain.values import dataclass
 from sparkwright.gateway.caddy import FLIGHTS
 from sparkwright.ports import UNTRUSTED, Clock
 
-_SHOWN = 300
-_MOST = 16 << 20  # bytes of an answer
-_REACH = "is it started, and is the address right? `curl {url}` shows what answers there"
-_TRUST = (
+_SHOWN = 300  # characters of an answer in a message
+_MOST_BYTES = 16 << 20  # of an answer
+_HINT_REACH = "is it started, and is the address right? `curl {url}` shows what answers there"
+_HINT_TRUST = (
     "name its CA: SSL_CERT_FILE=FILE. Of a gateway of ours: `sparkwright up RECIPE` of what serves writes ca.crt on "
     "this machine and leaves the engine alone; or copy it from the machine where `up` was called"
 )
-_HINT = "read the engine's log (`sparkwright logs`); /health alone proves nothing"
-_SOON = {"timeout": {"connect": 2.0, "read": 2.0}}
+_HINT_LOG = "read the engine's log (`sparkwright logs`); /health alone proves nothing"
+_QUICK = {"timeout": {"connect": 2.0, "read": 2.0}}  # seconds, for what answers at once or not at all
 _SIMULATED = "x-sparkwright-simulated"
 # What is wrong with the address, the way there, or the protocol; ValueError: a URL that is none.
 ERRORS = (
@@ -60,7 +60,7 @@ class HttpTimeouts:
 
 
 class OpenAiEndpoint:
-    """Implements ports.Endpoint. Never goes through a proxy of the environment; a connection for each question.
+    """Implements ports.Endpoint. Never goes through a proxy of the environment; a connection for each request.
 
     authority: a file with one more certificate to trust.
     """
@@ -78,52 +78,53 @@ class OpenAiEndpoint:
     async def _reply(self, method: str, url: str, body: str, key: Secret | None, seconds: float) -> Reply:
         try:
             async with asyncio.timeout(seconds):
-                return await self._read(_Question(method, url, key, body.encode() or None), seconds + 1.0)
+                return await self._read(_HttpRequest(method, url, key, body.encode() or None), seconds + 1.0)
         except TimeoutError:
             what = f"no whole answer within {seconds:.0f} s"
         except httpcore.ConnectTimeout:
             what = f"no connection within {self._timeouts.connect:.0f} s"
         except ERRORS as error:
             if isinstance(cause := _innermost(error), ssl.SSLCertVerificationError):
-                raise NotReady(f"{url}: its certificate is not trusted here ({cause.verify_message})", _TRUST) from None
+                raise NotReady(
+                    f"{url}: its certificate is not trusted here ({cause.verify_message})", _HINT_TRUST
+                ) from None
             what = reason_of(error)
-        raise NotReady(f"{url}: {what}", _REACH.format(url=url))
+        raise NotReady(f"{url}: {what}", _HINT_REACH.format(url=url))
 
-    async def _read(self, question: "_Question", silence: float) -> Reply:
-        """The answer, up to _MOST bytes of its body."""
+    async def _read(self, request: "_HttpRequest", silence: float) -> Reply:
+        """The answer, up to _MOST_BYTES of its body."""
         began = self._clock.monotonic()
         first, body = 0.0, bytearray()
-        async with self._request(question, silence) as response:
+        async with self._request(request, silence) as response:
             async for part in response.aiter_stream():
                 first = first or self._clock.monotonic() - began
                 body += part
-                if len(body) > _MOST:
+                if len(body) > _MOST_BYTES:
                     break
         text = body.decode("utf-8", "replace")
-        return Reply(response.status, plain(response), text, self._clock.monotonic() - began, first)
+        return Reply(response.status, plain_headers(response), text, self._clock.monotonic() - began, first)
 
     async def ask(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
-        return await self._asked(base_url, _question(model, prompt, max_tokens), key)
+        return await self._answer(base_url, _chat_body(model, prompt, max_tokens), key)
 
     async def greedy(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
-        return await self._asked(base_url, {**_question(model, prompt, max_tokens), "temperature": 0}, key)
+        return await self._answer(base_url, {**_chat_body(model, prompt, max_tokens), "temperature": 0}, key)
 
     async def prove(self, base_url: str, model: str, kind: ModelKind, key: Secret | None) -> Answer:
         probe, began = probe_of(kind, model), self._clock.monotonic()
         url = f"{_root(base_url)}{probe.path}"
         try:
-            reply = await self._read(_Question("POST", url, key, probe.body, probe.kind), self._timeouts.silence)
+            reply = await self._read(_HttpRequest("POST", url, key, probe.body, probe.kind), self._timeouts.silence)
             if reply.status != 200:
                 raise ValueError(f"HTTP {reply.status}: {reply.body.strip()[:_SHOWN]}")
             text, tokens = proof(kind, reply.body)
         except ERRORS as error:
             what = str(error) if isinstance(error, ValueError) else reason_of(error)
-            raise NotReady(f"{url}: no {kind} in the answer, but {what}", _HINT) from None
+            raise NotReady(f"{url}: no {kind} in the answer, but {what}", _HINT_LOG) from None
         took = self._clock.monotonic() - began
-        simulated = reply.headers.get(_SIMULATED, "").lower() not in ("", "0", "false", "no")
-        return Answer(text, tokens, 0, took, took, simulated)
+        return Answer(text, tokens, 0, took, took, _is_simulated(reply.headers))
 
-    async def _asked(self, base_url: str, body: dict[str, Any], key: Secret | None) -> Answer:
+    async def _answer(self, base_url: str, body: dict[str, Any], key: Secret | None) -> Answer:
         url, heard = f"{_root(base_url)}/v1/chat/completions", Completion()
         try:
             return await self._converse(url, body, key, heard)
@@ -131,13 +132,14 @@ class OpenAiEndpoint:
             what = str(broken)
         except ERRORS as error:
             what = reason_of(error)
-        raise NotReady(f"{url}: no answer with tokens, but {what}{_so_far(heard)}", _HINT)
+        so_far = f" (after {heard.events} events: {heard.text[:_SHOWN]!r})" if heard.events else ""
+        raise NotReady(f"{url}: no answer with tokens, but {what}{so_far}", _HINT_LOG)
 
     async def models(self, base_url: str, key: Secret | None) -> tuple[str, ...]:
         """() also when the answer is not a list of models (a proxy, a wrong key): `ask` raises with what came."""
         url = f"{_root(base_url)}/v1/models"
         try:
-            reply = await self._read(_Question("GET", url, key), self._timeouts.models)
+            reply = await self._read(_HttpRequest("GET", url, key), self._timeouts.models)
             listed = read_json(reply.body).get("data") if reply.status == 200 else None
             return tuple(str(entry["id"]) for entry in listed or ())
         except (*ERRORS, AttributeError, KeyError, TypeError):
@@ -146,43 +148,46 @@ class OpenAiEndpoint:
     async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
         url = f"{_root(base_url)}/{path.lstrip('/')}"
         try:
-            reply = await self._read(_Question("GET", url, key), self._timeouts.models)
+            reply = await self._read(_HttpRequest("GET", url, key), self._timeouts.models)
         except ERRORS:
             return None
         return reply.body if reply.status == 200 else None
 
     async def gateway_use(self, socket: str, deployment: str) -> GatewayUse | None:
         try:
-            with _short(Path(socket)) as path:
+            with _short_path(Path(socket)) as path:
                 async with httpcore.AsyncConnectionPool(uds=path) as pool:
-                    told = await pool.request("GET", f"http://gateway{FLIGHTS}", extensions=_SOON)
+                    told = await pool.request("GET", f"http://gateway{FLIGHTS}", extensions=_QUICK)
             return from_tree(GatewayUse, read_json(told.content)[deployment])  # fields may be those of another version
         except (*ERRORS, KeyError, TypeError, AttributeError):
             return None
 
     async def probe(self, url: str, root: str = "") -> int:
-        context = _trusting(root)
+        context = _context_of_root(root)
         try:
-            async with self._request(_Question("GET", url, None, context=context), self._timeouts.models) as response:
+            async with self._request(
+                _HttpRequest("GET", url, None, context=context), self._timeouts.models
+            ) as response:
                 return response.status
         except ERRORS as error:
             return UNTRUSTED if isinstance(_innermost(error), ssl.SSLCertVerificationError) else 0
 
     async def _converse(self, url: str, body: dict[str, Any], key: Secret | None, heard: Completion) -> Answer:
+        """Fills `heard` as the stream comes. Raises Broken for an answer without tokens."""
         began = self._clock.monotonic()
-        question = _Question("POST", url, key, json.dumps(body).encode())
-        async with self._request(question, self._timeouts.silence) as response:
+        request = _HttpRequest("POST", url, key, json.dumps(body).encode())
+        async with self._request(request, self._timeouts.silence) as response:
             await self._listen(response, heard, began)
             total, tokens = self._clock.monotonic() - began, heard.completion_tokens
             if not tokens:
                 raise Broken("0 tokens by its `usage`" if tokens == 0 else "no `usage` in the stream")
-            simulated = plain(response).get(_SIMULATED, "").lower() not in ("", "0", "false", "no")
+            simulated = _is_simulated(plain_headers(response))
             first = heard.first if heard.first is not None else total
             return Answer(heard.text, heard.prompt_tokens, tokens, first, total, simulated)
 
     async def _listen(self, response: httpcore.Response, heard: Completion, began: float) -> None:
         """Reads until [DONE]. Raises Broken when something else came."""
-        kind = plain(response).get("content-type", "")
+        kind = plain_headers(response).get("content-type", "")
         if response.status != 200 or not kind.startswith("text/event-stream"):
             raise Broken(f"HTTP {response.status}: {await _opening(response)}")
         reader = SseReader()
@@ -195,21 +200,23 @@ class OpenAiEndpoint:
         raise Broken("the stream was cut before [DONE]")
 
     @asynccontextmanager
-    async def _request(self, question: "_Question", silence: float) -> AsyncIterator[httpcore.Response]:
+    async def _request(self, request: "_HttpRequest", silence: float) -> AsyncIterator[httpcore.Response]:
         timeout = {"connect": self._timeouts.connect, "read": silence, "write": silence, "pool": silence}
-        context = question.context or tls_context(question.url, self._authority)
-        kind: list[tuple[str | bytes, str | bytes]] = [("Content-Type", question.kind)] if question.body else []
-        headers = [*kind, ("Authorization", f"Bearer {question.key.reveal()}")] if question.key else kind
-        asked: dict[str, Any] = {"headers": headers, "content": question.body, "extensions": {"timeout": timeout}}
+        context = request.context or tls_context(request.url, self._authority)
+        kind: list[tuple[str | bytes, str | bytes]] = [("Content-Type", request.kind)] if request.body else []
+        headers = [*kind, ("Authorization", f"Bearer {request.key.reveal()}")] if request.key else kind
+        asked: dict[str, Any] = {"headers": headers, "content": request.body, "extensions": {"timeout": timeout}}
         async with (
             httpcore.AsyncConnectionPool(ssl_context=context) as pool,
-            pool.stream(question.method, question.url, **asked) as response,
+            pool.stream(request.method, request.url, **asked) as response,
         ):
             yield response
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _HttpRequest:
+    """kind: of the body. context: the certificates to trust, None for the usual ones."""
+
     method: str
     url: str
     key: Secret | None
@@ -218,7 +225,7 @@ class _Question:
     context: ssl.SSLContext | None = None
 
 
-def _trusting(root: str) -> ssl.SSLContext:
+def _context_of_root(root: str) -> ssl.SSLContext:
     """Context that trusts one root alone, whatever host it speaks for; any certificate where that cannot be read."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.check_hostname = False
@@ -230,8 +237,8 @@ def _trusting(root: str) -> ssl.SSLContext:
 
 
 @contextmanager
-def _short(socket: Path) -> Iterator[str]:
-    """A socket's path may have no more than 107 bytes."""
+def _short_path(socket: Path) -> Iterator[str]:
+    """Yields a path to the socket that fits into the 107 bytes which the kernel takes."""
     folder = os.open(socket.expanduser().parent, os.O_PATH)
     try:
         yield f"/proc/self/fd/{folder}/{socket.name}"
@@ -239,10 +246,16 @@ def _short(socket: Path) -> Iterator[str]:
         os.close(folder)
 
 
-def _question(model: str, prompt: str, max_tokens: int) -> dict[str, Any]:
+def _chat_body(model: str, prompt: str, max_tokens: int) -> dict[str, Any]:
+    """The body of a streamed chat completion with its usage at the end."""
     messages = [{"role": "user", "content": prompt}]
     wanted = {"stream": True, "stream_options": {"include_usage": True}}
     return {"model": model, "messages": messages, "max_tokens": max_tokens, **wanted}
+
+
+def _is_simulated(headers: Mapping[str, str]) -> bool:
+    """True if the server says that no model runs behind it."""
+    return headers.get(_SIMULATED, "").lower() not in ("", "0", "false", "no")
 
 
 def _root(base_url: str) -> str:
@@ -250,7 +263,7 @@ def _root(base_url: str) -> str:
     return base_url.rstrip("/").removesuffix("/v1")
 
 
-def plain(response: httpcore.Response) -> dict[str, str]:
+def plain_headers(response: httpcore.Response) -> dict[str, str]:
     """Headers with lower-case names."""
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
 
@@ -278,17 +291,16 @@ def reason_of(error: Exception) -> str:
 
 
 def _innermost(error: Exception) -> BaseException:
+    """The exception that was raised first."""
     cause: BaseException = error
     while inner := cause.__cause__ or cause.__context__:
         cause = inner
     return cause
 
 
-def _so_far(heard: Completion) -> str:
-    return f" (after {heard.events} events: {heard.text[:_SHOWN]!r})" if heard.events else ""
-
-
-_LISTED_WITHIN, _LISTED_FOR, _MOST_LISTED = 5.0, 1.0, 4 << 20
+_LISTED_WITHIN = 5.0  # seconds for a whole list
+_LISTED_FOR = 1.0  # seconds for which a list is remembered
+_MOST_LISTED = 4 << 20  # bytes
 Rows = tuple[dict[str, Any], ...]
 
 
@@ -318,7 +330,7 @@ async def listed_by(engine: str, key: str) -> Rows:
         async with (
             asyncio.timeout(_LISTED_WITHIN),
             httpcore.AsyncConnectionPool() as pool,
-            pool.stream("GET", f"http://{engine}/v1/models", headers=headers, extensions=_SOON) as answer,
+            pool.stream("GET", f"http://{engine}/v1/models", headers=headers, extensions=_QUICK) as answer,
         ):
             async for part in answer.aiter_stream():
                 body += part

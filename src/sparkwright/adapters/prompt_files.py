@@ -92,17 +92,13 @@ class PromptFiles:
             key = os.urandom(KEY_BYTES)
             cipher = TextCipher(key)
             self.key.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-            self._without_texts()
+            with suppress(FileNotFoundError):
+                shutil.rmtree(self.folder)
             write(self.key, key)
             return cipher
         if len(key) != KEY_BYTES:
             raise Unreadable(f"its key has {len(key)} bytes, not {KEY_BYTES}")
         return TextCipher(key)
-
-    def _without_texts(self) -> None:
-        """Texts of a key that is lost."""
-        with suppress(FileNotFoundError):
-            shutil.rmtree(self.folder)
 
 
 TROUBLES = (Unreadable, CipherMissing, OSError)

@@ -23,7 +23,7 @@ from sparkwright.adapters.git import Git
 from sparkwright.domain.codec import Unreadable, from_json, from_tree, to_json
 from sparkwright.domain.errors import RecipeError, StoreError, UsageError
 from sparkwright.domain.homes import expand_home
-from sparkwright.domain.values import asdict, dataclass
+from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.recipes import registry
 from sparkwright.recipes.importers.mods import MOST_BYTES, mod_content
 from sparkwright.recipes.registry import ALONE, Around, Change, Check, Entry
@@ -165,6 +165,16 @@ class RecipeSources:
                 rows = json.loads((self._root / one.name / one.commit / "recipes.json").read_text(encoding="utf-8"))
                 found += [f"{one.name}/{row['name']}" for row in rows if not row["errors"]]
         return tuple(found)
+
+    def engines(self) -> tuple[tuple[str, str], ...]:
+        """The engine files that recipes of registries name, as (SOURCE/PATH, text); a damaged one is left out."""
+        found = dict[str, str]()
+        for one in self.all():
+            for path in sorted((self._root / one.name / one.commit).glob("*.json")):
+                with suppress(OSError, ValueError, Unreadable):
+                    around = from_json(Around, path.read_text(encoding="utf-8")) if path.stem.isdecimal() else ALONE
+                    found |= {f"{one.name}/{file}": text for file, text in around.engines.items()}
+        return tuple(found.items())
 
     def recipe(self, name: str, wanted: str) -> tuple[Entry, str, Around]:
         """One recipe by its name in a source, or by its path there, as hints for the next command name it."""
@@ -322,7 +332,17 @@ def _recipes_of(files: _Files) -> tuple[registry.Index, _Texts, Mapping[str, Aro
         raise RecipeError(f"its recipes have {total:,} bytes together; at most {_MAX_TOTAL:,} are taken")
     texts = _texts(files, paths)
     named = {name: (path, texts[path]) for name, path in registry.names_of(paths).items()}
-    return index, named, _around(files, registry.mods_of(index, sizes), named, texts)
+    engines = registry.engine_paths(sizes)
+    _plain_files(list(engines), sizes)
+    large = next((path for path in engines if sizes[path] > registry.MAX_BYTES), "")
+    if large:
+        raise RecipeError(f"{large}: has {sizes[large]:,} bytes; at most {registry.MAX_BYTES:,} are taken")
+    around = _around(files, registry.mods_of(index, sizes), named, texts)
+    described = _texts(files, engines)
+    for name, (_, text) in named.items() if described else ():
+        if found := registry.engines_named(text, described):
+            around[name] = replace(around.get(name, ALONE), engines=found)
+    return index, named, around
 
 
 def _texts(files: _Files, paths: tuple[str, ...]) -> dict[str, str]:

@@ -27,6 +27,7 @@ from sparkwright.domain.values import dataclass
 # sun_path holds 104 bytes on BSD and 108 on Linux with its NUL; ssh binds to a name 17 longer and then renames it.
 _LONGEST_SOCKET = 104 - 1 - 17
 # A port picked as free can be taken by somebody else before ssh binds it.
+_SHARED_IS_GONE = "mux_client_"  # in what ssh prints when the shared connection ends while it is asked
 _PORT_TRIES = 3
 _CONFIG_SECONDS = 5.0
 
@@ -71,9 +72,9 @@ class SshTransport:
         config = f"ssh -F {self._settings.config}" if self._settings.config else "ssh"
         return translate(self._name, self._destination, stderr, f"{config} {self._destination}")
 
-    async def renew(self) -> bool:
-        had = self._control.exists()
-        if had:
+    async def renew(self, stderr: str) -> bool:
+        had = self._control.exists() or _SHARED_IS_GONE in stderr  # ssh may have removed its socket already
+        if self._control.exists():
             await self._master("exit")
             self._control.unlink(missing_ok=True)
         return had
@@ -122,7 +123,7 @@ class SshTransport:
         words = (*argv, "--", self._destination, "exit 0")
         try:
             code, stderr = await process.call(words, limit, self._environ)
-            if code != 0 and "mux_client_" in stderr:  # the shared connection went away while it was asked
+            if code != 0 and _SHARED_IS_GONE in stderr:  # the shared connection went away while it was asked
                 self._control.unlink(missing_ok=True)
                 code, stderr = await process.call(words, limit, self._environ)
         except (FileNotFoundError, PermissionError):

@@ -34,7 +34,8 @@ class Tunnels:
     async def open(self, tunnel: Tunnel) -> bool:
         """Opens the tunnel; True if it is a new one. Raises UsageError for a taken port, Unreachable."""
         if await self._runs(tunnel.name):
-            if (known := self._read(tunnel.name)) and (known.destination, known.port) == _target(tunnel):
+            target = (tunnel.destination, tunnel.port)
+            if (known := self._read(tunnel.name)) and (known.destination, known.port) == target:
                 return False
             await self.stop(tunnel.name)
         if await _taken(tunnel.port):
@@ -97,10 +98,6 @@ class Tunnels:
     def _forget(self, name: str) -> None:
         for path in (self._folder / f"{name}.json", self._socket(name)):
             path.unlink(missing_ok=True)
-
-
-def _target(tunnel: Tunnel) -> tuple[str, int]:
-    return tunnel.destination, tunnel.port
 
 
 async def _taken(port: int) -> bool:

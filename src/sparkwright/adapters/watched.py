@@ -51,16 +51,13 @@ class Watched(Generic[T]):
                 self._seen, self._failed = seen, None
             self._again = self._clock() + self._pause if self._pause else -inf
         except (OSError, ValueError) as error:
-            self._postpone(error)
-
-    def _postpone(self, error: Exception) -> None:
-        now = self._clock()
-        if self._failed is None:
-            self._failed = now
-            sys.stderr.write(f"{self._path}: cannot be read and is tried again: {error}\n")
-        self._again = now + _PAUSE
-        if self.given_up:
-            self._value = self._empty
+            now = self._clock()
+            if self._failed is None:
+                self._failed = now
+                sys.stderr.write(f"{self._path}: cannot be read and is tried again: {error}\n")
+            self._again = now + _PAUSE
+            if self.given_up:
+                self._value = self._empty
 
     def _mark(self) -> tuple[int, int, int] | None:
         try:

@@ -43,8 +43,10 @@ async def status(services: Services, probe: bool = True) -> tuple[tuple[Deployme
 
     the supervisor asked for, or one of our own where none is at work.
     """
+    # The digest of the program that `up` would put on a head is read while the nodes answer
     asked, ours = await asyncio.gather(
-        by_node(services.cluster.names, lambda name: _told(services, name)), asyncio.to_thread(_program, services)
+        by_node(services.cluster.names, lambda name: _told(services, name)),
+        asyncio.to_thread(lambda: services.program.digest if services.program else ""),
     )
     told = asked.values()
     ranks = [r for one in told for r in one.ranks]
@@ -55,11 +57,6 @@ async def status(services: Services, probe: bool = True) -> tuple[tuple[Deployme
     )
     trouble = tuple(s for one in told for s in one.trouble)
     return tuple(replace(_corrected(one, not trouble), program=ours, all_asked=not trouble) for one in found), trouble
-
-
-def _program(services: Services) -> str:
-    """Digest of the program that `up` would put on a head; read while the nodes answer."""
-    return services.program.digest if services.program else ""
 
 
 def _corrected(found: Deployment, all_asked: bool) -> Deployment:
@@ -149,6 +146,11 @@ async def _deployment(
         name, endpoint = supervised.deployment, supervised.endpoint or found.endpoint
         problems = (*found.problems, supervised.trouble)
         found = replace(found, name=name, state=state, endpoint=endpoint, problems=problems)
+    if supervised and supervised.fenced:
+        said = f"the gateway on {supervised.node} does not serve: {supervised.fenced}"
+        said += f"; clients use {supervised.second}, `sparkwright up` gives the role back" if supervised.second else ""
+        state = DeploymentState.DEGRADED if found.state in _MAY_SERVE else found.state
+        found = replace(found, state=state, problems=(*found.problems, said))
     simulated = found.simulated or any(rank.simulated for rank in ordered)
     return replace(found, ranks=ordered, supervised=supervised, simulated=simulated)
 

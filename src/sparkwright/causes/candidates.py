@@ -25,7 +25,8 @@ MECHANISM = 1.0  # more weight for a line with one
 _HEADED = 2.0  # more weight for the message below an exception's name than for the name
 _DEEPER = 0.1  # for each exception that caused the one above it
 _TYPED = ("$ ", "+ ")  # commands as a shell shows them
-_ANY_CASE = ("fatal", "said", "bad", "goes_on")
+BAD, MILD = ("E", "F", "C"), ("I", "W", "N", "D")  # letters of levels
+_ANY_CASE = ("fatal", "said", "gone", "bad", "goes_on")
 _SENTENCE = 20  # characters
 _ANY = ((0.0, 0), ("",))  # of a pattern of which no word is known
 _STANDARD = r"[^\"]*/lib/python3\.\d+/(?!site-packages|dist-packages)"  # frames there say little
@@ -170,7 +171,7 @@ def with_mechanism(one: LineCandidate) -> LineCandidate:
     if not known:
         return one
     level = form("level").search(one.text[: len(one.text) - len(one.body) + 2])
-    fine = level and (level["fine"] or level["mild"] or level["g"] in ("I", "W"))
+    fine = level and (level["fine"] or level["mild"] or level["g"] in MILD)
     fine = fine or form("follows").search(one.body) or form("goes_on").search(one.body)
     more = max(one.weight, 0.0) + MECHANISM / 2 if fine else max(one.weight, 2.0) + MECHANISM
     return replace(one, weight=more, mechanism=known)
@@ -195,13 +196,13 @@ def _kind(prefix: str, body: str) -> float:
         most = 3.5
     elif form("said").search(body):
         most = 3.0
-    elif level and (level["bad"] or level["g"] in ("E", "F")):
+    elif level and (level["bad"] or level["g"] in BAD):
         most = 2.5 + 0.5 * bad
     else:
         most = 2.0 * bad
     if level and (level["mild"] or level["g"] == "W") and not form("fatal").search(body):
         return min(most, 1.5)
-    return min(most, 1.0) if level and (level["fine"] or level["g"] == "I") else most
+    return min(most, 1.0) if level and (level["fine"] or level["g"] in MILD) else most
 
 
 def _doubt(kind: float, body: str) -> float:

@@ -28,7 +28,7 @@ from sparkwright.checks.compat.versions import ranges
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, LogSource, LogState, Proof, Sureness, likely
 from sparkwright.domain.finding import Severity
 from sparkwright.engines.advice import fitting, is_of_another
-from sparkwright.engines.progress import BARRIERS, counted, engine_of, progress, shifts
+from sparkwright.engines.progress import BARRIERS, counted, engine_of, newer_than_read, progress, shifts
 from sparkwright.logscan.book import Book, shaped
 from sparkwright.logscan.envelope import Unwrap
 from sparkwright.logscan.logline import Excerpt, decoded
@@ -41,13 +41,14 @@ _TRANSLATED = 1 << 18  # bytes of a log in which system errors of other language
 _READ = 600  # bytes of a line that may show a phase
 _BY_THE_END = {"LIVE001", "LIVE002", "LIVE004", "LIVE014", "LIVE015"}  # of a log that just ends: it may go on
 _OF_THE_START = 0.6  # what is left of the confidence in a cause that rests on a line of a good start, too
+_RESEMBLING = 0.9  # of the confidence in a cause that the line itself shows: most for one that it only resembles
 _GUESS = 0.45  # confidence in a cause where no line reports a failure
 # By the first letters of their codes: causes of which a node's kernel log may have more.
 _OF_MACHINES = {"LIVE", "LDRV", "LUMA", "LLNK", "LNIC", "LRDM", "LCLU", "LGRA", "LPRF"}
 _MESSAGE = 60  # characters at the end of a line, by which it is known
 _KERNEL_LOG = "kernel log of "  # a node's: full of errors that concern nothing here
 VERSIONS = "versions on "  # what check found on a node
-_REFUSED = re.compile(r'HTTP/\d\.\d"? 4\d\d\b|\bcode 4\d\d, message\b')  # responses to requests
+_REFUSED = re.compile(r'HTTP/\d\.\d"? (?:4\d\d|501|505)\b|\bcode (?:4\d\d|501|505), message\b')  # responses to requests
 _ANSWERED = re.compile(rb'"POST /v1/[^"]{1,80} HTTP/\d\.\d" 200')
 _KINDS = {  # whether a kind of log was given at all
     "kernel log": r"kernel: |NVRM: |\bLinux version \d",
@@ -248,6 +249,8 @@ def with_explanation(
     if not (because.why or is_named or is_over) and sum(map(len, logs.values())) > FEW:
         told = replace(told, explanation=ending(read, readers[0].year, words))
     several = any(story.count("several ranks") for story in stories)
+    newer = dict.fromkeys(one for lines in read.values() if (one := newer_than_read(lines)))
+    told = replace(told, untold=(*told.untold, *newer))
     return _advised(told, any(way.phases for way in ways.values()), several)
 
 
@@ -335,7 +338,12 @@ def _explained(
     near = index().nearest(because)
     if near is None or near.known.key in out or (sure and near.sure < POSSIBLE):
         return found
-    both = [named(near, near.sure, words), *(cause for cause in found.causes if cause.key != near.known.key)]
+    others = [cause for cause in found.causes if cause.key != near.known.key]
+    at = (because.why.line.source, because.why.line.number) if because.why else None
+    said = [cause.confidence for cause in others if at in {(proof.source, proof.number) for proof in cause.proof}]
+    # What the line says counts for more than words that it shares with another cause.
+    most = min(near.sure, _RESEMBLING * max((one for one in said if one >= _GUESS), default=1.0 / _RESEMBLING))
+    both = [named(near, most, words), *others]
     return replace(found, causes=tuple(sorted(both, key=lambda cause: -cause.confidence)[:MOST]))
 
 

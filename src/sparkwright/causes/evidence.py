@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 
-from sparkwright.causes.candidates import form, split
+from sparkwright.causes.candidates import BAD, form, split
 from sparkwright.causes.load import families, needs
 from sparkwright.domain.diagnosis import Proof
 from sparkwright.domain.finding import Severity
@@ -22,10 +22,10 @@ def is_quiet(text: str) -> bool:
     if is_listing(text):
         return True
     level = form("level").search(text[:_HEAD]) or form("level").match(split(text)[1])
-    if not level or level["bad"] or level["g"] in ("E", "F"):
+    if not level or level["bad"] or level["g"] in BAD:
         return False
     body = split(text)[1].lstrip()
-    return not (form("fatal").search(text) or form("exception").match(body))
+    return not (form("fatal").search(text) or form("gone").search(text) or form("exception").match(body))
 
 
 def is_listing(text: str) -> bool:

@@ -43,6 +43,12 @@ def words_of(text: str) -> list[str]:
 
 
 @cache
+def _of_outcomes() -> frozenset[str]:
+    """Words that say only that something ended badly; they do not count as rare."""
+    return frozenset(words_of("task command module process returned a non-zero exit status code failed with an error"))
+
+
+@cache
 def document(cause: LogCause) -> Mapping[str, float]:
     """Its words (of key, title, why, fix, the letters of its patterns, examples) and what they count for."""
     patterns = " ".join(_SYNTAX.sub(" ", pattern) for sign in cause.signatures for pattern in sign.patterns)
@@ -90,7 +96,8 @@ class CauseIndex:
         clear = alone * scores[best] / (sum(worth.values()) * (_SATURATED + 1))
         by_mechanism = self._causes[best].key in reason.keys
         clear *= _NAMED if by_mechanism else 1.0
-        rare = sum(self._worth[word] >= _RARE for _, word in shared[best] if not word.isdigit())
+        telling = (word for _, word in shared[best] if not (word.isdigit() or word in _of_outcomes()))
+        rare = sum(self._worth[word] >= _RARE for word in telling)
         least = (_LEAST if by_mechanism else _ALONE) if reason.bad else _DESCRIBED
         if clear < least or not (by_mechanism or rare >= _MANY):
             return None

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from sparkwright.causes.candidates import form
+from sparkwright.causes.evidence import is_quiet
 from sparkwright.domain.diagnosis import LogState, Proof
 from sparkwright.domain.values import dataclass
 from sparkwright.logscan.sign import Story
 
 _FILE = Path(__file__).parent / "whole_log" / "marks.toml"
 READY, AT_WORK, STARTS, STOPPED, FINISHED = "ready", "at work", "starts", "stopped", "finished"
+RECOVERED = "recovered"
 _END = 24  # lines after which a program that announced its success may say more
 
 
@@ -36,18 +39,20 @@ def _last(name: str) -> re.Pattern[str]:
 class ServerState:
     """One source. ready: the line since which it serves, None if it was never ready or starts again; stopped: after.
 
-    finished: the line near the end by which a program says that it succeeded.
+    finished: the line near the end by which a program says that it succeeded; recovered: one by which it took another
+    way than the one that had failed.
     """
 
     source: str
     state: LogState
     ready: Proof | None = None
     finished: Proof | None = None
+    recovered: Proof | None = None
 
     @property
     def before(self) -> int:
         """The last line that cannot explain what came later, as the server was ready after it."""
-        return max((line.number for line in (self.ready, self.finished) if line), default=0)
+        return max((line.number for line in (self.ready, self.finished, self.recovered) if line), default=0)
 
 
 def server_of(story: Story) -> ServerState:
@@ -60,10 +65,19 @@ def server_of(story: Story) -> ServerState:
         return ServerState(story.source, LogState.STARTING)
     since = ready or next(iter(works), None)
     if not since:
+        recovered = _recovered(story.tail)
         done = next((one for one in reversed(story.tail[-_END:]) if _last(FINISHED).search(one.text)), None)
-        return ServerState(story.source, LogState.STOPPED if stops or done else LogState.UNKNOWN, finished=done)
+        return ServerState(story.source, LogState.STOPPED if stops or done else LogState.UNKNOWN, None, done, recovered)
     over = bool(stops) and stops[-1].number > last
     return ServerState(story.source, LogState.STOPPED if over else LogState.SERVING, since)
+
+
+def _recovered(tail: Sequence[Proof]) -> Proof | None:
+    """The last line that takes another way, if no line after it reports a failure."""
+    at = max((n for n, line in enumerate(tail) if _last(RECOVERED).search(line.text)), default=None)
+    if at is None or any(form("bad").search(line.text) and not is_quiet(line.text) for line in tail[at + 1 :]):
+        return None
+    return tail[at]
 
 
 def state_of(servers: Sequence[ServerState], failed: bool, begun: bool) -> LogState:

@@ -63,12 +63,20 @@ RECIPE: tuple[Check, ...] = (
 )
 CHECKS: tuple[Check, ...] = (*PREFLIGHT, *RECIPE)
 
+# Checks that mostly warn, and stop a start where it is worse; those of a severity that stops need not be named.
+RISING = frozenset(("DOCK004", "DOCK007", "DRV007", "GPU004", "HOST006", "RCP031", "RCP032", "RCP033"))
+STOPPING: tuple[Check, ...] = tuple(one for one in CHECKS if one.severity.stops or one.code in RISING)
+
 _ORDER = tuple(Severity)
 
 
-def check_all(context: Context) -> tuple[Finding, ...]:
-    """The findings of all checks, worst first; findings of one severity in the order of the catalog."""
-    return worst_first(finding for check in CHECKS for finding in check.findings(context))
+def check_all(context: Context, stopping: bool = False) -> tuple[Finding, ...]:
+    """The findings of all checks, worst first; findings of one severity in the order of the catalog.
+
+    stopping: only of checks that can stop a start, a quarter of all: a search for remedies asks nothing else.
+    """
+    checks = STOPPING if stopping else CHECKS
+    return worst_first(finding for check in checks for finding in check.findings(context))
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:

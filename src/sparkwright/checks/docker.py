@@ -58,7 +58,12 @@ def gpu_runtime_missing(context: Context) -> Iterator[Found]:
     for facts, docker in dockers(context):
         planned = any(spec.gpu for spec in specs_on(context, facts.node))
         here = planned if context.recipe else bool(known(facts.gpus)) and not simulated(context)
-        if here and _lacks(docker):
+        if (
+            here
+            and docker.version
+            and not docker.cdi
+            and not any(name.startswith("nvidia") for name in docker.runtimes)
+        ):
             yield Found(
                 f"runtimes: {', '.join(docker.runtimes) or 'none'}; CDI: no nvidia.com/gpu",
                 cause="Docker from snap cannot reach the driver's programs"
@@ -68,10 +73,6 @@ def gpu_runtime_missing(context: Context) -> Iterator[Found]:
                 severity=weigh(context, OVERRIDE),
                 subject=facts.node,
             )
-
-
-def _lacks(docker: Docker) -> bool:
-    return bool(docker.version) and not docker.cdi and not any(name.startswith("nvidia") for name in docker.runtimes)
 
 
 def memlock_capped(context: Context) -> Iterator[Found]:

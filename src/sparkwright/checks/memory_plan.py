@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sparkwright.checks.reading import simulated
 from sparkwright.domain.check import Check, Context, Found, explained
-from sparkwright.domain.facts import GpuProcess, NodeFacts
+from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import OVERRIDE, WARN
 from sparkwright.domain.ledger import GRAPHS, IN_USE, KV_POOL, Counts, Lack, MemoryLedger
 from sparkwright.domain.recipe import Recipe, Runtime
@@ -13,11 +13,11 @@ from sparkwright.domain.unknown import known
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.traits import Claim
 
-_STEP = 4096
+_STEP = 4096  # tokens; a proposed context is a multiple of it
 _USUAL_SHM = 64 * GIB  # given without a word in the recipe; NCCL and PyTorch take a small part of it
 MIN_FREE = "vm.min_free_kbytes"
-_ROOM = 4 * GIB  # that a node keeps beside everything
-_MAY = {
+_ROOM = 4 * GIB  # stays free on a node next to a pool of fixed size
+_TITLES_OF_DOUBT = {
     Lack.CLAIM: "memory fraction may exceed free memory",
     Lack.POOL: "may leave nothing for the KV cache",
     Lack.NODE: "may need more memory than the node has",
@@ -33,13 +33,12 @@ def arithmetic(ledger: MemoryLedger) -> str:
 
 
 def biggest_process(facts: NodeFacts | None) -> str:
-    """`stop VLLM::EngineCore (pid 12, 9.0 GiB)`, or ''."""
+    """The advice to stop the largest, `stop VLLM::EngineCore (pid 12, 9.0 GiB)`; '' if no size is known."""
     listed = known(facts.gpu_processes) or () if facts else ()
-    sized = [(p.used, p) for p in listed if isinstance(p.used, int)]
-    return _stop(*max(sized, key=lambda pair: pair[0])) if sized else ""
-
-
-def _stop(used: int, process: GpuProcess) -> str:
+    sized = [(process.used, process) for process in listed if isinstance(process.used, int)]
+    if not sized:
+        return ""
+    used, process = max(sized, key=lambda pair: pair[0])
     return f"stop {process.name} (pid {process.pid}, {gib(used)})"
 
 
@@ -51,12 +50,12 @@ def does_not_fit(context: Context) -> Iterator[Found]:
         no_kv, least = ledger.has_no_kv, ledger.too_much_at_least
         if no_kv or least or (not ledger.fits and not ledger.claims_too_much):
             process = biggest_process(context.facts.get(ledger.node))
-            fraction = _enough(ledger) if no_kv else 0.0
+            fraction = _fraction_with_pool(ledger) if no_kv else 0.0
             found = [f"serving.memory_fraction: {fraction:.2f} or more"] if fraction else []
             found += [process] if process and not fraction else []
             found += ["a smaller serving.kv_cache_bytes"] if recipe.serving.kv_cache_bytes else []
-            alone = traits(recipe).by_layer
-            found += ["fewer sequences or a smaller context" if alone else f"more nodes than {recipe.nodes}"]
+            by_layer = traits(recipe).by_layer
+            found += ["fewer sequences or a smaller context" if by_layer else f"more nodes than {recipe.nodes}"]
             yield Found(
                 arithmetic(ledger),
                 title="no memory left for the KV cache" if no_kv else "model does not fit",
@@ -75,8 +74,8 @@ def _why_not(ledger: MemoryLedger) -> str:
     return "the lines exceed the pool"
 
 
-def _enough(ledger: MemoryLedger) -> float:
-    """The fraction that leaves 1 GiB for the KV pool, rounded up; 0 when so much is not free now."""
+def _fraction_with_pool(ledger: MemoryLedger) -> float:
+    """The memory fraction that leaves 1 GiB for the KV pool, rounded up; 0 when so much is not free now."""
     needed = GIB + ledger.engine_bytes
     if not ledger.pool.bytes or needed > ledger.free:
         return 0.0
@@ -111,10 +110,10 @@ def context_too_long(context: Context) -> Iterator[Found]:
     for ledger in context.ledgers:
         pool, needed = ledger.line(KV_POOL), ledger.kv_needed
         if pool is not None and needed is not None and ledger.too_short:
-            known = f" ({gib(pool.low)} to {gib(pool.high)})" if pool.low is not None and pool.high is not None else ""
+            ends = f" ({gib(pool.low)} to {gib(pool.high)})" if pool.low is not None and pool.high is not None else ""
             length = f" of {recipe.serving.context:,} tokens" if recipe.serving.context else " of full length"
             yield Found(
-                f"{gib(needed)} needed, {gib(pool.bytes)} in the pool{known}: {pool.why}",
+                f"{gib(needed)} needed, {gib(pool.bytes)} in the pool{ends}: {pool.why}",
                 title=f"KV cache is too small for one sequence{length}",
                 fix=_shorten_context(recipe, ledger, pool.bytes / needed),
                 subject=ledger.node,
@@ -122,7 +121,10 @@ def context_too_long(context: Context) -> Iterator[Found]:
 
 
 def _shorten_context(recipe: Recipe, ledger: MemoryLedger, share: float) -> str:
-    """share: of one sequence that fits; a tenth less, for what does not shrink with it (tokens in flight)."""
+    """Up to three ways to make one sequence fit. share: the part of it that fits now.
+
+    A tenth less is proposed, for what does not shrink with the context (tokens in flight).
+    """
     fits = int(recipe.serving.context * share * 0.9) // _STEP * _STEP
     found = [f"serving.context: {fits} or less"] if fits else []
     narrow = recipe.serving.kv_dtype in ("", "auto", "bf16", "bfloat16")
@@ -144,23 +146,28 @@ def may_not_fit(context: Context) -> Iterator[Found]:
         ends = f"{gib(pool.bytes if pool.low is None else pool.low)} to {gib(pool.high or pool.bytes)}"
         wanted = f"; one full sequence needs {gib(needed)}" if needed else ""
         yield Found(
-            f"KV pool estimated at {ends}{_noise(ledger)}, {gib(ledger.left)} left on the node{wanted}",
-            title=_MAY[ledger.doubt],
+            f"KV pool estimated at {ends}{_graphs_range(ledger)}, {gib(ledger.left)} left on the node{wanted}",
+            title=_TITLES_OF_DOUBT[ledger.doubt],
             fix=_fixed_pool(ledger, needed, pool.bytes)
             + "`sparkwright up` starts it and stops it again when memory runs low; surely: see `what does fit`",
             subject=ledger.node,
         )
 
 
-def _noise(ledger: MemoryLedger) -> str:
+def _graphs_range(ledger: MemoryLedger) -> str:
     """The range of an engine's measurement of its CUDA graphs while other memory of the one pool changes."""
     graphs = ledger.line(GRAPHS)
-    known = graphs is not None and graphs.low is not None and graphs.high is not None
-    return f" (CUDA graphs {gib(graphs.low or 0)} to {gib(graphs.high or 0)})" if graphs and known else ""
+    if graphs is None or graphs.low is None or graphs.high is None:
+        return ""
+    return f" (CUDA graphs {gib(graphs.low)} to {gib(graphs.high)})"
 
 
 def _fixed_pool(ledger: MemoryLedger, needed: int, pool: int) -> str:
-    """A pin that holds one sequence, where the node has room: an estimate of graphs takes nothing off it then."""
+    """The advice to fix the pool's size at one full sequence, '' where the node has no room for it.
+
+    needed: bytes of one full sequence. pool: bytes planned now. An estimate of CUDA graphs takes nothing off a fixed
+    pool.
+    """
     size = -(-needed // GIB)
     room = ledger.left + pool - size * GIB
     return f"serving.kv_cache_bytes: {size} GiB fixes the pool; or " if needed and room >= _ROOM else ""

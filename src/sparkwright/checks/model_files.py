@@ -14,7 +14,7 @@ from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass
 from sparkwright.remote.repair import ref_fix
 
-_SHOWN = 3
+_SHOWN = 3  # flaws of a copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,16 @@ class Flawed:
         more = f" and {len(self.flaws) - _SHOWN} more" if len(self.flaws) > _SHOWN else ""
         return ", ".join(map(str, self.flaws[:_SHOWN])) + more
 
-    def fetch(self, what: str = "") -> str:
-        """The command that gets the model, or one file of it, to where it lies: a folder is not the client's cache."""
+    def fetch(self, rest: str = "") -> str:
+        """The command that gets the model to where it lies. rest: of its words, a file or an option; '' for all files.
+
+        A folder of the user's own is named, since it is not the cache of the hub's client.
+        """
         if not self.model.id:
             return "copy it again from where it came"
         folder, _, file = self.checkpoint.path.rpartition("/")
         if not self.checkpoint.path.endswith(".gguf"):
-            folder, file = self.checkpoint.path, what
+            folder, file = self.checkpoint.path, rest
         there = f"--local-dir {folder}" if self.model.path else ""
         return " ".join(filter(None, ("hf download", self.model.id, file, there)))
 
@@ -81,7 +84,9 @@ def download_unfinished(context: Context) -> Iterator[Found]:
 def ref_invalid(context: Context) -> Iterator[Found]:
     """Invalid refs of the recipe's model; without a recipe, of all models in the caches."""
     for found in flawed(context, Defect.REF):
-        root, revision = found.checkpoint.root, (found.checkpoint.path and found.checkpoint.revision) or "REVISION"
+        root = found.checkpoint.root
+        # A snapshot that is there gives its own revision; else the user has to name one
+        revision = (found.checkpoint.path and found.checkpoint.revision) or "REVISION"
         yield Found(
             f"{root}: {found.shown}",
             title=f"{found.model.label} not found offline",
@@ -94,10 +99,12 @@ def ref_invalid(context: Context) -> Iterator[Found]:
 
 
 def _stores(context: Context) -> Iterator[tuple[NodeFacts, Store]]:
+    """All caches of the hub on the nodes; none where a recipe is checked."""
     yield from ((facts, store) for facts in unplanned(context) for store in known(facts.stores) or ())
 
 
 def _in_store(node: str, store: str, ref: Ref) -> Found:
+    """The finding about one wrong ref. A blank around a right one is repaired by `check --fix`."""
     name = ref.entry.removeprefix("models--").replace("--", "/")
     bare = ref.text.strip()
     blank = bare != ref.text
@@ -122,7 +129,7 @@ def files_damaged(context: Context) -> Iterator[Found]:
             subject=found.node,
         )
     for found in flawed(context, Defect.SHORT, Defect.POINTER, Defect.GARBAGE):
-        mended = found.another_whole and not found.checkpoint.complete
+        mended = found.another_whole and not found.checkpoint.complete  # `up` copies what is not complete
         yield Found(
             f"{found.checkpoint.path}: {found.shown}",
             title=f"{found.model.label} has corrupt files",
@@ -133,6 +140,7 @@ def files_damaged(context: Context) -> Iterator[Found]:
 
 
 def _cure(found: Flawed) -> str:
+    """The commands that replace damaged files; the first one stands for all."""
     name = found.flaws[0].file
     if found.flaws[0].defect is Defect.POINTER:
         return f"on {found.node}: cd {found.checkpoint.path} && git lfs pull"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from sparkwright.checks.rails import nics, rails, wired
 from sparkwright.checks.reading import not_gb10, per_node, real_nodes
 from sparkwright.domain.check import Check, Context, Found, explained
-from sparkwright.domain.fabric_facts import Nic, PciFunction, RdmaDevice
+from sparkwright.domain.fabric_facts import Nic, RdmaDevice
 from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.unknown import known
@@ -94,17 +94,17 @@ def nic_firmware_differs(context: Context) -> Iterator[Found]:
 def pcie_slow(facts: NodeFacts, nic: Nic) -> Iterator[Found]:
     known_gb10 = bool(known(facts.gpus)) and not not_gb10(facts)
     functions = () if isinstance(nic.functions, Unknown) else nic.functions
-    narrow = [function for function in functions if known_gb10 and _is_narrow(function)]
+    narrow = [
+        function
+        for function in functions
+        if known_gb10 and (0 < function.speed_gt < _PCIE_SPEED or 0 < function.width < _PCIE_LANES)
+    ]
     if narrow:
         yield Found(
             ", ".join(f"{f.address} {f.speed_gt:g} GT/s x{f.width}" for f in narrow)
             + f"; expected: {_PCIE_SPEED:g} GT/s x{_PCIE_LANES}",
             title=f"slow PCIe link of {narrow[0].address}",
         )
-
-
-def _is_narrow(function: PciFunction) -> bool:
-    return 0 < function.speed_gt < _PCIE_SPEED or 0 < function.width < _PCIE_LANES
 
 
 def link_bounced(context: Context) -> Iterator[Found]:

@@ -61,7 +61,13 @@ def hca_variable(context: Context) -> Iterator[Found]:
         facts = context.facts_of(spec)
         ports = known(facts.rdma) if facts else None
         active = [port.device for port in ports or () if port.active]
-        dead = [name for name in interface_names(value) if not any(_is(device, name, value) for device in active)]
+        dead = [
+            name
+            for name in interface_names(value)
+            if not any(
+                device == name or (name and not value.startswith("=") and device.startswith(name)) for device in active
+            )
+        ]
         if ports and dead:
             yield Found(
                 ", ".join(f"{port.device} {port.state}" for port in ports),
@@ -69,10 +75,6 @@ def hca_variable(context: Context) -> Iterator[Found]:
                 + (f"no link on {', '.join(dead)}" if dead != [""] else "names no device"),
                 subject=spec.node,
             )
-
-
-def _is(device: str, name: str, value: str) -> bool:
-    return device == name or bool(name and not value.startswith("=") and device.startswith(name))
 
 
 def rdma_off(context: Context) -> Iterator[Found]:

@@ -86,12 +86,12 @@ def memlock_low(context: Context) -> Iterator[Found]:
     for facts in reading.nodes(context):
         upkeep = known(facts.upkeep)
         limit = known(upkeep.memlock) if upkeep else None
-        if limit is not None and limit < _MEMLOCK_ENOUGH and _process_with_rdma(context, facts):
+        if (
+            limit is not None
+            and limit < _MEMLOCK_ENOUGH
+            and any(spec.rdma and spec.runtime is Runtime.PROCESS for spec in reading.specs_on(context, facts.node))
+        ):
             yield Found(f"ulimit -l: {limit} KiB; expected: unlimited", subject=facts.node)
-
-
-def _process_with_rdma(context: Context, facts: NodeFacts) -> bool:
-    return any(spec.rdma and spec.runtime is Runtime.PROCESS for spec in reading.specs_on(context, facts.node))
 
 
 def crash_dumps(facts: NodeFacts) -> Iterator[Found]:

@@ -4,10 +4,9 @@ import asyncio
 import contextlib
 import importlib
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, Protocol
 
 import click
 
@@ -26,7 +25,6 @@ from sparkwright.cli.bench_screen import bench_screen, found_text, plan_json, pl
 from sparkwright.cli.columns import echo
 from sparkwright.cli.gate_file import gates_of
 from sparkwright.cli.kinds import Whole, checked_url, renamed_option, time_option
-from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Run
 from sparkwright.domain.values import dataclass, replace
@@ -38,49 +36,84 @@ from sparkwright.wiring import keys, places, plan_history
 
 _QUICK = "quick"
 _Names = tuple[str, ...]
-_Prepared = AbstractAsyncContextManager[tuple[Bench, PreparedBench]]
 
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
-    """The request to an endpoint, and the way to it. keys: to be tried in this order.
+    """The command line of `bench`. None: the workload's own. seconds: of --time. dry: of --dry-run."""
 
-    gateway: URL to go through, '' for the deployment's own; None goes to the engine.
-    """
-
+    targets: _Names
     where: ClusterOptions
+    as_json: bool
+    profile: str
+    listing: bool
     model: str
-    keys: tuple[Secret | None, ...]
-    key_given: bool
-    request: BenchRequest
-    gateway: str | None
-    quiet: bool
+    key_file: Path | None
+    gateway: bool
+    tokenizer: Path | None
+    repeats: int | None
+    seed: int | None
+    seconds: float | None
+    resume: str
+    dry: bool
+    gate: Path | None
+    baseline: str
+    tags: _Names
+    note: str
+    allow_simulated: bool
 
 
-def options_of(how: dict[str, Any], where: ClusterOptions, quiet: bool, request: BenchRequest) -> BenchOptions:
-    """The options that `bench`, `soak` and `eval` share. how: all of them by name."""
-    given = how["key_file"] is not None
-    gateway = "" if how["gateway"] or how.get("front_door") else None
-    return BenchOptions(where, how["model"], keys(how["key_file"]), given, request, gateway, quiet)
+class EndpointOptions(Protocol):
+    """The options that `bench`, `soak` and `eval` share."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def key_file(self) -> Path | None: ...
+
+    @property
+    def gateway(self) -> bool: ...
+
+    @property
+    def tags(self) -> _Names: ...
+
+    @property
+    def note(self) -> str: ...
 
 
-def request_of(how: dict[str, Any], workload: Workload, resume: Run | None = None) -> BenchRequest:
-    """The request with the texts of all files that the workload replays."""
+def request_of(options: EndpointOptions, workload: Workload, resume: Run | None = None) -> BenchRequest:
+    """The request with the texts of all files that the workload replays. resume: it keeps that run's model and gateway.
+
+    Raises UsageError for a key file without a key.
+    """
     files = texts_of(replayed_paths(workload), places())
-    return BenchRequest(with_counts(workload, files), resume, how["tags"], how["note"], files)
+    request = BenchRequest(
+        with_counts(workload, files),
+        resume,
+        options.tags,
+        options.note,
+        files,
+        model=options.model,
+        keys=keys(options.key_file),
+        key_given=options.key_file is not None,
+        gateway="" if options.gateway else None,
+    )
+    if resume is None:
+        return request
+    known = resume.conditions
+    model = request.model if known.ours else request.model or known.model
+    return replace(request, model=model, gateway=known.front_door or request.gateway)
+
+
+def target_of(run: Run) -> str:
+    """The deployment or the URL that a stored run measured."""
+    return run.conditions.deployment or run.conditions.endpoint
 
 
 def _clustered() -> ModuleType:
     """Loaded when it is needed: nine of ten runs are of a URL, and start in half the time without it."""
     return importlib.import_module("sparkwright.cli.bench_cluster")
-
-
-def _list_workloads(as_json: bool) -> None:
-    found = [(name, open_workload(name, places())) for name in profiles.profile_names()]
-    width = max(len(name) for name, _ in found)
-    text = "\n".join(f"{name:<{width}}  {workload.title}" for name, workload in found)
-    listed = [{"name": name, "version": one.version, "title": one.title} for name, one in found]
-    shared.answer(as_json, {"workloads": listed}, text)
 
 
 @click.command()
@@ -102,8 +135,9 @@ def _list_workloads(as_json: bool) -> None:
     type=click.Path(path_type=Path),
     help="File with the API key. [default: $SPARKWRIGHT_API_KEY]",
 )
-@click.option("--gateway", is_flag=True, help="Measure a deployment through its gateway, with TLS and keys.")
-@click.option("--front-door", is_flag=True, hidden=True)
+@renamed_option(
+    "--gateway", was="--front-door", is_flag=True, help="Measure a deployment through its gateway, with TLS and keys."
+)
 @click.option(
     "--tokenizer",
     metavar="FILE|FOLDER",
@@ -130,7 +164,7 @@ def _list_workloads(as_json: bool) -> None:
 @click.option("--allow-simulated", is_flag=True, help="Allow comparing a simulated endpoint with a real one.")
 @shared.cluster_options
 @shared.json_option
-def bench(targets: tuple[str, ...], where: ClusterOptions, as_json: bool, **how: Any) -> None:
+def bench(**given: Any) -> None:
     """Benchmark any OpenAI-compatible endpoint, or a deployment of the cluster by its name.
 
     Several endpoints are measured one after the other under the same workload and compared with the first. Every
@@ -146,92 +180,78 @@ def bench(targets: tuple[str, ...], where: ClusterOptions, as_json: bool, **how:
       sparkwright bench http://spark-1:8000 http://spark-2:8001 --workload agentic-quick
       sparkwright bench http://127.0.0.1:8000 --workload sweep --gate gates.txt --baseline v0.21
     """
-    if how["listing"]:
-        _list_workloads(as_json)
+    options = BenchOptions(**given)
+    if options.listing:
+        found = [(name, open_workload(name, places())) for name in profiles.profile_names()]
+        width = max(len(name) for name, _ in found)
+        text = "\n".join(f"{name:<{width}}  {workload.title}" for name, workload in found)
+        listed = [{"name": name, "version": one.version, "title": one.title} for name, one in found]
+        shared.answer(options.as_json, {"workloads": listed}, text)
         return
-    gates = gates_of(how["gate"], how["baseline"])
-    if how["dry"]:
-        plans = asyncio.run(_planned(targets, where, as_json, how))
-        if as_json:
+    gates = gates_of(options.gate, options.baseline)
+    if options.dry:
+        plans = asyncio.run(_planned(options))
+        if options.as_json:
             shared.print_json(plans[0] if len(plans) == 1 else {"plans": plans})
         return
-    baseline, measured = asyncio.run(_all(targets, where, as_json, how))
+    baseline, measured = asyncio.run(_all(options))
     end = importlib.import_module("sparkwright.cli.bench_text")  # with numpy, which measuring has no use for
-    done = end.BenchResult(measured, gates, how["allow_simulated"], baseline)
-    shared.answer(as_json, end.done_json(done), end.done_text(done), end.exit_code(done))
+    shared.answer(options.as_json, *end.bench_outcome(measured, gates, baseline, options.allow_simulated))
 
 
-async def _all(
-    targets: _Names, where: ClusterOptions, quiet: bool, how: dict[str, Any]
-) -> tuple[Run | None, tuple[Run, ...]]:
+async def _all(options: BenchOptions) -> tuple[Run | None, tuple[Run, ...]]:
     """The baseline, as it was named before anything was measured, and the runs."""
     shared.end_like_ctrl_c()
-    async with tools(how["tokenizer"]) as made:
-        baseline = await loaded(made.runs, how["baseline"]) if how["baseline"] else None
-        targets, options = await _asked(made, targets, where, quiet, how)
+    async with tools(options.tokenizer) as made:
+        baseline = await loaded(made.runs, options.baseline) if options.baseline else None
+        targets, request = await _asked(made, options)
         for named in targets if len(targets) > 1 else ():
-            async with endpoint(made, named, options):
+            async with endpoint(made, named, options.where, request):
                 pass  # one that does not answer is told before the others are measured
-        return baseline, tuple([await _one(made, named, options) for named in targets])
+        return baseline, tuple([await _one(made, named, options, request) for named in targets])
 
 
-async def _planned(targets: _Names, where: ClusterOptions, quiet: bool, how: dict[str, Any]) -> list[dict[str, Any]]:
+async def _planned(options: BenchOptions) -> list[dict[str, Any]]:
     """The plans of a dry run, one for each endpoint."""
     shared.end_like_ctrl_c()
     plans = []
-    async with tools(how["tokenizer"]) as made:
-        targets, options = await _asked(made, targets, where, quiet, how)
+    async with tools(options.tokenizer) as made:
+        targets, request = await _asked(made, options)
         for named in targets:
-            async with endpoint(made, named, options) as (_, ready):
+            async with endpoint(made, named, options.where, request) as ready:
                 plans.append(plan_json(ready))
-                if not quiet:
+                if not options.as_json:
                     echo(_opening(ready))
     return plans
 
 
-async def _asked(
-    made: Bench, targets: _Names, where: ClusterOptions, quiet: bool, how: dict[str, Any]
-) -> tuple[_Names, BenchOptions]:
+async def _asked(made: Bench, options: BenchOptions) -> tuple[_Names, BenchRequest]:
     """The targets, and what is asked of each: the resumed run's workload, or the profile's with the options applied."""
-    if not how["resume"]:
+    targets, name = options.targets, options.resume
+    if not name:
         if not targets:
             raise UsageError("missing argument URL or DEPLOYMENT", "sparkwright bench http://127.0.0.1:8000")
-        if (how["gateway"] or how["front_door"]) and any(map(is_endpoint_url, targets)):
+        if options.gateway and any(map(is_endpoint_url, targets)):
             raise UsageError("--gateway needs a deployment's name: a URL is measured as it is")
-        opened = open_workload(how["profile"] or _QUICK, places())
-        workload = adjusted(opened, how["repeats"], how["seed"], how["seconds"])
-        return targets, options_of(how, where, quiet, request_of(how, workload))
-    if len(targets) > 1 or how["profile"] or how["repeats"] or how["seed"] is not None:
+        opened = open_workload(options.profile or _QUICK, places())
+        return targets, request_of(options, adjusted(opened, options.repeats, options.seed, options.seconds))
+    if len(targets) > 1 or options.profile or options.repeats or options.seed is not None:
         raise UsageError(
-            "--resume takes no other targets, --workload, --repeats or --seed",
-            f"sparkwright bench --resume {how['resume']}",
+            "--resume takes no other targets, --workload, --repeats or --seed", f"sparkwright bench --resume {name}"
         )
-    run = resumed(await taken_up(made.runs, how["resume"]))
-    workload = adjusted(run.workload, None, None, how["seconds"])
-    options = options_of(how, where, quiet, request_of(how, workload, run))
-    return targets or (target_of(run),), as_before(options, run)
+    run = resumed(await taken_up(made.runs, name))
+    request = request_of(options, adjusted(run.workload, None, None, options.seconds), run)
+    return targets or (target_of(run),), request
 
 
-def target_of(run: Run) -> str:
-    """The deployment or the URL that a stored run measured."""
-    return run.conditions.deployment or run.conditions.endpoint
-
-
-def as_before(options: BenchOptions, run: Run) -> BenchOptions:
-    """The options of a run that goes on: model and gateway are those it began with."""
-    known = run.conditions
-    model = options.model if known.ours else options.model or known.model
-    return replace(options, model=model, gateway=known.front_door or options.gateway)
-
-
-async def _one(made: Bench, named: str, options: BenchOptions) -> Run:
-    async with endpoint(made, named, options) as (able, ready):
-        if not options.quiet:
+async def _one(made: Bench, named: str, options: BenchOptions, request: BenchRequest) -> Run:
+    quiet = options.as_json
+    async with endpoint(made, named, options.where, request) as ready:
+        if not quiet:
             echo(_opening(ready), err=True)
-        simulated = ready.conditions.simulated
-        with bench_screen(ready.levels, ready.workload.repeats, options.quiet, simulated) as screen:
-            run = await run_benchmark(able, ready, screen, options.request.resume)
-    if (found := compare_with_plan(FilePlanHistory(plan_history()), run)) and not options.quiet:
+        with bench_screen(ready.levels, ready.workload.repeats, quiet, ready.conditions.simulated) as screen:
+            run = await run_benchmark(ready, screen)
+    if (found := compare_with_plan(FilePlanHistory(plan_history()), run)) and not quiet:
         told = f"{found.predicted:.1f} tokens/s ({found.low:.1f} to {found.high:.1f})"
         echo(f"one user: {found.measured:.1f} tokens/s; the plan promised {told}: plan --history", err=True)
     return run
@@ -245,31 +265,28 @@ def _opening(ready: PreparedBench) -> str:
 
 
 @contextlib.asynccontextmanager
-async def endpoint(made: Bench, named: str, options: BenchOptions) -> AsyncIterator[tuple[Bench, PreparedBench]]:
-    """Yields the endpoint ready to be measured, and the bench that asks it: one for a gateway of ours trusts the
-    cluster's certificates."""
+async def endpoint(
+    made: Bench, named: str, where: ClusterOptions, request: BenchRequest
+) -> AsyncIterator[PreparedBench]:
+    """Yields the endpoint ready to be measured. Its bench trusts the cluster's certificates for a gateway of ours."""
     if named.startswith(("http://", "https://")):
         checked_url(named)
     if "://" in named and not is_endpoint_url(named):
         message = f"{named}: only http and https are measured, as in http://HOST:PORT"
         raise UsageError(message, "sparkwright bench http://127.0.0.1:8000")
-    ours, gateway = ("", named) if is_endpoint_url(named) else (named, options.gateway)
+    ours = "" if is_endpoint_url(named) else named
+    if not ours:
+        request = replace(request, gateway=named)
     if not ours and named.startswith("https:"):
-        ours = await _clustered().behind(named, options.where, True)
+        ours = await _clustered().behind(named, where, True)
     if not ours:
         try:
-            async with url_target(made, BenchTarget(named, options.model), options.keys, options.request) as ready:
-                yield made, ready
+            async with url_target(made, BenchTarget(named, request.model), request) as ready:
+                yield ready
                 return
         except KeyWanted:
-            ours = "" if options.key_given else await _clustered().behind(named, options.where, False)
+            ours = "" if request.key_given else await _clustered().behind(named, where, False)
             if not ours:
                 raise
-    async with _ours(made, ours, gateway, options) as found:
+    async with _clustered().deployment(made, where, ours, request) as found:
         yield found
-
-
-def _ours(made: Bench, name: str, gateway: str | None, options: BenchOptions) -> "_Prepared":
-    """gateway: the URL to go through, '' for the deployment's own; None goes to the engine."""
-    named = _clustered().NamedDeployment(name, options.keys[0] if options.key_given else None, options.keys, gateway)
-    return cast("_Prepared", _clustered().deployment(made, options.where, named, options.request))

@@ -1,6 +1,6 @@
 """`bench` of what runs on the cluster. Loaded only for that: a plain URL needs nothing of it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from sparkwright.app.bench import deployment_target
@@ -8,51 +8,31 @@ from sparkwright.app.bench.target import Bench, BenchRequest, PreparedBench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
 from sparkwright.cli.console import Quiet
-from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import RecipeError
-from sparkwright.domain.values import dataclass
 from sparkwright.wiring import gateway_keys, services, trusting, vouched
-
-
-@dataclass(frozen=True, slots=True)
-class NamedDeployment:
-    """The user's words for a deployment. given: a key. keys: others to try.
-
-    gateway: URL of its gateway, to go through that, '' where it is to be found out; None goes to the engine, or to the
-    gateway of a model with replicas.
-    """
-
-    name: str
-    given: Secret | None
-    keys: Sequence[Secret | None]
-    gateway: str | None
-
-    def to_try(self, cluster: str) -> tuple[Secret | None, ...]:
-        """One for somebody else's service comes last."""
-        first, *general = self.keys
-        found = (self.given,) if self.given else (first, *gateway_keys(cluster), *general)
-        return tuple(filter(None, found)) or (None,)
 
 
 @asynccontextmanager
 async def deployment(
-    made: Bench, where: ClusterOptions, named: NamedDeployment, request: BenchRequest
-) -> AsyncIterator[tuple[Bench, PreparedBench]]:
+    made: Bench, where: ClusterOptions, name: str, request: BenchRequest
+) -> AsyncIterator[PreparedBench]:
+    """Yields a deployment ready to be measured, its engine or its gateway, whose certificate the bench then trusts.
+
+    Raises RecipeError without a cluster file.
+    """
     try:
         cluster = shared.open_cluster(where)
     except RecipeError as error:
-        why = f"{named.name}: no URL, and a deployment needs a cluster: {error.message}"
+        why = f"{name}: no URL, and a deployment needs a cluster: {error.message}"
         raise RecipeError(why, error.hint) from None
     async with services(cluster, where, Quiet()) as there:
-        if named.gateway is None and not await deployment_target.has_replicas(there, named.name):
-            async with deployment_target.deployment(made, there, named.name, named.given, request) as ready:
-                yield made, ready
+        if request.gateway is None and not await deployment_target.has_replicas(there, name):
+            async with deployment_target.deployment(made, there, name, request) as ready:
+                yield ready
             return
-        url = named.gateway or await deployment_target.gateway_url(there, named.name)
-        gateway = deployment_target.GatewayTarget(named.name, url, named.to_try(cluster.name))
-        able = trusting(made, cluster.name)
-        async with deployment_target.gateway(able, there, gateway, request) as ready:
-            yield able, ready
+        able, keyed = trusting(made, cluster.name), request.with_keys_of(gateway_keys(cluster.name))
+        async with deployment_target.gateway(able, there, name, keyed) as ready:
+            yield ready
 
 
 async def behind(url: str, where: ClusterOptions, proven: bool) -> str:

@@ -3,11 +3,10 @@
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from dataclasses import asdict, replace
 from typing import Any
 
-from sparkwright.app.bench.report import GatedRun, judged
+from sparkwright.app.bench.report import judged
 from sparkwright.cli.columns import aligned, fold, mark
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import Comparison, GateResult, RunSummary
@@ -101,44 +100,32 @@ def _title(summary: RunSummary) -> str:
 STOPPED = "stopped"
 
 
-@dataclass(frozen=True)
-class BenchResult:
-    """The runs, in the order in which their endpoints were named. baseline: of the gates."""
+def bench_outcome(
+    runs: Sequence[Run], gates: Sequence[Gate], baseline: Run | None = None, allow_simulated: bool = False
+) -> tuple[dict[str, Any], str, int]:
+    """JSON, last screen and exit code of `bench`. runs: as their endpoints were named. baseline: of the gates.
 
-    runs: Sequence[Run]
-    gates: Sequence[Gate]
-    allow_simulated: bool = False
-    baseline: Run | None = None
-
-    @cached_property
-    def summaries(self) -> tuple[RunSummary, ...]:
-        return tuple(summarize(run) for run in self.runs)
-
-    @cached_property
-    def comparisons(self) -> tuple[Comparison, ...]:
-        """Comparisons of the first run with each other one."""
-        first, *others = self.summaries
-        return tuple(compare(first, other, self.allow_simulated) for other in others)
-
-    @cached_property
-    def judged(self) -> tuple[GatedRun, ...]:
-        """Each run by the gates; () without gates."""
-        base = summarize(self.baseline) if self.baseline else None
-        return tuple(judged(one, self.gates, base, self.allow_simulated) for one in self.summaries if self.gates)
-
-
-def exit_code(done: BenchResult) -> int:
-    failed = any(not result.passed for one in done.judged for result in one.results)
-    return int(failed or any(one.invalid for one in done.summaries))
-
-
-def done_text(done: BenchResult) -> str:
-    parts = [summary_text(one) for one in done.summaries]
-    parts += [gates_text(one.summary.run.id, one.results, one.refused) for one in done.judged]
-    parts += [comparison_text(one) for one in done.comparisons]
-    partial = (run.id for run in done.runs if run.state == STOPPED)
+    The JSON has all but the requests: `sparkwright runs export` has those.
+    """
+    summaries = [summarize(run) for run in runs]
+    base = summarize(baseline) if baseline and gates else None
+    gated = [judged(one, gates, base, allow_simulated) for one in summaries if gates]
+    comparisons = [compare(summaries[0], other, allow_simulated) for other in summaries[1:]]
+    valid = not any(one.invalid for one in summaries)
+    document = {
+        "runs": [summary_json(one) for one in summaries],
+        "comparisons": [asdict(one) for one in comparisons],
+        "gates": [[asdict(result) for result in one.results] for one in gated],
+        "no_baseline": [list(one.refused) for one in gated],
+        "valid": valid,
+    }
+    parts = [summary_text(one) for one in summaries]
+    parts += [gates_text(one.summary.run.id, one.results, one.refused) for one in gated]
+    parts += [comparison_text(one) for one in comparisons]
+    partial = (run.id for run in runs if run.state == STOPPED)
     parts += [f"{run} is not complete: sparkwright bench --resume {run} measures what is missing" for run in partial]
-    return "\n\n".join([*parts, next_text(done.runs[-1])])
+    failed = any(not result.passed for one in gated for result in one.results)
+    return document, "\n\n".join([*parts, next_text(runs[-1])]), int(failed or not valid)
 
 
 def gates_text(run: str, results: Sequence[GateResult], refused: Sequence[str] = ()) -> str:
@@ -149,17 +136,6 @@ def gates_text(run: str, results: Sequence[GateResult], refused: Sequence[str] =
         found = f"found {result.seen or 'no figure'}, expected {result.wanted}"
         lines.append(f"  {'pass' if result.passed else 'FAIL'}  {result.line}: {found}{why}")
     return "\n".join(lines)
-
-
-def done_json(done: BenchResult) -> dict[str, Any]:
-    """All but the requests: `sparkwright runs export` has those."""
-    return {
-        "runs": [summary_json(one) for one in done.summaries],
-        "comparisons": [asdict(one) for one in done.comparisons],
-        "gates": [[asdict(result) for result in one.results] for one in done.judged],
-        "no_baseline": [list(one.refused) for one in done.judged],
-        "valid": not any(one.invalid for one in done.summaries),
-    }
 
 
 def summary_json(summary: RunSummary) -> dict[str, Any]:

@@ -13,8 +13,23 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
 from sparkwright.domain.recipe import Build, Recipe
 from sparkwright.domain.units import duration, gib
+from sparkwright.domain.values import dataclass
 from sparkwright.recipes.dockerfile import context, image_name, labels
 from sparkwright.wiring import places
+
+
+@dataclass(frozen=True, slots=True)
+class BuildCall:
+    """The command line of `build`. node: '' for the head. seize: of --break-lease."""
+
+    recipe: str
+    profile: str
+    node: str
+    no_ship: bool
+    dry_run: bool
+    where: ClusterOptions
+    seize: bool
+    as_json: bool
 
 
 @click.command()
@@ -26,7 +41,7 @@ from sparkwright.wiring import places
 @shared.cluster_options
 @shared.lease_option
 @shared.json_option
-def build(recipe: str, profile: str, dry_run: bool, where: ClusterOptions, **rest: Any) -> None:
+def build(**given: Any) -> None:
     """Build a recipe's image from the pinned parts of its `build` section and copy it to all nodes.
 
     Idempotent: the image's name is the hash of its inputs, and an image that exists is not built again. Labels of the
@@ -38,14 +53,15 @@ def build(recipe: str, profile: str, dry_run: bool, where: ClusterOptions, **res
       sparkwright build deepseek-v4-flash-built
       sparkwright build ./my-recipe.yaml --node spark-2 --no-ship
     """
-    opened = open_recipe(recipe, places(), profile)
+    call = BuildCall(**given)
+    opened = open_recipe(call.recipe, places(), call.profile)
     section = section_of(opened)
-    if dry_run:
-        _show(opened, section, rest["as_json"])
+    if call.dry_run:
+        _show(opened, section, call.as_json)
         return
-    options = BuildOptions(rest["node"], not rest["no_ship"], rest["seize"])
-    built = shared.drive(where, lambda services: make(services, opened, options), quiet=rest["as_json"])
-    shared.answer(rest["as_json"], built_json(built), built_text(opened, built))
+    options = BuildOptions(call.node, not call.no_ship, call.seize)
+    built = shared.drive(call.where, lambda services: make(services, opened, options), quiet=call.as_json)
+    shared.answer(call.as_json, built_json(built), built_text(opened, built))
 
 
 def _show(recipe: Recipe, section: Build, as_json: bool) -> None:

@@ -1,8 +1,7 @@
 """`sparkwright check` and `facts`."""
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -32,10 +31,27 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Severity
+from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.wiring import earlier_events, keep_events
 
-_MODES = ("fix", "undo", "deep")
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """The command line of `check`. only, ignore: codes of findings. seize: of --break-lease."""
+
+    where: ClusterOptions
+    fix: bool
+    undo: bool
+    deep: bool
+    yes: bool
+    ask_become_pass: bool
+    dry_run: bool
+    only: tuple[str, ...]
+    ignore: tuple[str, ...]
+    severity: str
+    seize: bool
+    as_json: bool
 
 
 @click.command()
@@ -69,7 +85,7 @@ _MODES = ("fix", "undo", "deep")
 )
 @shared.lease_option
 @shared.json_option
-def check(where: ClusterOptions, **rest: Any) -> None:
+def check(**given: Any) -> None:
     """Check all nodes in parallel: findings with evidence and remedy, worst first.
 
     Exit status: 0 no finding above info, 1 findings or a failed fix, 3 a node could not be reached. An event since boot
@@ -86,27 +102,30 @@ def check(where: ClusterOptions, **rest: Any) -> None:
       sparkwright check --undo --dry-run
       sparkwright check --deep --cluster lab.yaml --json
     """
-    _check_words(rest)
+    options = CheckOptions(**given)
+    _check_words(options)
+    where, least = options.where, Severity(options.severity)
     opened = shared.open_cluster(where)
-    opened = replace(opened, ignore=shared.finding_codes((*opened.ignore, *rest["ignore"])))
-    only = tuple(FORMER.get(code.upper(), code.upper()) for code in rest["only"])
-    how = FixOptions(rest["yes"], rest["dry_run"], rest["as_json"], rest["seize"], only, rest["ask_become_pass"])
-    if rest["undo"]:
+    opened = replace(opened, ignore=shared.finding_codes((*opened.ignore, *options.ignore)))
+    only = tuple(FORMER.get(code.upper(), code.upper()) for code in options.only)
+    how = FixOptions(options.yes, options.dry_run, options.as_json, options.seize, only, options.ask_become_pass)
+    if options.undo:
         leave_undone(*undone(opened, where, how))
-    elif rest["fix"]:
-        _fix(opened, where, how, Severity(rest["severity"]))
+    elif options.fix:
+        _fix(opened, where, how, least)
     else:
-        _look(opened, where, rest)
+        _look(opened, options)
 
 
-def _check_words(rest: Mapping[str, Any]) -> None:
+def _check_words(options: CheckOptions) -> None:
     """Checks that the options go together. Raises click.UsageError."""
-    if len(given := [mode for mode in _MODES if rest[mode]]) > 1:
+    modes = {"fix": options.fix, "undo": options.undo, "deep": options.deep}
+    if len(given := [mode for mode, on in modes.items() if on]) > 1:
         raise click.UsageError(f"--{given[0]} and --{given[1]} are two calls")
-    changing = rest["fix"] or rest["undo"]
-    if not changing and (rest["yes"] or rest["dry_run"] or rest["only"] or rest["ask_become_pass"]):
+    changing = options.fix or options.undo
+    if not changing and (options.yes or options.dry_run or options.only or options.ask_become_pass):
         raise click.UsageError("--yes, --dry-run, --only and --ask-become-pass go with --fix or --undo")
-    if not changing and not rest["deep"] and rest["seize"]:
+    if not changing and not options.deep and options.seize:
         raise click.UsageError("--break-lease goes with --fix, --undo or --deep")
 
 
@@ -119,15 +138,16 @@ def _attended(cluster: Cluster, checked: CheckReport) -> CheckReport:
     return replace(checked, findings=found.findings, ignored=found.ignored, old=found.old)
 
 
-def _look(cluster: Cluster, where: ClusterOptions, rest: Mapping[str, Any]) -> None:
+def _look(cluster: Cluster, options: CheckOptions) -> None:
     async def use(services: Services) -> CheckReport:
-        return await (check_deeply(services, rest["seize"]) if rest["deep"] else check_nodes(services))
+        return await (check_deeply(services, options.seize) if options.deep else check_nodes(services))
 
-    checked = _attended(cluster, shared.drive_on(cluster, where, use, quiet=rest["as_json"] or not rest["deep"]))
-    if rest["as_json"]:
+    quiet = options.as_json or not options.deep
+    checked = _attended(cluster, shared.drive_on(cluster, options.where, use, quiet=quiet))
+    if options.as_json:
         shared.print_json(_check_json(cluster, checked))
     else:
-        _say(cluster, checked, Severity(rest["severity"]))
+        _say(cluster, checked, Severity(options.severity))
     _leave(checked)
 
 

@@ -21,6 +21,7 @@ from sparkwright.cli.runs import with_store
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Run, RunListing
 from sparkwright.domain.summary import RunSummary
+from sparkwright.domain.values import dataclass
 from sparkwright.evals.changes import changes, refused
 from sparkwright.ports import RunStore
 
@@ -133,10 +134,6 @@ def gate(runs: tuple[str, ...], file: Path, baseline: str, allow_simulated: bool
     shared.answer(as_json, document, text, int(not passed))
 
 
-async def _listed(kept: RunStore, names: Sequence[str]) -> tuple[RunListing, ...]:
-    return tuple([await chosen(kept, name) for name in names])
-
-
 _PDF = "pdf"
 _ENDINGS = {
     ".html": ReportForm.HTML.value,
@@ -150,6 +147,18 @@ _STDOUT = "-"
 _FORMS = click.Choice([*(form.value for form in ReportForm), _PDF])
 
 
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """The command line of `report`. runs: () for the newest. form: None by the name of `out`, - for stdout."""
+
+    runs: tuple[str, ...]
+    where: ClusterOptions
+    as_json: bool
+    form: str | None
+    out: str
+    console: bool
+
+
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]...", shell_complete=shared.complete.runs)
 @click.option("--format", "form", type=_FORMS, default=None, help="Format. [default: by the name of FILE, or html]")
@@ -159,7 +168,7 @@ _FORMS = click.Choice([*(form.value for form in ReportForm), _PDF])
 @click.option("--console", is_flag=True, help="Show it in the console of the cluster's head; write no file.")
 @shared.cluster_options
 @shared.json_option
-def report(runs: tuple[str, ...], where: ClusterOptions, as_json: bool, **how: Any) -> None:
+def report(**given: Any) -> None:
     """Write plots, tables and conditions of one run, or of several compared with the first.
 
     RUN: an id or its beginning, a tag, or `last`. [default: the newest] HTML is one file that needs no network; md is
@@ -174,8 +183,9 @@ def report(runs: tuple[str, ...], where: ClusterOptions, as_json: bool, **how: A
       sparkwright report r-20261122-7f3a --format md
       sparkwright report last --console
     """
-    form, out = how["form"], how["out"]
-    if how["console"] and (out or form not in (None, ReportForm.HTML)):
+    options = ReportOptions(**given)
+    form, out, as_json = options.form, options.out, options.as_json
+    if options.console and (out or form not in (None, ReportForm.HTML)):
         raise click.UsageError("--console shows a page: it does not go with --out or another --format")
     wanted = form or _form_of(out)
     if wanted == _PDF:
@@ -184,14 +194,18 @@ def report(runs: tuple[str, ...], where: ClusterOptions, as_json: bool, **how: A
         browser()  # before the page is made
 
     async def made(kept: RunStore) -> tuple[tuple[str, ...], str]:
-        names = await use.find_run_ids(kept, runs)
+        names = await use.find_run_ids(kept, options.runs)
         made_of = ReportForm.HTML if wanted == _PDF else ReportForm(wanted)
         return names, await use.report(kept, names, made_of, f"sparkwright {__version__}")
 
     names, text = with_store(made)
-    if how["console"]:
-        found = with_store(lambda kept: _listed(kept, names))
-        head = shared.drive(where, lambda services: publish(services, found, text), quiet=True)
+    if options.console:
+
+        async def listed(kept: RunStore) -> tuple[RunListing, ...]:
+            return tuple([await chosen(kept, name) for name in names])
+
+        found = with_store(listed)
+        head = shared.drive(options.where, lambda services: publish(services, found, text), quiet=True)
         told = f"{', '.join(names)}: in the console of {head}, page Runs"
         shared.answer(as_json, {"runs": names, "console": head}, told)
         return

@@ -21,9 +21,13 @@ from sparkwright.domain.values import asdict, dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
-class _How:
-    """The options, as they are named."""
+class ConnectOptions:
+    """The command line of `connect`. client, target: '' where none is named. dry: of --dry-run. listing: of --list."""
 
+    client: str
+    target: str
+    where: ClusterOptions
+    as_json: bool
     key: str
     key_file: Path | None
     ca: Path | None
@@ -61,7 +65,7 @@ class _How:
 @click.option("--check/--no-check", default=True, help="Send one request as the client would. [default: --check]")
 @shared.cluster_options
 @shared.json_option
-def connect(client: str, target: str, where: ClusterOptions, as_json: bool, **how: Any) -> None:
+def connect(**given: Any) -> None:
     """Print settings of a client for a deployment, and check them with one request.
 
     Model and context are what the endpoint reports; what it does not report is left out. The key is named by its file
@@ -77,15 +81,19 @@ def connect(client: str, target: str, where: ClusterOptions, as_json: bool, **ho
       sparkwright connect curl https://spark-1:8443/v1 --key-file KEY --ca ca.crt
       sparkwright connect --list
     """
-    given = _How(**how)
-    if given.stop:
-        _stop(client, where, as_json)
-    elif given.listing or not client:
-        _list(where, as_json)
-    elif given.undo:
-        _undo(client, as_json)
+    options = ConnectOptions(**given)
+    if options.stop:
+        _stop(options.client, options.where, options.as_json)
+    elif options.listing or not options.client:
+        _list(options.where, options.as_json)
+    elif options.undo:
+        from sparkwright.gateway.clients import client as known
+        from sparkwright.wiring import client_files
+
+        path = client_files().undo(known(options.client).name)
+        shared.answer(options.as_json, {"undone": str(path)}, f"{path} is as it was before")
     else:
-        _connect(client, target, where, given, as_json)
+        _connect(options)
 
 
 def _stop(name: str, where: ClusterOptions, as_json: bool) -> None:
@@ -117,41 +125,34 @@ def _list(where: ClusterOptions, as_json: bool) -> None:
     shared.answer(as_json, document, f"clients\n{aligned(rows)}\n{tunnel_text}")
 
 
-def _undo(client: str, as_json: bool) -> None:
-    from sparkwright.gateway.clients import client as known
-    from sparkwright.wiring import client_files
-
-    path = client_files().undo(known(client).name)
-    shared.answer(as_json, {"undone": str(path)}, f"{path} is as it was before")
-
-
-def _connect(name: str, target: str, where: ClusterOptions, how: _How, as_json: bool) -> None:
+def _connect(options: ConnectOptions) -> None:
     from sparkwright.app.setup.connect import EndpointCheck, EndpointWay, check, found
     from sparkwright.gateway.clients import client as known
     from sparkwright.gateway.clients import settings
     from sparkwright.wiring import asker
 
-    client = _placed(known(name))
-    if how.write and not client.file:
+    client = _placed(known(options.client))
+    if options.write and not client.file:
         raise UsageError(f"{client.title} reads no file that could be written", "set what `connect` prints")
 
     async def run(way: EndpointWay) -> EndpointCheck:
         shared.end_like_ctrl_c()
         able = asker(way.authority)
-        return await (check(able, way, client) if how.check else found(able, way))
+        return await (check(able, way, client) if options.check else found(able, way))
 
-    way = _way(target, where, how)
+    way = _way(options)
     seen = asyncio.run(run(way))
     made = settings(client, seen.at)
-    change = _changed(client, made, how, seen.works) if how.write else None
-    key = {"key": way.key.reveal()} if how.show_key and way.key else {}
+    change = _changed(client, made, options.dry, seen.works) if options.write else None
+    key = {"key": way.key.reveal()} if options.show_key and way.key else {}
     about = {"client": client.name, "protocol": client.path, "simulated": seen.simulated, "models": seen.models}
     about |= {**asdict(seen.at), "output": seen.at.output, "settings": asdict(made), "written": change, **key}
-    verdict = {"checked": how.check, "works": seen.works if how.check else None, "seconds": seen.seconds}
+    verdict = {"checked": options.check, "works": seen.works if options.check else None, "seconds": seen.seconds}
     document = about | verdict | {"troubles": [asdict(trouble) for trouble in seen.troubles]}
     lines = [*_head(client, seen, way), *([f"  key itself  {key['key']}"] if key else []), "", *_body(client, made)]
     lines += [change or "", ""] if change is not None else []
-    shared.answer(as_json, document, "\n".join([*lines, *_verdict(client, seen, how.check)]), int(not seen.works))
+    text = "\n".join([*lines, *_verdict(client, seen, options.check)])
+    shared.answer(options.as_json, document, text, int(not seen.works))
 
 
 def _placed(client: Any) -> Any:
@@ -168,24 +169,27 @@ def _state(ended: bool, age: float) -> str:
     return "ended: --tunnel opens it again, --stop forgets it" if ended else f"open since {duration(age)}"
 
 
-def _way(target: str, where: ClusterOptions, how: _How) -> Any:
+def _way(options: ConnectOptions) -> Any:
     """The way to an endpoint: a deployment, or a URL, which needs no cluster file. Opens the tunnel where one is asked
     for. Raises UsageError."""
     from sparkwright.app.setup import connect as use
     from sparkwright.wiring import authority, keys
 
+    target, where = options.target, options.where
     if "://" in target and not target.startswith(("http://", "https://")):
         raise UsageError(f"{target}: only http and https, as in https://HOST:8443/v1")
     if "://" in target:
-        secret = keys(how.key_file)[0] if how.key_file else None
-        paths = {"key_file": _path(how.key_file), "authority": _path(how.ca)}
-        return use.EndpointWay(checked_url(target).rstrip("/"), key=secret, model=how.model, **paths)
-    if how.key_file or how.ca:
+        secret = keys(options.key_file)[0] if options.key_file else None
+        paths = {"key_file": _path(options.key_file), "authority": _path(options.ca)}
+        return use.EndpointWay(checked_url(target).rstrip("/"), key=secret, model=options.model, **paths)
+    if options.key_file or options.ca:
         raise UsageError("--key-file and --ca go with a URL", "--key NAME chooses a key of the cluster")
     cluster = shared.open_cluster(where)
     trusted = authority(cluster.name)
-    way = shared.drive_on(cluster, where, lambda services: use.way_to(services, target, how.key, trusted), quiet=True)
-    return asyncio.run(_tunnelled(replace(way, model=how.model), where, how.tunnel))
+    way = shared.drive_on(
+        cluster, where, lambda services: use.way_to(services, target, options.key, trusted), quiet=True
+    )
+    return asyncio.run(_tunnelled(replace(way, model=options.model), where, options.tunnel))
 
 
 async def _tunnelled(way: Any, where: ClusterOptions, asked: bool) -> Any:
@@ -210,7 +214,7 @@ async def _tunnelled(way: Any, where: ClusterOptions, asked: bool) -> Any:
     return through(way, port)
 
 
-def _changed(client: Any, made: Any, how: _How, works: bool) -> str:
+def _changed(client: Any, made: Any, dry: bool, works: bool) -> str:
     """The difference, which is written unless it is a dry run, or does not work."""
     from sparkwright.gateway.clients import merged
     from sparkwright.wiring import client_files
@@ -219,8 +223,8 @@ def _changed(client: Any, made: Any, how: _How, works: bool) -> str:
     change = able.change(client.file, lambda before: merged(client, before, made))
     if change.before == change.after:
         return f"{change.path}: unchanged"
-    if how.dry or not works:
-        why = "--dry-run" if how.dry else "it does not work; --no-check writes it all the same"
+    if dry or not works:
+        why = "--dry-run" if dry else "it does not work; --no-check writes it all the same"
         return f"{change.difference}\nnothing was written ({why})"
     able.apply(client.name, change)
     return f"{change.difference}\nwritten; `sparkwright connect {client.name} --undo` puts back what was there"

@@ -10,12 +10,10 @@ from sparkwright.cli.columns import findings_text, fold, fold_command, mark
 from sparkwright.domain.diagnosis import (
     Cause,
     Diagnosis,
-    Difference,
     Explanation,
     LogSource,
     LogState,
     Proof,
-    StatedFact,
     Sureness,
     likely,
     named,
@@ -45,8 +43,13 @@ def examined_text(examined: Examined) -> str:
         parts = [nothing, failure_text(told.causes, why)]
     elif why:
         parts.append(explanation_text(why, bool(told.causes) and told.causes[0].sureness is Sureness.HIGH))
-    shown = (("commands in the logs show", map(_stated, told.stated)), ("what differs", map(_differs, told.differs)))
-    parts += ["\n".join([what, *lines]) for what, found in shown if (lines := list(found))]
+    stated = [fold(f"  {one.text}   ({_place(one.line)})", 4) for one in told.stated]
+    differs = [
+        fold(f"  {one.what}: " + ", ".join(f"{value} ({source})" for source, value in one.values), 4)
+        for one in told.differs
+    ]
+    shown = (("commands in the logs show", stated), ("what differs", differs))
+    parts += ["\n".join([what, *lines]) for what, lines in shown if lines]
     if examined.earlier:
         parts.append("\n".join(["from earlier lines, no cause of what is wrong now", *map(_earlier, examined.earlier)]))
     if found := [one for one in examined.findings if one.severity is not Severity.INFO]:
@@ -108,14 +111,6 @@ def _related(causes: Sequence[Cause]) -> str:
     return "\n".join(["may be related (possible)", *(fold(line, 4) for line in lines)])
 
 
-def _stated(one: StatedFact) -> str:
-    return fold(f"  {one.text}   ({_place(one.line)})", 4)
-
-
-def _differs(one: Difference) -> str:
-    return fold(f"  {one.what}: " + ", ".join(f"{value} ({source})" for source, value in one.values), 4)
-
-
 def _since(examined: Examined) -> str:
     if examined.since is None:
         return ""
@@ -138,12 +133,12 @@ def causes_text(causes: Sequence[Cause]) -> str:
     shown, sure = likely(causes), causes[0].sureness
     unsure = ["nothing here is certain; the likeliest:"] if sure is Sureness.LOW else []
     least = _FAINT_BESIDE_CERTAIN if sure is Sureness.HIGH else _FAINT
-    less = [_less(cause) for cause in causes if cause not in shown and cause.confidence >= least]
+    less = [
+        fold(f"   less likely: {cause.title} (sparkwright explain {cause.code})", 5)
+        for cause in causes
+        if cause not in shown and cause.confidence >= least
+    ]
     return "\n".join([*unsure, *(cause_text(cause, number) for number, cause in enumerate(shown, 1)), *less])
-
-
-def _less(cause: Cause) -> str:
-    return fold(f"   less likely: {cause.title} (sparkwright explain {cause.code})", 5)
 
 
 def cause_text(cause: Cause, number: int = 1) -> str:

@@ -11,7 +11,9 @@ import click
 from sparkwright.adapters.files import engine_files, read_text
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo
+from sparkwright.domain.engine import EngineDefinition
 from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.units import counted
 from sparkwright.domain.values import asdict
 from sparkwright.engines.definitions import shipped_definitions
 from sparkwright.wiring import places
@@ -19,7 +21,6 @@ from sparkwright.wiring import places
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sparkwright.domain.engine import EngineDefinition
     from sparkwright.engines.variants import EngineVariant
 
 _NEVER = "not run by sparkwright's authors"
@@ -53,17 +54,23 @@ def _checked(file: Path) -> dict[str, Any]:
 
 
 def described() -> tuple[Mapping[str, EngineDefinition], list[dict[str, str]]]:
-    """The engines that files describe, by name, the user's before those that ship; the files that cannot be used."""
+    """The engines that files describe, by name; the files that cannot be used.
+
+    Of one name, the user's own is used before the one that ships, and a registry's by its own recipes only.
+    """
+    from sparkwright.adapters.recipe_sources import RecipeSources
     from sparkwright.recipes.engine_file import read_engine
 
-    found, broken = dict(shipped_definitions()), list[dict[str, str]]()
-    for source, text in engine_files(places()):
+    at = places()
+    own, others, broken = dict[str, EngineDefinition](), dict[str, EngineDefinition](), list[dict[str, str]]()
+    files = ((engine_files(at), own), (RecipeSources(at.sources, at.cwd).engines(), others))
+    for (source, text), found in ((file, found) for texts, found in files for file in texts):
         try:
             made = read_engine(text, source)
             found.setdefault(made.name, made)
         except RecipeError as error:
             broken.append({"file": source, "error": error.message})
-    return found, broken
+    return {**others, **shipped_definitions(), **own}, broken
 
 
 def row(made: EngineDefinition) -> dict[str, Any]:
@@ -98,6 +105,9 @@ def show_definition(made: EngineDefinition, as_json: bool) -> None:
         "figures": f"{made.metrics_page}, {len(made.metrics)} known" if made.metrics_page else "",
         "log": f"{len(made.log.get('rule', ()))} kinds of lines" if made.log else "",
         "options": f"{len(made.flags)} known" if made.flags else "",
+        "variables": f"{len(made.variables)} known, of {' '.join(made.prefixes)}" if made.variables else "",
+        "words": f"{counted(len({**made.options, **made.words}), 'meaning')}, {counted(len(made.renamed), 'old name')}",
+        "tune": ", ".join(hint.key for hint in made.tune.values()),
         "drafts off": ", ".join(f"{name}: {json.dumps(value)} in a request" for name, value in made.serial.items()),
         "memory and checks": ", ".join(made.traits),
         "quantizations": ", ".join(made.quantizations),

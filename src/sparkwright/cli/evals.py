@@ -5,7 +5,7 @@ import contextlib
 import re
 import shlex
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
+from contextlib import AbstractAsyncContextManager
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,11 +18,11 @@ from sparkwright.app.bench import evaluate as use
 from sparkwright.app.bench import tool_eval as tool_use
 from sparkwright.app.bench.benchmark import is_endpoint_url
 from sparkwright.app.bench.runs import loaded
-from sparkwright.app.bench.target import Bench, BenchRequest, PreparedBench
+from sparkwright.app.bench.target import PreparedBench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
-from sparkwright.cli.bench import BenchOptions, endpoint, options_of
+from sparkwright.cli.bench import endpoint, request_of
 from sparkwright.cli.bench_screen import found_text
 from sparkwright.cli.columns import aligned, echo
 from sparkwright.cli.engine_files import described
@@ -31,11 +31,11 @@ from sparkwright.cli.kinds import Whole, renamed_option, time_option
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.evaluation import Evaluation
 from sparkwright.domain.run import Run
+from sparkwright.domain.values import dataclass, fields, replace
 from sparkwright.domain.workload import Workload
 from sparkwright.evals import catalog
 from sparkwright.evals import instructions as made_of
 from sparkwright.evals import same as compare
-from sparkwright.evals.catalog import ProbeEntry
 from sparkwright.wiring import bench as tools
 from sparkwright.wiring import run_store
 
@@ -58,12 +58,31 @@ def evals() -> None:
     """
 
 
+@dataclass(frozen=True, slots=True)
+class EvalOptions:
+    """The command line of every evaluation. seconds: of --time. dry: of --dry-run."""
+
+    target: str
+    where: ClusterOptions
+    as_json: bool
+    base_url: str
+    model: str
+    key_file: Path | None
+    gateway: bool
+    seed: int
+    seconds: float
+    tags: tuple[str, ...]
+    note: str
+    dry: bool
+
+
 def target_options(function: F) -> F:
-    """The options of every evaluation; the function gets them as `how`."""
+    """The options of every evaluation; the function gets them as `options`."""
 
     @wraps(function)
-    def packed(where: ClusterOptions, as_json: bool, **how: Any) -> Any:
-        return function(where, as_json, how)
+    def packed(**given: Any) -> Any:
+        common = {field.name: given.pop(field.name) for field in fields(EvalOptions)}
+        return function(options=EvalOptions(**common), **given)
 
     given = (
         click.option("--base-url", default="", hidden=True),
@@ -89,24 +108,20 @@ def target_options(function: F) -> F:
     return made  # type: ignore[no-any-return]
 
 
-def _asked(where: ClusterOptions, as_json: bool, how: dict[str, Any], workload: Workload) -> BenchOptions:
-    request = BenchRequest(replace(workload, deadline=how["seconds"]), tags=how["tags"], note=how["note"])
-    return options_of(how, where, as_json, request)
-
-
-def _named(target: str, how: dict[str, Any]) -> str:
-    if bool(target) == bool(how["base_url"]):
+def _named(options: EvalOptions) -> str:
+    if bool(options.target) == bool(options.base_url):
         raise UsageError("expected one URL or DEPLOYMENT", _ADDRESS)
-    return target or str(how["base_url"])
+    return options.target or options.base_url
 
 
 @contextlib.asynccontextmanager
-async def _opened(named: str, asked: BenchOptions) -> AsyncIterator[tuple[Bench, PreparedBench]]:
+async def _opened(named: str, options: EvalOptions, workload: Workload) -> AsyncIterator[PreparedBench]:
     shared.end_like_ctrl_c()
-    async with tools(None) as made, endpoint(made, named, asked) as (able, ready):
-        if not asked.quiet:
+    request = request_of(options, replace(workload, deadline=options.seconds))
+    async with tools(None) as made, endpoint(made, named, options.where, request) as ready:
+        if not options.as_json:
             echo(f"{found_text(ready)}\n", err=True)
-        yield able, ready
+        yield ready
 
 
 def _answer(run: Run, as_json: bool) -> None:
@@ -127,7 +142,7 @@ def _answer(run: Run, as_json: bool) -> None:
 @click.option("--quick", is_flag=True, help="Only the probes that take seconds.")
 @click.option("--longest", type=Whole(600), default=16_000, metavar="TOKENS", help="Longest prompt. [default: 16000]")
 @target_options
-def probes(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
+def probes(options: EvalOptions, only: tuple[str, ...], quick: bool, longest: int) -> None:
     """Probe tools, streams, reasoning, formats and context.
 
     Each probe that fails names what breaks, what that usually means and how to go on, with the exchange that shows it.
@@ -141,28 +156,28 @@ def probes(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
       sparkwright eval probes deepseek-v4-flash --longest 128000
       sparkwright eval probes http://127.0.0.1:8000 --probe tool-stream --probe logprobs --json
     """
-    entries = catalog.chosen([name for given in how["only"] for name in given.split(",")], how["quick"])
-    if how["dry"]:
+    entries = catalog.chosen([name for given in only for name in given.split(",")], quick)
+    if options.dry:
         listed = {entry.name: entry.checks for entry in entries}
-        shared.answer(as_json, {"schema": SCHEMA, "probes": listed}, aligned(list(listed.items())))
+        shared.answer(options.as_json, {"schema": SCHEMA, "probes": listed}, aligned(list(listed.items())))
         return
-    work = use.workload("probes", how["seed"], "Probes of the protocol")
-    _answer(asyncio.run(_probed(_named(how["target"], how), _asked(where, as_json, how, work), entries, how)), as_json)
+    named, work = _named(options), use.workload("probes", options.seed, "Probes of the protocol")
 
+    async def run() -> Run:
+        async with _opened(named, options, work) as ready:
+            watch = EvalLines(options.as_json)
+            outcomes = use.probe_all(ready, entries, longest, watch)
+            plan = use.EvaluationPlan("probes", tuple(entry.name for entry in entries))
+            return await use.evaluate(ready, plan, outcomes, watch)
 
-async def _probed(named: str, asked: BenchOptions, entries: tuple[ProbeEntry, ...], how: dict[str, Any]) -> Run:
-    async with _opened(named, asked) as (able, ready):
-        watch = EvalLines(asked.quiet)
-        outcomes = use.probe_all(able, ready, entries, how["longest"], watch)
-        plan = use.EvaluationPlan("probes", tuple(entry.name for entry in entries))
-        return await use.evaluate(able, ready, plan, outcomes, watch)
+    _answer(asyncio.run(run()), options.as_json)
 
 
 @evals.command()
 @click.argument("target", default="", metavar="[URL | DEPLOYMENT]", shell_complete=complete.targets)
 @click.option("--prompts", "count", type=Whole(1, 5000), metavar="N", default=108, help="Prompts. [default: 108]")
 @target_options
-def instructions(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
+def instructions(options: EvalOptions, count: int) -> None:
     """Score verifiable instructions, with intervals.
 
     27 kinds (lengths, formats, keywords, language, JSON, repetition), generated and checked here. Strict takes the
@@ -176,18 +191,17 @@ def instructions(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> N
       sparkwright eval instructions http://127.0.0.1:8000
       sparkwright eval instructions deepseek-v4-flash --prompts 540 --tag nvfp4
     """
-    if how["dry"]:
-        listed = [prompt.text for prompt in made_of.prompts(how["seed"], how["count"])]
-        shared.answer(as_json, {"schema": SCHEMA, "prompts": listed}, "\n".join(listed))
+    if options.dry:
+        listed = [prompt.text for prompt in made_of.prompts(options.seed, count)]
+        shared.answer(options.as_json, {"schema": SCHEMA, "prompts": listed}, "\n".join(listed))
         return
-    work = use.workload("instructions", how["seed"], "Verifiable instructions")
-    named, asked = _named(how["target"], how), _asked(where, as_json, how, work)
+    named, work = _named(options), use.workload("instructions", options.seed, "Verifiable instructions")
 
     async def run() -> Run:
-        async with _opened(named, asked) as (able, ready):
-            return await use.instruct(able, ready, how["count"], EvalLines(asked.quiet))
+        async with _opened(named, options, work) as ready:
+            return await use.instruct(ready, count, EvalLines(options.as_json))
 
-    _answer(asyncio.run(run()), as_json)
+    _answer(asyncio.run(run()), options.as_json)
 
 
 @evals.command(name="tool-eval-bench")
@@ -199,7 +213,7 @@ def instructions(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> N
 @click.option("--parallel", type=Whole(1, 64), default=1, help="Scenarios at once. [default: 1]")
 @click.option("--no-think", is_flag=True, help="Turn reasoning off.")
 @target_options
-def tool_eval_bench(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
+def tool_eval_bench(options: EvalOptions, short: bool, only: tuple[str, ...], parallel: int, no_think: bool) -> None:
     """Run the scenarios of tool-eval-bench, and store its scores.
 
     Another project's 69 agentic tool-call scenarios (https://github.com/SeraphimSerapis/tool-eval-bench), run by its
@@ -212,34 +226,34 @@ def tool_eval_bench(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -
       sparkwright eval tool-eval-bench http://127.0.0.1:8000
       sparkwright eval tool-eval-bench deepseek-v4-flash --short --parallel 4
     """
-    which = tool_use.Scenarios(how["short"], how["only"], how["parallel"], not how["no_think"])
+    which = tool_use.Scenarios(short, only, parallel, not no_think)
     program()
     if odd := [name for name in which.only if not _SCENARIO.fullmatch(name)]:
         raise UsageError(f"--scenario {odd[0]!r}: expected a scenario such as TC-07")
-    named, asked = _named(how["target"], how), _asked(where, as_json, how, use.workload("tools", how["seed"], "Tools"))
+    named, work = _named(options), use.workload("tools", options.seed, "Tools")
 
     async def run() -> Run | tuple[str, ...]:
-        async with _opened(named, asked) as (able, ready):
-            if how["dry"]:
+        async with _opened(named, options, work) as ready:
+            if options.dry:
                 return which.argv(ready)
             tool = tool_use.Tool(running, lambda content: of_content(content, "tool-eval-bench"))
-            return await tool_use.run_scenarios(able, ready, tool, which, EvalLines(asked.quiet))
+            return await tool_use.run_scenarios(ready, tool, which, EvalLines(options.as_json))
 
     done = asyncio.run(run())
     if isinstance(done, tuple):
-        shared.answer(as_json, {"schema": SCHEMA, "argv": done}, shlex.join(("tool-eval-bench", *done)))
+        shared.answer(options.as_json, {"schema": SCHEMA, "argv": done}, shlex.join(("tool-eval-bench", *done)))
         return
-    _answer(done, as_json)
+    _answer(done, options.as_json)
 
 
 @evals.command(name="same")
-@click.argument("base", metavar="URL | DEPLOYMENT | RUN", shell_complete=complete.targets_and_runs)
+@click.argument("target", metavar="URL | DEPLOYMENT | RUN", shell_complete=complete.targets_and_runs)
 @click.argument("new", default="", metavar="[URL | DEPLOYMENT | RUN]", shell_complete=complete.targets_and_runs)
 @click.option("--prompts", "count", type=Whole(2, 1000), default=48, help="Prompts. [default: 48]")
 @click.option("--serial", is_flag=True, help="Compare with the same endpoint's answers without drafts.")
 @click.option("--allow-simulated", is_flag=True, help="Allow comparing a simulated endpoint with a real one.")
 @target_options
-def same_(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
+def same_(options: EvalOptions, new: str, count: int, serial: bool, allow_simulated: bool) -> None:
     """Compare greedy answers of two endpoints or settings.
 
     Each endpoint is asked everything twice, so its own noise is known. Verdict: as before, within noise of itself, or
@@ -258,53 +272,62 @@ def same_(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
       sparkwright eval same before http://127.0.0.1:8000
       sparkwright eval same glm-5.3-flash-exl3 --serial
     """
-    if how["serial"] and how["new"]:
+    if serial and new:
         raise UsageError("--serial asks one endpoint in both ways: expected one URL or DEPLOYMENT")
-    if how["dry"]:
-        listed = list(compare.prompts(how["seed"], how["count"]))
-        shared.answer(as_json, {"schema": SCHEMA, "prompts": listed}, "\n".join(listed))
+    if options.dry:
+        listed = list(compare.prompts(options.seed, count))
+        shared.answer(options.as_json, {"schema": SCHEMA, "prompts": listed}, "\n".join(listed))
         return
-    asked = _asked(where, as_json, how, use.workload("same", how["seed"], "Greedy answers, as before?"))
-    _answer(asyncio.run(_same(asked, how)), as_json)
+    asked = _SameAnswers(options, count, allow_simulated)
+    _answer(asyncio.run(asked.drafted() if serial else asked.against(new)), options.as_json)
 
 
-async def _same(asked: BenchOptions, how: dict[str, Any]) -> Run:
-    if how["serial"]:
-        return await _drafted(asked, how)
-    base = await _side(how["base"], asked, how, None)
-    return await _side(how["new"], asked, how, base) if how["new"] else base
+@dataclass(frozen=True, slots=True)
+class _SameAnswers:
+    """One comparison of greedy answers. count: of prompts."""
 
+    options: EvalOptions
+    count: int
+    allow_simulated: bool
 
-async def _drafted(asked: BenchOptions, how: dict[str, Any]) -> Run:
-    """The answers with drafts, with outcomes against those without. Raises UsageError where no request can differ."""
-    async with _opened(how["base"], asked) as (able, ready):
-        name = ready.conditions.engine
-        known = described()[0].get(name)
-        if known is None or not known.serial:
-            has = "is not known" if not name else f"{name} has no member of a request that switches them off"
-            raise UsageError(
-                f"{how['base']}: answers without drafts cannot be asked for: its engine {has}",
-                "start it once without speculation and compare: sparkwright eval same URL --tag serial",
-            )
-        watch = EvalLines(asked.quiet)
-        base = await use.answers(able, ready, how["count"], watch, known.serial)
-        drafted = await use.answers(able, ready, how["count"], watch)
-        return await use.store_evaluation(able, ready, compare.compared(base, drafted))
+    async def against(self, new: str) -> Run:
+        """The new answers with outcomes against the target's; the target's alone where `new` is ''."""
+        first = await self._side(self.options.target, None)
+        return await self._side(new, first) if new else first
 
+    async def drafted(self) -> Run:
+        """The answers with drafts, with outcomes against those without. Raises UsageError if no request can differ."""
+        named = self.options.target
+        async with self._opened(named) as ready:
+            name = ready.conditions.engine
+            known = described()[0].get(name)
+            if known is None or not known.serial:
+                has = "is not known" if not name else f"{name} has no member of a request that switches them off"
+                raise UsageError(
+                    f"{named}: answers without drafts cannot be asked for: its engine {has}",
+                    "start it once without speculation and compare: sparkwright eval same URL --tag serial",
+                )
+            watch = EvalLines(self.options.as_json)
+            base = await use.answers(ready, self.count, watch, known.serial)
+            drafted = await use.answers(ready, self.count, watch)
+            return await use.store_evaluation(ready, compare.compared(base, drafted))
 
-async def _side(named: str, asked: BenchOptions, how: dict[str, Any], base: Run | None) -> Run:
-    """A stored run, or a new one of an endpoint; with outcomes where there is a base."""
-    shared.end_like_ctrl_c()
-    if stored := await _stored(named):
-        if base:
-            use.same_prompts(base, stored, how["allow_simulated"])
-        return replace(stored, evaluation=_against(base, stored.evaluation))
-    async with _opened(named, asked) as (able, ready):
-        found = await use.answers(able, ready, how["count"], EvalLines(asked.quiet))
-        if base:
-            new = Run("the new side", 0.0, ready.workload, ready.conditions, evaluation=found)
-            use.same_prompts(base, new, how["allow_simulated"])
-        return await use.store_evaluation(able, ready, _against(base, found) or found)
+    async def _side(self, named: str, base: Run | None) -> Run:
+        """A stored run, or a new one of an endpoint; with outcomes where there is a base."""
+        shared.end_like_ctrl_c()
+        if stored := await _stored(named):
+            if base:
+                use.same_prompts(base, stored, self.allow_simulated)
+            return replace(stored, evaluation=_against(base, stored.evaluation))
+        async with self._opened(named) as ready:
+            found = await use.answers(ready, self.count, EvalLines(self.options.as_json))
+            if base:
+                new = Run("the new side", 0.0, ready.workload, ready.conditions, evaluation=found)
+                use.same_prompts(base, new, self.allow_simulated)
+            return await use.store_evaluation(ready, _against(base, found) or found)
+
+    def _opened(self, named: str) -> AbstractAsyncContextManager[PreparedBench]:
+        return _opened(named, self.options, use.workload("same", self.options.seed, "Greedy answers, as before?"))
 
 
 def _against(base: Run | None, found: Evaluation | None) -> Evaluation | None:

@@ -17,6 +17,7 @@ from sparkwright.domain.values import dataclass, field
 from sparkwright.engines import findings as engines
 from sparkwright.planner import fabric_findings
 
+# Prefix of a code -> family, in the order of the pages
 _FAMILY = {
     **dict.fromkeys(("HOST", "TIME"), "host"),
     **dict.fromkeys(("DRV", "GPU"), "driver and GPU"),
@@ -32,7 +33,7 @@ _FAMILY = {
     **dict.fromkeys(("PORT", "RANK"), "deployment"),
     "DOOR": "gateway",
 }
-_NAME = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
+_FIELD = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")  # `{node}` in a text, but not `{{node}}`
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +58,15 @@ class CodePage:
 @cache
 def pages() -> Mapping[str, CodePage]:
     """Code -> page; checks and planner first, then the causes that logs show; each in the order of its codes."""
-    found = map(_check, (*CHECKS, *fabric_findings.CHECKS, *engines.CHECKS, *supervision.CHECKS))
-    logs = [_log(cause, family) for family, causes in families().items() for cause in causes]
-    logs += [_log(cause, "hangs and silences") for cause in whole_log().values()]
+    found = map(_page_of_check, (*CHECKS, *fabric_findings.CHECKS, *engines.CHECKS, *supervision.CHECKS))
+    logs = [_page_of_cause(cause, family) for family, causes in families().items() for cause in causes]
+    logs += [_page_of_cause(cause, "hangs and silences") for cause in whole_log().values()]
     place = {family: number for number, family in enumerate(dict.fromkeys(_FAMILY.values()))}
     checks = sorted(found, key=lambda page: (place.get(page.family, len(place)), page.code))
     return {page.code: page for page in (*checks, *sorted(logs, key=lambda page: page.code))}
 
 
-def _check(check: Check) -> CodePage:
+def _page_of_check(check: Check) -> CodePage:
     texts = check.texts
     parts = {"Detects": texts.detects, "Why": texts.why, "Cause": texts.cause, "See": " ".join(texts.see)}
     parts |= {"Formerly": ", ".join(code for code, now in FORMER.items() if now == check.code)}
@@ -73,11 +74,11 @@ def _check(check: Check) -> CodePage:
     fix = (texts.fix.replace("{node}", "<node>"),) if texts.fix else ()
     prefix = check.code.rstrip("0123456789")
     family = _FAMILY.get(prefix, prefix.lower())
-    return CodePage(check.code, check.title, family, str(check.severity), texts.status, "", given, "", fix)
+    return CodePage(check.code, check.title, family, str(check.severity), texts.status, parts=given, fix=fix)
 
 
-def _log(cause: LogCause, family: str) -> CodePage:
-    # The first of a single line, else the first line of the first.
+def _page_of_cause(cause: LogCause, family: str) -> CodePage:
+    # Shown is the first example of a single line, else the first line of the first example
     lines = [text.strip().split("\n") for text in cause.fires]
     parts = {
         "Why": cause.why,
@@ -86,6 +87,14 @@ def _log(cause: LogCause, family: str) -> CodePage:
         "See": " ".join(cause.see),
     }
     given = {name: text for name, text in parts.items() if text}
-    fix = tuple(_NAME.sub(r"<\1>", step).replace("{{", "{").replace("}}", "}") for step in cause.fix)
-    severity = str(cause.severity)
-    return CodePage(cause.code, cause.title, f"log: {family}", severity, cause.status, "", given, cause.key, fix)
+    fix = tuple(_FIELD.sub(r"<\1>", step).replace("{{", "{").replace("}}", "}") for step in cause.fix)
+    return CodePage(
+        cause.code,
+        cause.title,
+        f"log: {family}",
+        str(cause.severity),
+        cause.status,
+        parts=given,
+        cause=cause.key,
+        fix=fix,
+    )

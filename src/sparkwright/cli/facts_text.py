@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from sparkwright.cli.columns import fold
-from sparkwright.domain.fabric_facts import Containers, Network, Nic, Settings, Store
+from sparkwright.domain.fabric_facts import Network, Nic, Store
 from sparkwright.domain.facts import (
     Disk,
     Docker,
@@ -20,7 +20,7 @@ from sparkwright.domain.facts import (
     RankStatus,
     RdmaPort,
 )
-from sparkwright.domain.host_facts import LARGE_BLOCK, Activity, Board, KernelLog, Package, Times, Upkeep
+from sparkwright.domain.host_facts import LARGE_BLOCK, Activity, Board, Package, Times, Upkeep
 from sparkwright.domain.units import GIB, duration, gib
 from sparkwright.domain.unknown import Unknown
 
@@ -87,10 +87,6 @@ def _times(found: Times) -> Sequence[str]:
     return [listed(state, up, unclean)]
 
 
-def _kernel_log(found: KernelLog) -> Sequence[str]:
-    return [f"{found.lines} lines read, {len(found.notes)} kinds of them kept"]
-
-
 def _nic(found: Nic) -> Sequence[str]:
     firmware = dict.fromkeys(device.firmware for device in found.devices if device.firmware)
     count = "" if isinstance(found.functions, Unknown) else f"{len(found.functions)} PCI functions"
@@ -104,14 +100,6 @@ def _network(found: Network) -> Sequence[str]:
     woken = {True: ", wakes the node", False: ", does not wake the node", None: ""}
     rows += [f"card {one.interface} {one.mac}{woken[one.armed]}" for one in found.cards or ()]
     return list(filter(None, rows))
-
-
-def _variables(found: Settings) -> Sequence[str]:
-    return [f"{one.name}={one.value} ({one.where})" for one in (*found.communication, *found.proxies)]
-
-
-def _containers(found: Containers) -> Sequence[str]:
-    return [f"{one.name} ({one.image})" for one in found.containers if one.running]
 
 
 def _store(found: Store) -> str:
@@ -143,11 +131,29 @@ def facts_text(facts: NodeFacts, title: str) -> str:
         ("settings", lines_of(facts.upkeep, _upkeep)),
         ("activity", lines_of(facts.activity, _activity)),
         ("clock", lines_of(facts.times, _times)),
-        ("kernel log", lines_of(facts.kernel_log, _kernel_log)),
+        (
+            "kernel log",
+            lines_of(
+                facts.kernel_log, lambda found: [f"{found.lines} lines read, {len(found.notes)} kinds of them kept"]
+            ),
+        ),
         ("nic", lines_of(facts.nic, _nic)),
         ("network", lines_of(facts.network, _network)),
-        ("variables", lines_of(facts.settings, _variables)),
-        ("containers", lines_of(facts.containers, _containers)),
+        (
+            "variables",
+            lines_of(
+                facts.settings,
+                lambda found: [
+                    f"{one.name}={one.value} ({one.where})" for one in (*found.communication, *found.proxies)
+                ],
+            ),
+        ),
+        (
+            "containers",
+            lines_of(
+                facts.containers, lambda found: [f"{one.name} ({one.image})" for one in found.containers if one.running]
+            ),
+        ),
         ("stores", lines_of(facts.stores, each(_store))),
     )
     return "\n".join([title, *(line for label, lines in rows for line in _row(label, lines))])

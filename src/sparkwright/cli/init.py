@@ -1,7 +1,8 @@
 """`sparkwright init`: new nodes, step by step, to a cluster file; and `--undo`."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from getpass import getpass
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,14 @@ from sparkwright.cli.kinds import renamed_option
 from sparkwright.domain.cluster import Cluster, Fabric, Node
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import RecipeError, UsageError
+from sparkwright.domain.fabric_facts import WakeCard
 from sparkwright.domain.finding import Rights
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.changes import INIT
 from sparkwright.planner.addressing import Layout
 from sparkwright.recipes.cluster_file import load_cluster
 from sparkwright.recipes.cluster_text import cluster_text, node_of
+from sparkwright.recipes.edit_file import add_wake, remove_wake
 from sparkwright.wiring import first_login, places
 
 _FILE = "cluster.yaml"
@@ -41,16 +44,24 @@ _TITLES = {
     "sysctl": "kernel settings for unified memory",
     "clock": "GPU clock cap against sudden power-offs",
     "watchdog": "a frozen node is reset by its hardware watchdog",
+    "wake": "another node may switch on a node that is off (Wake-on-LAN)",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class InitOptions:
+    """The command line of `init`. nodes: [NAME=]HOST each. name: of the cluster. force: the reason, '' without one."""
+
+    nodes: tuple[str, ...]
+    where: ClusterOptions
+    name: str
+    from_sparkrun: bool
+    undo: bool
     yes: bool
     dry_run: bool
     as_json: bool
     seize: bool
-    ask_password: bool
+    ask_become_pass: bool
     only: tuple[str, ...]
     skip: tuple[str, ...]
     force: str
@@ -80,7 +91,7 @@ class InitOptions:
 @shared.force_option
 @shared.lease_option
 @shared.json_option
-def init(nodes: tuple[str, ...], where: ClusterOptions, name: str, undo: bool, as_json: bool, **rest: Any) -> None:
+def init(**given: Any) -> None:
     """Prepare new nodes: ssh, addresses on the direct link, docker, swap, sysctl, clock cap; write the cluster file.
 
     Each step is shown with its commands, asked for, recorded on its node and taken back by --undo. The fabric is kept
@@ -103,19 +114,17 @@ def init(nodes: tuple[str, ...], where: ClusterOptions, name: str, undo: bool, a
       sparkwright init --yes --skip clock
       sparkwright init --undo
     """
-    how = InitOptions(
-        rest["yes"], rest["dry_run"], as_json, rest["seize"], rest["ask_become_pass"], rest["only"], rest["skip"],
-        rest["force"],
-    )  # fmt: skip
-    if not (how.yes or how.dry_run or sys.stdin.isatty()):
+    options = InitOptions(**given)
+    if not (options.yes or options.dry_run or sys.stdin.isatty()):
         hint = "--yes goes on without a question; --dry-run only shows what would change"
         raise UsageError("init asks before it changes anything, and there is no terminal to ask on", hint)
-    if rest["from_sparkrun"]:
-        nodes, name = _of_sparkrun(nodes, name)
-    if undo:
-        _undo(_cluster(nodes, where, name, how), where, how)
+    if options.from_sparkrun:
+        nodes, name = _of_sparkrun(options.nodes, options.name)
+        options = replace(options, nodes=nodes, name=name)
+    if options.undo:
+        _undo(_cluster(options), options)
     else:
-        _init(_cluster(nodes, where, name, how), where, how)
+        _init(_cluster(options), options)
 
 
 def _of_sparkrun(given: Sequence[str], name: str) -> tuple[tuple[str, ...], str]:
@@ -128,61 +137,66 @@ def _of_sparkrun(given: Sequence[str], name: str) -> tuple[tuple[str, ...], str]
     return found.destinations, name or found.name
 
 
-def _cluster(given: Sequence[str], where: ClusterOptions, name: str, how: InitOptions) -> Cluster:
+def _cluster(options: InitOptions) -> Cluster:
     """The cluster of the given nodes, else of the cluster file, else of the nodes that answer on the network."""
+    given, where = options.nodes, options.where
     if not given:
         try:
             return shared.open_cluster(where)
         except RecipeError:
             if where.cluster or Path(_FILE).exists():
                 raise
-        given = discovered(not (how.yes or how.dry_run))
+        given = discovered(not (options.yes or options.dry_run))
     nodes = tuple(node_of(text, number) for number, text in enumerate(given, 1))
     if len({node.name for node in nodes}) < len(nodes):
         raise UsageError("two nodes have one name", "name them: a=HOST b=HOST")
     file = where.cluster or _FILE
-    return Cluster(name or Path(file).stem, nodes, nodes[0].name, file)
+    return Cluster(options.name or Path(file).stem, nodes, nodes[0].name, file)
 
 
-def _init(cluster: Cluster, where: ClusterOptions, how: InitOptions) -> None:
+def _init(cluster: Cluster, options: InitOptions) -> None:
+    where = options.where
     login = first_login(where)
-    log_in(cluster, login, LoginVoice(how.yes, how.dry_run, how.takes("ssh")))
+    log_in(cluster, login, LoginVoice(options.yes, options.dry_run, options.takes("ssh")))
     ours = ClusterOptions(where.cluster, str(login.current or ""))
-    if not how.dry_run and login.public_key():
+    if not options.dry_run and login.public_key():
         key = login.public_key()
         shared.drive_on(cluster, ours, lambda services: record_login(services, key), quiet=True)
-    rights = _rights(cluster, ours, how)
-    found = shared.drive_on(cluster, ours, lambda services: survey(services, rights, bool(how.force)), quiet=True)
-    wanted = tuple(one for one in found.steps if how.takes(one.code))
-    if not how.as_json or not (how.yes or how.dry_run):
-        _show(found, wanted, how.as_json)
-    chosen = () if how.dry_run else _agreed(wanted, how)
-    results, after = _made(cluster, ours, how, found, chosen)
-    text = cluster_text(_with_fabric(cluster, found.layout))
-    wrote = _write(cluster, text, how)
-    _report(InitResult(found, wanted, results, after, wrote, text), how)
+    rights = _rights(cluster, ours, options)
+    found = shared.drive_on(cluster, ours, lambda services: survey(services, rights, bool(options.force)), quiet=True)
+    wanted = tuple(one for one in found.steps if options.takes(one.code))
+    wakes = found.wakes if options.takes("wake") else {}
+    if not options.as_json or not (options.yes or options.dry_run):
+        _show(found, wanted, options.as_json)
+        _show_wakes(wakes, options.as_json)
+    chosen = () if options.dry_run else _agreed(wanted, options)
+    results, after = _made(cluster, ours, options, found, chosen)
+    macs = {node: card.mac for node, card in wakes.items()} if _wakes_agreed(wakes, options) else {}
+    text = cluster_text(_with_wake(_with_fabric(cluster, found.layout), macs))
+    wrote = _write(cluster, text, options, macs)
+    _report(InitResult(found, wanted, results, after, wrote, text), options)
 
 
 def _made(
-    cluster: Cluster, where: ClusterOptions, how: InitOptions, found: InitSurvey, chosen: Sequence[WantedFix]
+    cluster: Cluster, where: ClusterOptions, options: InitOptions, found: InitSurvey, chosen: Sequence[WantedFix]
 ) -> tuple[tuple[Result, ...], CheckReport]:
     if not chosen:
         return (), found.checked
 
     async def use(services: Services) -> tuple[tuple[Result, ...], CheckReport]:
-        results = await prepare(services, found, chosen, how.seize, how.force)
+        results = await prepare(services, found, chosen, options.seize, options.force)
         await services.hosts.close(persist=False)  # a connection that is open does not have the user's new group
         return results, await check_nodes(services)
 
-    return shared.drive_on(cluster, where, use, how.as_json)
+    return shared.drive_on(cluster, where, use, options.as_json)
 
 
-def _rights(cluster: Cluster, where: ClusterOptions, how: InitOptions) -> dict[str, Rights]:
+def _rights(cluster: Cluster, where: ClusterOptions, options: InitOptions) -> dict[str, Rights]:
     """Asks for the password once; each node that wants one tries it once. Raises UsageError when none accepts it."""
     password = None
-    if how.ask_password and not sys.stdin.isatty():
+    if options.ask_become_pass and not sys.stdin.isatty():
         raise UsageError("--ask-become-pass asks for a password, and there is no terminal to ask on")
-    if how.ask_password:
+    if options.ask_become_pass:
         password = Secret(getpass("password for sudo on the nodes: "))
     rights = shared.drive_on(cluster, where, lambda services: rights_there(services, password), quiet=True)
     if password and all(one.asks for one in rights.values()):
@@ -204,16 +218,34 @@ def _show(found: InitSurvey, wanted: Sequence[WantedFix], err: bool) -> None:
         echo(fold(click.style("note", fg="yellow") + f"  {note}", 6), err=True)
 
 
-def _agreed(wanted: Sequence[WantedFix], how: InitOptions) -> tuple[WantedFix, ...]:
+def _agreed(wanted: Sequence[WantedFix], options: InitOptions) -> tuple[WantedFix, ...]:
     """Asks for each step that can be made from here."""
     chosen: list[WantedFix] = []
     for step in INIT:
         mine = [one for one in wanted if one.code == step]
         ready = [one for one in mine if not one.by_hand]
         where = ", ".join(dict.fromkeys(one.fix.node for one in ready))
-        if mine and (how.yes or not ready or click.confirm(f"{step} on {where}?", default=True, err=True)):
+        if mine and (options.yes or not ready or click.confirm(f"{step} on {where}?", default=True, err=True)):
             chosen += mine
     return tuple(chosen)
+
+
+def _show_wakes(wakes: Mapping[str, WakeCard], err: bool) -> None:
+    if wakes:
+        echo(click.style(f"wake: {_TITLES['wake']}", bold=True), err=err)
+    for node, card in wakes.items():
+        off = "" if card.armed else f"; waking is off now, `sudo ethtool -s {card.interface} wol g` on {node} arms it"
+        echo(fold(f'  {node}: `wake: "{card.mac}"` ({card.interface}) in the cluster file{off}', 4), err=err)
+
+
+def _wakes_agreed(wakes: Mapping[str, WakeCard], options: InitOptions) -> bool:
+    if options.yes or options.dry_run or not wakes:
+        return bool(wakes)
+    return click.confirm(f"wake for {', '.join(wakes)}?", default=True, err=True)
+
+
+def _with_wake(cluster: Cluster, macs: Mapping[str, str]) -> Cluster:
+    return replace(cluster, nodes=tuple(replace(one, wake=macs.get(one.name, one.wake)) for one in cluster.nodes))
 
 
 def _with_fabric(cluster: Cluster, layout: Layout) -> Cluster:
@@ -230,13 +262,18 @@ def _with_fabric(cluster: Cluster, layout: Layout) -> Cluster:
     return replace(cluster, nodes=tuple(placed(node) for node in cluster.nodes))
 
 
-def _write(cluster: Cluster, text: str, how: InitOptions) -> str:
-    """The fate of the cluster file. An existing one belongs to the user."""
+def _write(cluster: Cluster, text: str, options: InitOptions, macs: Mapping[str, str]) -> str:
+    """The fate of the cluster file. An existing one belongs to the user: only `wake` is added. macs: to be added."""
     path = Path(cluster.source or _FILE).expanduser()
     if path.exists():
-        same = load_cluster(path.read_text(encoding="utf-8"), str(path)).names == cluster.names
-        return "unchanged" if same else "unchanged, but it names other nodes than these"
-    if how.dry_run:
+        old = path.read_text(encoding="utf-8")
+        if load_cluster(old, str(path)).names != cluster.names:
+            return "unchanged, but it names other nodes than these"
+        if not macs or options.dry_run:
+            return "unchanged"
+        path.write_text(add_wake(old, macs), encoding="utf-8")
+        return f"changed: `wake` of {', '.join(macs)} added"
+    if options.dry_run:
         return "proposed"
     path.write_text(text, encoding="utf-8")
     return "written"
@@ -254,20 +291,22 @@ class InitResult:
     text: str
 
 
-def _report(done: InitResult, how: InitOptions) -> None:
+def _report(done: InitResult, options: InitOptions) -> None:
     found = done.found
-    if how.as_json:
+    if options.as_json:
         ready = [{"node": node, "step": code, "says": says} for node, code, says in found.ready]
         file = {"state": done.file, "text": done.text}
         steps = wanted_json(done.wanted, done.results)
-        head = {"dry_run": how.dry_run, "topology": found.layout.topology, "steps": steps, "ready": ready}
-        shared.print_json({**head, "notes": found.notes, "cluster_file": file, "findings": done.after.findings})
+        head = {"dry_run": options.dry_run, "topology": found.layout.topology, "steps": steps, "ready": ready}
+        wakes = {node: asdict(card) for node, card in found.wakes.items()}
+        more = {"notes": found.notes, "wake": wakes, "cluster_file": file, "findings": done.after.findings}
+        shared.print_json({**head, **more})
     else:
-        if done.results or not how.dry_run:
+        if done.results or not options.dry_run:
             echo(results_text(done.results) or "nothing to change")
         _ending(done.after, done.file, done.text)
     linked = found.layout.ports and not found.layout.apart
-    unlinked = how.takes("fabric") and len(found.homes) > 1 and not linked
+    unlinked = options.takes("fabric") and len(found.homes) > 1 and not linked
     if unlinked or any(one.outcome is not FixOutcome.DONE for one in done.results):
         raise click.exceptions.Exit(1)
 
@@ -283,13 +322,27 @@ def _ending(after: CheckReport, wrote: str, text: str) -> None:
     echo(f"{summary(after)}; `sparkwright check` lists them")
 
 
-def _undo(cluster: Cluster, given: ClusterOptions, how: InitOptions) -> None:
+def _undo(cluster: Cluster, options: InitOptions) -> None:
+    given = options.where
     where = ClusterOptions(given.cluster, str(first_login(given).current or ""))
-    steps = tuple(step for step in INIT if how.takes(step)) or ("none",)
-    asked = check_fix.FixOptions(how.yes, how.dry_run, how.as_json, how.seize, steps, how.ask_password)
+    steps = tuple(step for step in INIT if options.takes(step)) or ("none",)
+    asked = check_fix.FixOptions(
+        options.yes, options.dry_run, options.as_json, options.seize, steps, options.ask_become_pass
+    )
     results, lost = undone(cluster, where, asked, of_init=True)
+    if options.takes("wake") and not options.dry_run:
+        _forget_wake(cluster, options)
     _forget(cluster, given, results)
     leave_undone(results, lost)
+
+
+def _forget_wake(cluster: Cluster, options: InitOptions) -> None:
+    """Takes the `wake` lines that init wrote out of the cluster file."""
+    path = Path(cluster.source or _FILE).expanduser()
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    if (new := remove_wake(old)) != old:
+        path.write_text(new, encoding="utf-8")
+        echo(f"{path}: `wake` removed", err=options.as_json)
 
 
 def _forget(cluster: Cluster, where: ClusterOptions, results: Sequence[Result]) -> None:

@@ -179,18 +179,13 @@ def run(args: list[str], color: bool | None = None) -> int:
             return error.code  # the end of a completion
         code = _failed(error, Voice("--debug" in args, color))
         if "--json" in args and code not in (0, STOPPED):
-            _tell_program(error, code)
+            from sparkwright.cli.failure import failure_json
+
+            try:
+                click.echo(failure_json(error, _all_known(error), code))
+            except BrokenPipeError:
+                _write_nowhere()
     return code if isinstance(code, int) else 0
-
-
-def _tell_program(error: BaseException, code: int) -> None:
-    """The failure as JSON on stdout, where a program expects the result."""
-    from sparkwright.cli.failure import failure_json
-
-    try:
-        click.echo(failure_json(error, _all_known(error), code))
-    except BrokenPipeError:
-        _write_nowhere()
 
 
 def _failed(error: BaseException, voice: Voice) -> int:
@@ -207,7 +202,11 @@ def _failed(error: BaseException, voice: Voice) -> int:
             voice.echo(f"error: {error.filename or 'the output'} cannot be written: {error.strerror}", fg="red")
             return StoreError.exit_code
         case Exception() if not isinstance(error, click.Abort):
-            return _bug(error, voice)
+            import traceback
+
+            traceback.print_exception(error)
+            voice.echo(f"sparkwright {full_version()}: {ISSUE_HINT}")
+            return 70
     voice.echo("stopped")
     return STOPPED
 
@@ -246,14 +245,6 @@ def _misused(error: click.ClickException, voice: Voice) -> int:
     if hint:
         voice.echo(f"hint:  {hint}")
     return 2
-
-
-def _bug(error: Exception, voice: Voice) -> int:
-    import traceback
-
-    traceback.print_exception(error)
-    voice.echo(f"sparkwright {full_version()}: {ISSUE_HINT}")
-    return 70
 
 
 def _known(error: SparkwrightError, voice: Voice) -> int:

@@ -10,7 +10,6 @@ from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.notify import Delivery
 from sparkwright.domain.units import duration
 
 
@@ -44,13 +43,8 @@ def test(where: ClusterOptions, as_json: bool) -> None:
     """
     found = shared.drive(where, lambda services: use.send_test(services, services.cluster.head), quiet=as_json)
     bad = any(one.trouble for one in found)
-    shared.answer(
-        as_json, {"deliveries": [asdict(one) for one in found]}, aligned([_row(one) for one in found]), int(bad)
-    )
-
-
-def _row(one: Delivery) -> tuple[str, ...]:
-    return one.name, "failed" if one.trouble else "sent", one.trouble or duration(one.seconds)
+    rows = [(one.name, "failed" if one.trouble else "sent", one.trouble or duration(one.seconds)) for one in found]
+    shared.answer(as_json, {"deliveries": [asdict(one) for one in found]}, aligned(rows), int(bad))
 
 
 @notify.command(short_help="Bring the channels of the cluster file to the head node.")

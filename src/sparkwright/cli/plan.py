@@ -1,6 +1,6 @@
 """`sparkwright plan`: what would run where, whether it fits, and the plan as files of other tools."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +14,12 @@ from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.cli import options as shared
 from sparkwright.cli.kinds import Whole, renamed_option
 from sparkwright.cli.plan_estimate import (
-    asked_for,
     estimate_options,
     model_of,
     print_comparison,
     print_estimate,
 )
+from sparkwright.cli.plan_options import PlanOptions
 from sparkwright.domain.plan import not_known, stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.verdict import Goal
@@ -73,7 +73,7 @@ _SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log", "node_type":
     help="Write the files of --emit to this folder. [default: stdout]",
 )
 @shared.json_option
-def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOptions, **rest: Any) -> None:
+def plan(**given: Any) -> None:
     """Print what would run where, whether it fits and how fast; change nothing.
 
     Several recipes or profiles are compared. With --nodes, or a model in place of a recipe (a hub id, a folder or a
@@ -95,79 +95,70 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
       sparkwright plan --history
       sparkwright plan deepseek-v4-flash@1m --from-log rank-0.log
       sparkwright plan deepseek-v4-flash --emit compose --folder ./v4
+      sparkwright plan gpt-oss-20b --replicas 2 --emit k8s
     """
-    if rest["history"]:
-        _history(recipes, rest["as_json"])
+    options = PlanOptions(**given)
+    recipes, form = options.recipes, options.form
+    if options.history:
+        _history(recipes, options.as_json)
         return
     if not recipes:
         raise click.UsageError("Missing argument 'RECIPE[@PROFILE]...'.")
-    _check_words(recipes, rest | {"name": name})
+    _check_words(options)
     models = [model_of(name) for name in recipes]
-    if any(models) or asked_for(rest) or (rest["form"] and not wiring.has_cluster(where)):
+    if any(models) or options.stock.given or (form and not wiring.has_cluster(options.where)):
         targets = [
-            (m, None if m else _for_files(open_recipe(given, places(), profile), rest["form"]))
-            for given, m in zip(recipes, models, strict=True)
+            (m, None if m else _for_files(open_recipe(named, places(), options.profile), form))
+            for named, m in zip(recipes, models, strict=True)
         ]
-        _without_nodes(where, targets, rest)
+        if len(targets) > 1 or len(options.stock.nodes or ()) > 1:
+            print_comparison(targets, options)
+        elif code := print_estimate(*targets[0], options):
+            raise click.exceptions.Exit(code)
         return
-    opened = [_for_files(open_recipe(recipe, places(), profile), rest["form"]) for recipe in recipes]
+    opened = [_for_files(open_recipe(recipe, places(), options.profile), form) for recipe in recipes]
     if len(opened) > 1:
-        _compare(where, opened, rest["as_json"])
+        _compare(options.where, opened, options.as_json)
     else:
-        _on_nodes(where, opened[0], name, rest)
+        _on_nodes(opened[0], options)
 
 
-def _for_files(recipe: Recipe, form: str) -> Recipe:
-    """The recipe without what only sparkwright itself starts next to the ranks, where files are asked for.
-
-    Raises click.UsageError for replicas: no form has the gateway that sends each request to one of them.
-    """
-    if form and recipe.serving.replicas > 1:
-        said = f"{recipe.label} has `serving.replicas: {recipe.serving.replicas}`, and --emit writes one of them"
-        raise click.UsageError(f"{said}: take the key out of the recipe, and put a router of your own in front")
+def _for_files(recipe: Recipe, form: str | None) -> Recipe:
+    """The recipe without what only sparkwright itself starts next to the ranks, where files are asked for."""
     if not (form and recipe.loading.weight_cache):
         return recipe
     click.echo("loading.weight_cache is left out: these files start no process that keeps weights", err=True)
     return replace(recipe, loading=replace(recipe.loading, weight_cache=False))
 
 
-def _without_nodes(
-    where: ClusterOptions, targets: Sequence[tuple[str, Recipe | None]], rest: Mapping[str, Any]
-) -> None:
-    """Plan recipes and models (hub id or folder) on stock nodes; several of them, or of counts, as one table."""
-    if len(targets) > 1 or len(rest["nodes"] or ()) > 1:
-        print_comparison(where, targets, rest)
-    elif code := print_estimate(where, *targets[0], rest):
-        raise click.exceptions.Exit(code)
-
-
-def _on_nodes(where: ClusterOptions, recipe: Recipe, name: str, rest: Mapping[str, Any]) -> None:
+def _on_nodes(recipe: Recipe, options: PlanOptions) -> None:
     """Plan one recipe on the nodes of the cluster file."""
-    request = LaunchRequest(recipe, name or recipe.deployment, rest["force"], supervised=not rest["form"])
-    if rest["logs"] or rest["rank"] is not None:
+    where = options.where
+    request = LaunchRequest(recipe, options.name or recipe.deployment, options.force, supervised=not options.form)
+    if options.logs or options.rank is not None:
         from sparkwright.cli.measured import from_logs  # the planner, which nothing else needs before the nodes answer
 
-        request = replace(request, measured=from_logs(recipe, rest["logs"], rest["rank"]))
-    if rest["goal"]:
-        _optimize(where, request, Goal(rest["goal"]), rest["as_json"])
+        request = replace(request, measured=from_logs(recipe, options.logs, options.rank))
+    if options.goal:
+        _optimize(where, request, Goal(options.goal), options.as_json)
         return
 
     async def planned(services: Services) -> Outcome:
         return await prepare(services, replace(request, api_key=api_key(services, request.recipe)))
 
-    if (rest["replicas"] or recipe.serving.replicas) > 1:
-        _replicas(where, request, rest)
+    if (options.replicas or recipe.serving.replicas) > 1:
+        (_replica_files if options.form else _replicas)(request, options)
         return
     outcome = shared.drive(where, planned, quiet=True)
     from sparkwright.cli.plan_result import print_plan, without_ports_in_use
 
-    print_plan(outcome, rest)
-    stops = stopping(without_ports_in_use(outcome.plan) if rest["form"] else outcome.plan, request.force)
-    if stops or (not_known(outcome.plan) and not rest["form"]):
+    print_plan(outcome, options)
+    stops = stopping(without_ports_in_use(outcome.plan) if options.form else outcome.plan, request.force)
+    if stops or (not_known(outcome.plan) and not options.form):
         raise click.exceptions.Exit(1)
 
 
-def _replicas(where: ClusterOptions, request: LaunchRequest, rest: Mapping[str, Any]) -> None:
+def _replicas(request: LaunchRequest, options: PlanOptions) -> None:
     """Print the verdict of each group of nodes; exit 1 if `up` would refuse one of them."""
     from sparkwright.app.serve.launch import Options  # staging and starting, which other plans do not need
     from sparkwright.app.serve.replicas import ReplicasOutcome, up_replicas
@@ -176,12 +167,24 @@ def _replicas(where: ClusterOptions, request: LaunchRequest, rest: Mapping[str, 
 
     async def planned(services: Services) -> ReplicasOutcome:
         asked = replace(request, api_key=api_key(services, request.recipe))
-        return await up_replicas(services, asked, Options(dry_run=True), rest["replicas"] or 0)
+        return await up_replicas(services, asked, Options(dry_run=True), options.replicas or 0)
 
-    found = shared.drive(where, planned, quiet=True)
+    found = shared.drive(options.where, planned, quiet=True)
     plans = [one.plan for one in found.outcomes]
     code = int(any(stopping(one, request.force) or not_known(one) for one in plans))
-    shared.answer(rest["as_json"], replicas_json(found), groups_text(found), code)
+    shared.answer(options.as_json, replicas_json(found), groups_text(found), code)
+
+
+def _replica_files(request: LaunchRequest, options: PlanOptions) -> None:
+    """Write the files of every group of nodes. Raises Refused if `up` would refuse one of them."""
+    from sparkwright.app.serve.replicas import plan_groups
+    from sparkwright.cli.plan_result import print_groups
+
+    async def planned(services: Services) -> Sequence[Outcome]:
+        asked = replace(request, api_key=api_key(services, request.recipe))
+        return await plan_groups(services, asked, options.replicas or 0)
+
+    print_groups(request.deployment, shared.drive(options.where, planned, quiet=True), options)
 
 
 def _history(recipes: Sequence[str], as_json: bool) -> None:
@@ -193,20 +196,25 @@ def _history(recipes: Sequence[str], as_json: bool) -> None:
     shared.answer(as_json, history_json(rows), history_text(rows), 0)
 
 
-def _check_words(recipes: Sequence[str], rest: Mapping[str, Any]) -> None:
+def _check_words(options: PlanOptions) -> None:
     """Checks that the options go together. Raises click.UsageError."""
-    if rest["out"] and (rest["as_json"] or not rest["form"]):
+    if options.out and (options.as_json or not options.form):
         raise click.UsageError("--folder goes with --emit, and not with --json")
-    if rest["goal"] and rest["form"]:
+    if options.goal and options.form:
         raise click.UsageError("--optimize goes without --emit: paste what it finds into the recipe first")
-    if rest["replicas"] and (said := [option for option in ("goal", "form", "logs") if rest[option]]):
+    if options.replicas and (said := _given(options, ("goal", "logs"))):
         raise click.UsageError(f"--replicas goes without --{_SPELLED[said[0]]}: plan one replica for that")
     alone = ("replicas", "goal", "form", "logs", "name", "force", "why", "splits", "commands")
-    given = [option for option in alone if rest[option]]
-    if asked_for(rest) and (said := [option for option in ("goal", "logs") if rest[option]]):
+    given = _given(options, alone)
+    if options.stock.given and (said := _given(options, ("goal", "logs"))):
         raise click.UsageError(f"--{_SPELLED.get(said[0], said[0])} needs the nodes: leave out --nodes and its like")
-    if (len(recipes) > 1 or len(rest["nodes"] or ()) > 1) and given:
+    if (len(options.recipes) > 1 or len(options.stock.nodes or ()) > 1) and given:
         raise click.UsageError(f"recipes are compared without --{_SPELLED.get(given[0], given[0])}: give one recipe")
+
+
+def _given(options: PlanOptions, names: Sequence[str]) -> list[str]:
+    """The names of those that were given."""
+    return [name for name in names if getattr(options, name)]
 
 
 def _compare(where: ClusterOptions, opened: Sequence[Recipe], as_json: bool) -> None:

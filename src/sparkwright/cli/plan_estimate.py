@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,16 +14,19 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, fold
 from sparkwright.cli.kinds import Whole
+from sparkwright.cli.plan_options import PlanOptions, StockOptions
 from sparkwright.cli.plan_outlook import answers
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.ledger import Fit
 from sparkwright.domain.plan import not_known, stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib, parse_size
+from sparkwright.domain.values import fields
+from sparkwright.domain.verdict import Estimate
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 _MOST_NODES = 64
-_SHAPING = ("engine", "tp", "context", "kv_dtype")
 
 
 class _Size(click.ParamType):  # type: ignore[type-arg]
@@ -81,14 +85,20 @@ _OPTIONS = (
     click.option("--context", type=_TOKENS, default=None, metavar="TOKENS", help="Context, as in 128K."),
     click.option("--kv", "kv_dtype", default="", metavar="TYPE", help="Type of the KV cache, as in fp8."),
 )
-NAMES = ("nodes", "node_type", "free", *_SHAPING)
 
 
 def estimate_options(function: F) -> F:
-    """The options of a plan that asks no node."""
+    """The options of a plan that asks no node; the function gets them as `stock`."""
+
+    @wraps(function)
+    def packed(**given: Any) -> Any:
+        stock = StockOptions(**{field.name: given.pop(field.name) for field in fields(StockOptions)})
+        return function(stock=stock, **given)
+
+    made: Any = packed
     for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+        made = option(made)
+    return made  # type: ignore[no-any-return]
 
 
 def model_of(name: str) -> str:
@@ -102,47 +112,43 @@ def model_of(name: str) -> str:
     return name if _HUB_ID.fullmatch(name) and not is_file else ""
 
 
-def asked_for(rest: Mapping[str, Any]) -> bool:
-    return any(rest[name] for name in NAMES)
-
-
-def print_comparison(
-    where: ClusterOptions, targets: Sequence[tuple[str, Recipe | None]], rest: Mapping[str, Any]
-) -> None:
+def print_comparison(targets: Sequence[tuple[str, Recipe | None]], options: PlanOptions) -> None:
     """Print one row for each recipe or model, and for each count of nodes. Exit 1 if nothing surely fits."""
-    from sparkwright.app.plan.estimate import HERE, compare
+    from sparkwright.app.plan.estimate import HERE
+    from sparkwright.app.plan.fleet import compare_fleets
     from sparkwright.cli.plan_buyers import rows_json, rows_text
 
-    counts = rest["nodes"] or (None,)
-    every = [_asked(name, recipe, {**rest, "nodes": count}) for name, recipe in targets for count in counts]
-    found = shared.drive_on(HERE, where, lambda services: compare(services, every), quiet=True)
+    counts = options.stock.nodes or (0,)
+    every = [_asked(name, recipe, options.stock, count) for name, recipe in targets for count in counts]
+    found = shared.drive_on(HERE, options.where, lambda services: compare_fleets(services, every), quiet=True)
     good = any(one.plan and not stopping(one.plan, "") and not not_known(one.plan) for one in found)
-    shared.answer(rest["as_json"], rows_json(found), rows_text(found, every[0].kind), int(not good))
+    shared.answer(options.as_json, rows_json(found), rows_text(found, every[0].kind), int(not good))
 
 
-def print_estimate(where: ClusterOptions, name: str, recipe: Recipe | None, rest: Mapping[str, Any]) -> int:
+def print_estimate(name: str, recipe: Recipe | None, options: PlanOptions) -> int:
     """Prints the plan for stock nodes; the exit code."""
     from sparkwright.app.plan.estimate import HERE, estimate  # the planner and httpcore, which other plans load later
     from sparkwright.app.plan.fleet import wants_groups
 
-    asked = _asked(name, recipe, _one_count(rest))
-    if wants_groups(asked.nodes, asked.tp, rest["replicas"] or 0) and not rest["form"]:
-        return _print_fleet(where, asked, rest)
-    found = shared.drive_on(HERE, where, lambda services: estimate(services, asked), quiet=True)
-    if rest["form"]:
+    asked = _asked(name, recipe, options.stock, _one_count(options.stock))
+    replicas = options.replicas or _own_replicas(recipe, asked.nodes, options.form)
+    if wants_groups(asked.nodes, asked.tp, replicas):
+        return _print_fleet(asked, options, replicas)
+    found = shared.drive_on(HERE, options.where, lambda services: estimate(services, asked), quiet=True)
+    if options.form:
         from sparkwright.app.plan.estimate import with_specs
         from sparkwright.cli.plan_result import emit_stock
 
-        emit_stock(found.plan, with_specs, rest)
-        return int(bool(stopping(found.plan, rest["force"])))
-    if rest["as_json"]:
+        emit_stock(found.plan, with_specs, options)
+        return int(bool(stopping(found.plan, options.force)))
+    if options.as_json:
         shared.print_json(_estimate_json(found))
     else:
         from sparkwright.cli.columns import echo
         from sparkwright.cli.plan_outlook import Shown
 
-        echo(estimate_text(found, Shown(rest["why"], rest["splits"])))
-    return int(bool(stopping(found.plan, rest["force"])) or not_known(found.plan))
+        echo(estimate_text(found, Shown(options.why, options.splits)))
+    return int(bool(stopping(found.plan, options.force)) or not_known(found.plan))
 
 
 def _estimate_json(found: Any) -> dict[str, Any]:
@@ -152,60 +158,123 @@ def _estimate_json(found: Any) -> dict[str, Any]:
     return document | {"quantizations": [{"model": one[0], "bytes": one[1], "verdict": one[2]} for one in found.others]}
 
 
-def _print_fleet(where: ClusterOptions, asked: Any, rest: Mapping[str, Any]) -> int:
-    """Print the plan of one replica below what all of them are together; the exit code."""
+def _own_replicas(recipe: Recipe | None, nodes: int, form: str | None) -> int:
+    """The recipe's number of replicas, 0 without one. A plan for fewer nodes is about one replica, files are not."""
+    count = recipe.serving.replicas if recipe else 1
+    few = recipe and 0 < nodes < count * recipe.nodes and not form
+    return 0 if count < 2 or few else count
+
+
+def _print_fleet(asked: Any, options: PlanOptions, replicas: int) -> int:
+    """Print the plan of one replica below what all of them are together, or write the files; the exit code."""
     from sparkwright.app.plan.estimate import HERE
     from sparkwright.app.plan.fleet import estimate_fleet
     from sparkwright.cli.plan_outlook import Shown
 
+    form = options.form
     found = shared.drive_on(
-        HERE, where, lambda services: estimate_fleet(services, asked, rest["replicas"] or 0), quiet=True
+        HERE, options.where, lambda services: estimate_fleet(services, asked, replicas, compared=not form), quiet=True
     )
     plan = found.one.plan
+    if form:
+        from sparkwright.app.plan.estimate import with_specs
+        from sparkwright.cli.plan_result import emit_stock
+
+        emit_stock(plan, with_specs, options, found.replicas)
+        return int(bool(stopping(plan, options.force)))
     rate = found.together
-    groups = {"replicas": found.replicas, "nodes": found.size, "left": found.left, "sequences": found.sequences}
-    document = _estimate_json(found.one) | {"groups": groups | {"decode_tokens_s": rate and rate.value}}
-    text = f"{fleet_text(found)}\n\n{estimate_text(found.one, Shown(rest['why'], rest['splits']))}"
-    shared.answer(rest["as_json"], document, text)
-    return int(bool(stopping(plan, rest["force"])) or not_known(plan))
+    groups: dict[str, Any] = {"replicas": found.replicas, "nodes": found.size, "left": found.left}
+    groups |= {"sequences": found.sequences, "decode_tokens_s": rate and rate.value, "streams": found.streams}
+    document = _estimate_json(found.one) | {
+        "groups": groups,
+        "other_groups": [_group_json(one) for one in found.others],
+    }
+    text = f"{fleet_text(found)}\n\n{estimate_text(found.one, Shown(options.why, options.splits))}"
+    shared.answer(options.as_json, document, text)
+    return int(bool(stopping(plan, options.force)) or not_known(plan))
+
+
+def _group_json(one: Any) -> dict[str, Any]:
+    alone, rate = one.alone, one.together
+    return {
+        "replicas": one.replicas,
+        "nodes": one.size,
+        "verdict": one.plan.verdict and one.plan.verdict.fit,
+        "one_tokens_s": alone and alone.value,
+        "decode_tokens_s": rate and rate.value,
+    }
 
 
 def fleet_text(found: Any) -> str:
-    """The groups in one sentence, and what they carry together if requests are spread evenly."""
-    plural = "s" * (found.size > 1)
-    lines = [f"{found.replicas} replicas of {found.size} node{plural} each, behind one address; one of them is below"]
-    if found.sequences:
-        lines.append(f"together: {found.sequences:.1f} requests of full length at once")
-    if rate := found.together:
-        spread = f"({rate.low:,.0f} to {rate.high:,.0f})"
-        lines.append(f"together: {rate.value:,.0f} tokens/s under load {spread}, if requests are spread evenly")
+    """The groups in one sentence, what they carry together if requests are spread evenly, and groups of other sizes."""
+    several = found.replicas > 1
+    where = ", behind one address; one of them is below" if several else "; its plan is below"
+    lines = [_replicas_text(found.replicas, found.size) + where]
+    if found.sequences and several:
+        context = found.one.plan.recipe.serving.context
+        length = f" of {context:,} tokens" if context else " of full length"
+        lines.append(f"together: {int(found.sequences):,} requests{length} at once")
+    if (rate := found.together) and several:
+        spread = f"({rate.low:,.0f} to {rate.high:,.0f}) with {found.streams:,} streams"
+        lines.append(f"together: {rate.value:,.0f} tokens/s {spread}, if requests are spread evenly")
     if found.left:
         lines.append(f"left over: {found.left} node{'s' * (found.left > 1)}")
-    return "\n".join(fold(line, 2) for line in lines)
+    text = "\n".join(fold(line, 2) for line in lines)
+    return f"{text}\n\n{_others_text(found)}" if found.others else text
 
 
-def _one_count(rest: Mapping[str, Any]) -> dict[str, Any]:
-    """Raises UsageError for several counts of nodes."""
-    counts = rest["nodes"] or ()
+def _replicas_text(replicas: int, size: int) -> str:
+    each = f"{size} node{'s' * (size > 1)} each" if replicas > 1 else f"{size} node{'s' * (size > 1)}"
+    return f"{replicas} replica{'s' * (replicas > 1)} of {each}"
+
+
+def _others_text(found: Any) -> str:
+    """The same nodes in groups of other sizes: larger ones answer one user faster, and carry fewer."""
+    rows = [("these nodes as", "verdict", "tok/s, one user", "tok/s, together")]
+    for one in found.others:
+        verdict, alone, rate = one.plan.verdict, one.alone, one.together
+        speeds = ("", "")
+        if verdict and verdict.fit is not Fit.NOT and alone and rate:
+            speeds = (_speed(alone), f"{_speed(rate)}, {one.streams:,} streams")
+        rows.append((_replicas_text(one.replicas, one.size), str(verdict.fit) if verdict else "no plan", *speeds))
+    return aligned(rows)
+
+
+def _speed(rate: Estimate) -> str:
+    return f"{rate.value:,.0f} ({rate.low:,.0f} to {rate.high:,.0f})"
+
+
+def _one_count(stock: StockOptions) -> int:
+    """0 where none was given. Raises click.UsageError for several."""
+    counts = stock.nodes or (0,)
     if len(counts) > 1:
         raise click.UsageError("one count of nodes is needed here, as in --nodes 2")
-    return {**rest, "nodes": counts[0] if counts else None}
+    return counts[0]
 
 
-def _asked(name: str, recipe: Recipe | None, rest: Mapping[str, Any]) -> Any:
+def _asked(name: str, recipe: Recipe | None, stock: StockOptions, nodes: int) -> Any:
+    """The request of one plan; what was not given is left to its defaults. nodes: 0 where no count was given."""
     from sparkwright.app.plan.estimate import EstimateRequest
 
-    given = {option: rest[option] for option in ("nodes", "free", *_SHAPING) if rest[option]}
-    kind = {"kind": rest["node_type"]} if rest["node_type"] else {}
+    every = {
+        "nodes": nodes,
+        "kind": stock.node_type,
+        "free": stock.free,
+        "engine": stock.engine,
+        "tp": stock.tp,
+        "context": stock.context,
+        "kv_dtype": stock.kv_dtype,
+    }
+    given: dict[str, Any] = {name: value for name, value in every.items() if value}
     if recipe:
-        if given.get("engine"):
+        if stock.engine:
             raise click.UsageError("--engine goes with a model; the recipe names its own")
-        return EstimateRequest(recipe=recipe, **given, **kind)
+        return EstimateRequest(recipe=recipe, **given)
     path = Path(name).expanduser()
     folder, model = (str(path.absolute()), "") if path.exists() else ("", name)
     if name.endswith(".gguf") and not path.exists():
         raise UsageError(f"{name}: there is no such file", "give a hub id, org/model, a folder or a .gguf file")
-    return EstimateRequest(folder=folder, model=model, **given, **kind)
+    return EstimateRequest(folder=folder, model=model, **given)
 
 
 def estimate_text(found: Any, shown: Any) -> str:
@@ -244,7 +313,7 @@ def estimate_text(found: Any, shown: Any) -> str:
 @shared.cluster_options
 @estimate_options
 @shared.json_option
-def new(model: str, out: str, where: ClusterOptions, as_json: bool, **rest: Any) -> None:
+def new(model: str, out: str, where: ClusterOptions, stock: StockOptions, as_json: bool) -> None:
     """Write a commented recipe for a model of the hub or of a folder, as `plan` would serve it on stock nodes.
 
     \b
@@ -256,7 +325,7 @@ def new(model: str, out: str, where: ClusterOptions, as_json: bool, **rest: Any)
 
     if not model_of(model):
         raise UsageError(f"{model}: names no model", "give a hub id, org/model, a folder or a .gguf file")
-    asked = _asked(model, None, _one_count(rest))
+    asked = _asked(model, None, stock, _one_count(stock))
     found = shared.drive_on(HERE, where, lambda services: estimate(services, asked), quiet=True)
     text = recipe_yaml(found)
     if not out:

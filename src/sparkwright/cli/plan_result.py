@@ -1,6 +1,6 @@
 """The result of `sparkwright plan`: text, JSON, or files of other tools. Loaded after the nodes were asked."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo, findings_text
 from sparkwright.cli.failure import remedy_json
 from sparkwright.cli.measured import measured_text
+from sparkwright.cli.plan_options import PlanOptions
 from sparkwright.cli.plan_outlook import Shown
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.errors import Refused, UsageError
@@ -21,8 +22,9 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding, Severity, prevented
 from sparkwright.domain.homes import resolved_paths
 from sparkwright.domain.plan import Plan, stopping
+from sparkwright.domain.replica import replica_name
 from sparkwright.domain.values import replace
-from sparkwright.emit.catalog import FORMS
+from sparkwright.emit.catalog import FORMS, emit_groups
 from sparkwright.emit.source import DeploymentSource, EmittedFile
 from sparkwright.engines.catalog import engine_of
 
@@ -35,36 +37,51 @@ _PLACEHOLDERS = (
 )
 
 
-def print_plan(outcome: Outcome, rest: Mapping[str, Any]) -> None:
+def print_plan(outcome: Outcome, options: PlanOptions) -> None:
     plan, state = outcome.plan, outcome.cluster_state
+    if options.form:
+        print_groups(plan.deployment, [outcome], options)
+        return
     staged, running = staging_text(plan, state), describe_running(plan, state)
-    if rest["form"]:
-        if stops := stopping(without_ports_in_use(plan), rest["force"]):
-            raise nothing_written(plan, stops)
-        _emit(outcome, staged, rest["form"], rest["out"], rest["as_json"])
-    elif rest["as_json"]:
+    if options.as_json:
         measured = {node: asdict(one) for node, one in state.calibrations.items()}
         shared.print_json(plan_json(plan, staged) | {"standing": running, "measured": measured})
     else:
-        parts = (measured_text(state.calibrations), plan_text(plan, staged, shown_by(rest)), running)
+        parts = (
+            measured_text(state.calibrations),
+            plan_text(plan, staged, Shown(options.why, options.splits, options.commands)),
+            running,
+        )
         echo("\n\n".join(filter(None, parts)))
 
 
-def shown_by(rest: Mapping[str, Any]) -> Shown:
-    """The parts that the options ask for."""
-    return Shown(rest["why"], rest["splits"], rest["commands"])
+def print_groups(model: str, outcomes: Sequence[Outcome], options: PlanOptions) -> None:
+    """Write the files of one group of nodes or of several, and say what is still to be done there.
+
+    Raises Refused if `up` would refuse one of them.
+    """
+    for one in outcomes:
+        if stops := stopping(without_ports_in_use(one.plan), options.force):
+            raise nothing_written(one.plan, stops)
+    _print_files(model, [_source(one) for one in outcomes], options)
+    told: dict[str, None] = {}
+    for one in outcomes:
+        plan = without_ports_in_use(one.plan)
+        found = [finding for finding in plan.findings if finding.severity is not Severity.INFO]
+        told |= dict.fromkeys([findings_text(found)] if found else [])
+        told |= dict.fromkeys(still_to_copy(one.plan, staging_text(one.plan, one.cluster_state)))
+    for line in told:
+        echo(line, err=True)
 
 
-def _emit(outcome: Outcome, staged: Sequence[str], form: str, out: str, as_json: bool) -> None:
-    files = emitted(outcome, form)
-    if as_json:
+def _print_files(model: str, sources: Sequence[DeploymentSource], options: PlanOptions) -> None:
+    """Raises UsageError where the form cannot express the plan."""
+    assert options.form
+    files = emit_groups(options.form, model, sources) if len(sources) > 1 else FORMS[options.form](sources[0])
+    if options.as_json:
         shared.print_json({"files": [asdict(file) for file in files]})
     else:
-        deliver(files, out)
-    plan = without_ports_in_use(outcome.plan)
-    told = [finding for finding in plan.findings if finding.severity is not Severity.INFO]
-    for line in (*([findings_text(told)] if told else []), *still_to_copy(outcome.plan, staged)):
-        echo(line, err=True)
+        deliver(files, options.out)
 
 
 def without_ports_in_use(plan: Plan) -> Plan:
@@ -131,29 +148,29 @@ def _rank(spec: Any) -> dict[str, Any]:
     }
 
 
-def emit_stock(plan: Plan, with_specs: Callable[[Plan], Plan], rest: Mapping[str, Any]) -> None:
-    """Write the files of a plan for which no node was asked, and say what in them is a placeholder."""
-    if stops := stopping(plan, rest["force"]):
+def emit_stock(plan: Plan, with_specs: Callable[[Plan, int], Plan], options: PlanOptions, groups: int = 1) -> None:
+    """Write the files of a plan for which no node was asked, and say what in them is a placeholder.
+
+    groups: how many groups of nodes serve it, each with nodes of its own.
+    """
+    if stops := stopping(plan, options.force):
         raise nothing_written(plan, stops)
-    made = with_specs(plan)
-    stop = engine_of(made.recipe).stop
-    states = dict.fromkeys(made.placement.nodes, _STATE)
-    files = FORMS[rest["form"]](DeploymentSource(made, stop.signal, stop.grace, states))
-    if rest["as_json"]:
-        shared.print_json({"files": [asdict(file) for file in files]})
-    else:
-        deliver(files, rest["out"])
+    stop, sources = engine_of(plan.recipe).stop, []
+    for number in range(1, groups + 1):
+        own = plan if groups == 1 else replace(plan, deployment=replica_name(plan.deployment, number))
+        made = with_specs(own, 1 + (number - 1) * len(plan.placement.nodes))
+        sources.append(DeploymentSource(made, stop.signal, stop.grace, dict.fromkeys(made.placement.nodes, _STATE)))
+    _print_files(plan.deployment, sources, options)
     for line in _PLACEHOLDERS:
         echo(line, err=True)
 
 
-def emitted(outcome: Outcome, form: str) -> tuple[EmittedFile, ...]:
-    """The files of one form. Raises UsageError where the form cannot express the plan."""
+def _source(outcome: Outcome) -> DeploymentSource:
     plan, facts = outcome.plan, outcome.cluster_state.facts
     stop = engine_of(plan.recipe).stop
     states = {name: resolved_paths(plan.cluster.node(name), facts[name]).state for name in plan.placement.nodes}
     users = {name: who.user for name in plan.placement.nodes if not isinstance(who := facts[name].identity, Unknown)}
-    return FORMS[form](DeploymentSource(plan, stop.signal, stop.grace, states, users))
+    return DeploymentSource(plan, stop.signal, stop.grace, states, users)
 
 
 def deliver(files: tuple[EmittedFile, ...], out: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sparkwright.adapters.files import open_workload
 from sparkwright.app.bench.benchmark import run_benchmark
-from sparkwright.app.bench.target import Bench, BenchRequest, PreparedBench
+from sparkwright.app.bench.target import BenchRequest, PreparedBench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli.columns import echo
 from sparkwright.domain.run import Run
@@ -37,30 +37,29 @@ async def prove(deployment: str, where: ClusterOptions, lines: Sequence[str], qu
     # What measures and judges is loaded only for this
     bench = importlib.import_module("sparkwright.cli.bench")
     gates, stats = (importlib.import_module(f"sparkwright.loadgen.{name}") for name in ("gates", "stats"))
-    found = BenchRequest(open_workload(PROFILE, places()), tags=(TAG,))
-    asked = bench.BenchOptions(where, "", keys(None), False, found, None, quiet)
-    async with tools(None) as made, bench.endpoint(made, deployment, asked) as (able, ready):
+    request = BenchRequest(open_workload(PROFILE, places()), tags=(TAG,), keys=keys(None))
+    async with tools(None) as made, bench.endpoint(made, deployment, where, request) as ready:
         if not quiet:
             echo(f"proving {deployment}: a short benchmark, then the quick probes", err=True)
-        runs = (await _measured(able, ready, quiet), await _probed(able, ready, quiet))
+        runs = (await _measured(ready, quiet), await _probed(ready, quiet))
     pairs = [(stats.summarize(run), None) for run in runs]
     return ServingProof(runs, gates.judge_runs(gates.parse("\n".join(lines or _WITHOUT), "gates"), pairs))
 
 
-async def _measured(bench: Bench, ready: PreparedBench, quiet: bool) -> Run:
+async def _measured(ready: PreparedBench, quiet: bool) -> Run:
     live = importlib.import_module("sparkwright.cli.bench_screen")
     with live.bench_screen(ready.levels, ready.workload.repeats, quiet, ready.conditions.simulated) as screen:
-        return await run_benchmark(bench, ready, screen)
+        return await run_benchmark(ready, screen)
 
 
-async def _probed(bench: Bench, ready: PreparedBench, quiet: bool) -> Run:
+async def _probed(ready: PreparedBench, quiet: bool) -> Run:
     use, text, catalog = map(importlib.import_module, _PROBING)
     work = replace(use.workload("probes", 1, "Quick probes after a start"), deadline=300.0)
     again, entries = ready.with_workload(work), catalog.chosen((), True)
     watch = text.EvalLines(quiet)
-    outcomes = use.probe_all(bench, again, entries, _LONGEST, watch)
+    outcomes = use.probe_all(again, entries, _LONGEST, watch)
     plan = use.EvaluationPlan("probes", tuple(entry.name for entry in entries))
-    found: Run = await use.evaluate(bench, again, plan, outcomes, watch)
+    found: Run = await use.evaluate(again, plan, outcomes, watch)
     return found
 
 

@@ -11,12 +11,13 @@ import click
 from sparkwright.adapters.files import (
     Places,
     SourceText,
-    engine_files,
+    engines_for,
     find_recipe,
     in_our_form,
     is_source,
     split_profile,
 )
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.checks import deployment
 from sparkwright.checks.catalog import RECIPE
 from sparkwright.cli import complete
@@ -116,7 +117,7 @@ def _validated(name: str, at: Places) -> dict[str, Any]:
     try:
         bare, profile = split_profile(name, at)
         found, _ = in_our_form(find_recipe(bare, at))
-        recipe, *others = _variants(found.text, found.source, profile, engine_files(at))
+        recipe, *others = _variants(found.text, found.source, profile, engines_for(found, at))
     except RecipeError as error:
         more = _rest(found) if found else Rehearsed()
         errors = [*error.message.splitlines(), *more.errors]
@@ -149,6 +150,25 @@ def _say(result: dict[str, Any]) -> None:
     echo(f"{result['name']}: {counted(len(result['errors']), 'error')}{hint}", err=True)
 
 
+@dataclass(frozen=True, slots=True)
+class ImportCall:
+    """The command line of `recipes import`. file, container: one of them is ''. node: '' for the head."""
+
+    file: str
+    out: str
+    name: str
+    version: str
+    nodes: int | None
+    service: str
+    values: tuple[str, ...]
+    container: str
+    node: str
+    ask: bool
+    strict: bool
+    where: ClusterOptions
+    as_json: bool
+
+
 @click.command(name="import", short_help="Convert another tool's recipe.")
 @click.argument("file", metavar="FILE|SOURCE/NAME|-", required=False, default="", shell_complete=complete.recipes)
 @click.option("--out", default="", metavar="NAME.yaml", help="Write the recipe to this file. [default: stdout]")
@@ -172,7 +192,7 @@ def _say(result: dict[str, Any]) -> None:
 @click.option("--strict", is_flag=True, help="Exit 1 if anything was left out, assumed, or grants privileges.")
 @shared.cluster_options
 @json_option
-def import_command(file: str, out: str, strict: bool, as_json: bool, **options: Any) -> None:
+def import_command(**words: Any) -> None:
     """Convert a recipe of sparkrun or vLLM, a Compose file, a systemd unit, the output of docker inspect, or a docker
     run, vllm serve, sglang.launch_server, trtllm-serve or llama-server line. `-` reads stdin, SOURCE/NAME a registry.
 
@@ -185,19 +205,19 @@ def import_command(file: str, out: str, strict: bool, as_json: bool, **options: 
       sparkwright recipes import - --engine-version 0.26.0 <theirs.yaml >mine.yaml
       sparkwright recipes import --from-container vllm --node spark-1 --out mine.yaml
     """
-    given = ImportOptions(
-        options["name"], options["version"], options["nodes"] or 0, options["service"], _values(options["values"])
-    )
-    made = _imported(file, given, options)
+    options = ImportCall(**words)
+    out, values = options.out, _values(options.values)
+    given = ImportOptions(options.name, options.version, options.nodes or 0, options.service, values)
+    made = _imported(given, options)
     path = out or f"{made.name}.yaml"
     said = Rehearsed(made.errors) if made.errors else rehearsed(_variants(made.text, path), path)
     if out:
         _write(Path(out), made.text)
-    if as_json:
+    if options.as_json:
         print_json({"name": made.name, "text": made.text, "left_out": made.notes, **asdict(said)})
     else:
         _say_unknown(made, said, path, shown=not out)
-    if said.errors or (strict and made.notes):
+    if said.errors or (options.strict and made.notes):
         raise click.exceptions.Exit(2 if said.errors else 1)
 
 
@@ -209,26 +229,33 @@ def _values(given: tuple[str, ...]) -> dict[str, str]:
     return dict(word.partition("=")[::2] for word in given)
 
 
-def _imported(file: str, given: ImportOptions, options: Mapping[str, Any]) -> Imported:
+def _imported(given: ImportOptions, options: ImportCall) -> Imported:
     """The text of a file, of stdin or of a container; with --ask-image again, for the version that the image has."""
-    if bool(file) == bool(options["container"]):
+    file = options.file
+    if bool(file) == bool(options.container):
         hint = "sparkwright recipes import --help"
         raise UsageError("give a FILE, `-`, SOURCE/NAME, or --from-container NAME", hint=hint)
-    text, beside, folder = _opened(file, options)
-    source = options["container"] or (file if file != "-" else "stdin")
+    text, beside, folder = _opened(options)
+    source = options.container or (file if file != "-" else "stdin")
     made = import_recipe(text, source, given, beside, folder)
-    if not options["ask"] or made.errors:
+    if not options.ask or made.errors:
         return made
-    if version := _on_node(options, _version(load_recipe(made.text, source))):
+    from sparkwright.app.plan.import_sources import version_in_image  # start-up
+
+    recipe = load_recipe(made.text, source)
+    if version := _on_node(options, lambda services, node: version_in_image(services, node, recipe)):
         return import_recipe(text, source, replace(given, version=version), beside, folder)
     return replace(made, notes=(*made.notes, "engine.version: the image did not tell which version it holds"))
 
 
-def _opened(file: str, options: Mapping[str, Any]) -> tuple[str, Beside, Folder]:
+def _opened(options: ImportCall) -> tuple[str, Beside, Folder]:
     """The text of a file, stdin, a container or a registry's recipe, with what gives the files that it names."""
-    at = places()
-    if options["container"]:
-        return _on_node(options, _container(options["container"])), nothing_beside, nothing_beside
+    at, file = places(), options.file
+    if options.container:
+        from sparkwright.app.plan.import_sources import inspect_container  # start-up
+
+        inspected = _on_node(options, lambda services, node: inspect_container(services, node, options.container))
+        return inspected, nothing_beside, nothing_beside
     if file == "-":
         return _text(file), nothing_beside, nothing_beside
     if not Path(file).exists() and is_source(file.removeprefix("@").partition("/")[0], at):
@@ -239,25 +266,13 @@ def _opened(file: str, options: Mapping[str, Any]) -> tuple[str, Beside, Folder]
     return _text(file), beside_of(Path(file)), mods_of(Path(file))
 
 
-def _container(name: str) -> Callable[["Services", str], Awaitable[str]]:
-    from sparkwright.app.plan.import_sources import inspect_container  # start-up
-
-    return lambda services, node: inspect_container(services, node, name)
-
-
-def _version(recipe: Recipe) -> Callable[["Services", str], Awaitable[str]]:
-    from sparkwright.app.plan.import_sources import version_in_image  # start-up
-
-    return lambda services, node: version_in_image(services, node, recipe)
-
-
-def _on_node(options: Mapping[str, Any], ask: Callable[["Services", str], Awaitable[str]]) -> str:
+def _on_node(options: ImportCall, ask: Callable[["Services", str], Awaitable[str]]) -> str:
     """An answer of the node that --node names. Raises UsageError for one that the cluster does not have."""
-    cluster = shared.open_cluster(options["where"])
-    node = options["node"] or cluster.head
+    cluster = shared.open_cluster(options.where)
+    node = options.node or cluster.head
     if node not in cluster.names:
         raise UsageError(f"--node: {node!r} is not in the cluster", hint=f"its nodes: {', '.join(cluster.names)}")
-    return shared.drive_on(cluster, options["where"], lambda services: ask(services, node), quiet=True)
+    return shared.drive_on(cluster, options.where, lambda services: ask(services, node), quiet=True)
 
 
 def _variants(text: str, path: str, profile: str = "", engines: Texts = ()) -> list[Recipe]:

@@ -35,19 +35,16 @@ def _row(one: RunListing) -> tuple[str, ...]:
     model = f"{mark(one.simulated)}{one.model}{engine}"
     unfinished = "" if one.state == "done" or one.kind != "bench" else f", {one.done} of {one.planned}"
     state = f"from {one.imported}" if one.imported else f"{one.state}{unfinished}"
+    amount = "totals" if one.imported and not one.requests else f"{one.requests} requests{failed}"
     return (
         one.id,
         began,
         state,
         one.workload,
         model,
-        one.kind if one.kind != "bench" else f"{one.requests} requests{failed}" if not _only_totals(one) else "totals",
+        one.kind if one.kind != "bench" else amount,
         ", ".join(one.tags),
     )
-
-
-def _only_totals(one: RunListing) -> bool:
-    return bool(one.imported) and not one.requests
 
 
 def runs_text(found: Sequence[RunListing]) -> str:

@@ -11,11 +11,11 @@ from sparkwright import __version__
 from sparkwright.adapters.files import open_workload
 from sparkwright.app.bench.benchmark import adjusted
 from sparkwright.app.bench.runs import taken_up
-from sparkwright.app.bench.target import Bench
+from sparkwright.app.bench.target import Bench, BenchRequest
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
-from sparkwright.cli.bench import BenchOptions, as_before, endpoint, options_of, request_of, target_of
+from sparkwright.cli.bench import endpoint, request_of, target_of
 from sparkwright.cli.bench_screen import found_text
 from sparkwright.cli.columns import echo
 from sparkwright.cli.gate_file import read_gates
@@ -37,6 +37,27 @@ def _floor(_: click.Context, __: click.Parameter, value: str) -> int | None:
         return parse_size(value) if value else None
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class SoakOptions:
+    """The command line of `soak`. None: the workload's own. seconds: of --time. out: of --report. dry: of --dry-run."""
+
+    target: str
+    where: ClusterOptions
+    as_json: bool
+    profile: str
+    seconds: float | None
+    floor: int | None
+    resume: str
+    model: str
+    key_file: Path | None
+    gateway: bool
+    gate: Path | None
+    out: str
+    tags: tuple[str, ...]
+    note: str
+    dry: bool
 
 
 @click.command()
@@ -74,7 +95,7 @@ def _floor(_: click.Context, __: click.Parameter, value: str) -> int | None:
 @click.option("--dry-run", "dry", is_flag=True, help="Print the rounds and exit; ask nothing.")
 @shared.cluster_options
 @shared.json_option
-def soak(target: str, where: ClusterOptions, as_json: bool, **how: Any) -> None:
+def soak(**given: Any) -> None:
     """Load an endpoint for hours and find leaks, drift and faults.
 
     Rounds of mixed load (users, agents, long prompts, bursts, idle spells, clients that leave), with quality probes in
@@ -90,25 +111,25 @@ def soak(target: str, where: ClusterOptions, as_json: bool, **how: Any) -> None:
       sparkwright soak http://127.0.0.1:8000 --time 30m --gate gates.txt
       sparkwright soak --resume r-20261122-7f3a
     """
-    gates = read_gates(how["gate"]) if how["gate"] else ()
-    if how["dry"]:
-        work = _workload(how)
-        shared.answer(as_json, {"schema": SCHEMA, "workload": asdict(work)}, _rounds(work))
+    options = SoakOptions(**given)
+    gates = read_gates(options.gate) if options.gate else ()
+    if options.dry:
+        work = _workload(options)
+        shared.answer(options.as_json, {"schema": SCHEMA, "workload": asdict(work)}, _rounds(work))
         return
-    shared.writable(how["out"])
-    run = asyncio.run(_soaked(target, where, as_json, how))
+    shared.writable(options.out)
+    run = asyncio.run(_soaked(options))
     end = importlib.import_module("sparkwright.cli.soak_text")  # with numpy, which loading has no use for
-    page = _page(run, how["out"])
+    page = _page(run, options.out)
     done = end.done(run, gates)
     document = {"schema": SCHEMA, **end.document(done), "page": str(page)}
-    shared.answer(as_json, document, f"{end.text(done)}\n\nwrote {page}", end.exit_code(done))
+    shared.answer(options.as_json, document, f"{end.text(done)}\n\nwrote {page}", end.exit_code(done))
 
 
-def _workload(how: dict[str, Any]) -> Workload:
-    work = open_workload(how["profile"] or _PROFILE, places())
-    work = adjusted(work, 1, None, how["seconds"])
+def _workload(options: SoakOptions) -> Workload:
+    work = adjusted(open_workload(options.profile or _PROFILE, places()), 1, None, options.seconds)
     terms = work.soak or Soak()
-    return replace(work, soak=terms if how["floor"] is None else replace(terms, floor=how["floor"]))
+    return replace(work, soak=terms if options.floor is None else replace(terms, floor=options.floor))
 
 
 def _rounds(work: Workload) -> str:
@@ -123,33 +144,31 @@ def _rounds(work: Workload) -> str:
     return "\n".join([*lines, f"  stops at {gib(terms.floor)} available on a node"])
 
 
-async def _soaked(target: str, where: ClusterOptions, quiet: bool, how: dict[str, Any]) -> Run:
+async def _soaked(options: SoakOptions) -> Run:
     from sparkwright.app.bench.soak import soak as run_soak
 
     shared.end_like_ctrl_c()
     async with tools(None) as made:
-        named, options = await _asked(made, target, where, quiet, how)
-        async with endpoint(made, named, options) as (able, ready):
-            if not quiet:
+        named, request = await _asked(made, options)
+        async with endpoint(made, named, options.where, request) as ready:
+            if not options.as_json:
                 echo(f"{found_text(ready)}\n{_rounds(ready.workload)}\n", err=True)
-            return await run_soak(able, ready, SoakLines(quiet), options.request.resume)
+            return await run_soak(ready, SoakLines(options.as_json))
 
 
-async def _asked(
-    made: Bench, target: str, where: ClusterOptions, quiet: bool, how: dict[str, Any]
-) -> tuple[str, BenchOptions]:
+async def _asked(made: Bench, options: SoakOptions) -> tuple[str, BenchRequest]:
     """The endpoint, and what is asked of it: the resumed run's workload, or the profile's with the options applied."""
     from sparkwright.app.bench.soak import resumable
 
-    if not how["resume"]:
+    target = options.target
+    if not options.resume:
         if not target:
             raise UsageError("missing argument DEPLOYMENT or URL", "sparkwright soak http://127.0.0.1:8000 --time 8h")
-        return target, options_of(how, where, quiet, request_of(how, _workload(how)))
-    if how["profile"] or how["seconds"] or how["floor"] is not None:
+        return target, request_of(options, _workload(options))
+    if options.profile or options.seconds or options.floor is not None:
         raise UsageError("--resume takes no --workload, --time or --floor: the run has its own")
-    run = resumable(await taken_up(made.runs, how["resume"]))
-    options = options_of(how, where, quiet, request_of(how, run.workload, run))
-    return target or target_of(run), as_before(options, run)
+    run = resumable(await taken_up(made.runs, options.resume))
+    return target or target_of(run), request_of(options, run.workload, run)
 
 
 def _page(run: Run, out: str) -> Path:

@@ -28,6 +28,18 @@ _GOOD = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class StatusOptions:
+    """The command line of `status`. deployment: '' for all. every: seconds between two looks of --watch."""
+
+    deployment: str
+    where: ClusterOptions
+    as_json: bool
+    no_probe: bool
+    watch: bool
+    every: float
+
+
 @click.command()
 @click.argument("deployment", required=False, default="", shell_complete=shared.complete.deployments)
 @shared.cluster_options
@@ -35,7 +47,7 @@ _GOOD = (
 @click.option("--watch", "-w", is_flag=True, help="Show it again and again until Ctrl-C.")
 @every_option
 @shared.json_option
-def status(deployment: str, where: ClusterOptions, as_json: bool, **how: Any) -> None:
+def status(**given: Any) -> None:
     """Show the deployments as the nodes report them. Health is one real token, not /health.
 
     A supervised deployment's state comes from its supervisor, which sends probe requests itself.
@@ -51,20 +63,22 @@ def status(deployment: str, where: ClusterOptions, as_json: bool, **how: Any) ->
       sparkwright status --watch
     """
 
-    async def look(services: Services) -> _Seen:
-        found, trouble, by = await _status(services, deployment, not (how["no_probe"] or how["watch"]))
-        alone = await queries.left_alone(services, found) if services.program else frozenset[str]()
-        return _Seen(deployment, found, trouble, by, alone)
+    options = StatusOptions(**given)
 
-    if how["watch"]:
-        watch(where, lambda services: _framed(look(services)), how["every"], as_json)
+    async def look(services: Services) -> _Seen:
+        found, trouble, by = await _status(services, options.deployment, not (options.no_probe or options.watch))
+        alone = await queries.left_alone(services, found) if services.program else frozenset[str]()
+        return _Seen(options.deployment, found, trouble, by, alone)
+
+    if options.watch:
+        watch(options.where, lambda services: _framed(look(services)), options.every, options.as_json)
         return
-    seen = shared.drive(where, look, quiet=True)
-    for line in seen.trouble if not as_json else ():
+    seen = shared.drive(options.where, look, quiet=True)
+    for line in seen.trouble if not options.as_json else ():
         echo(line, err=True)
-    if seen.trouble and not as_json:
+    if seen.trouble and not options.as_json:
         echo("hint:  sparkwright check", err=True)
-    shared.answer(as_json, seen.document, seen.text, 3 if seen.trouble else int(not seen.well))
+    shared.answer(options.as_json, seen.document, seen.text, 3 if seen.trouble else int(not seen.well))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +150,20 @@ def _nothing(deployment: str, trouble: tuple[str, ...], by: str) -> str:
     return f"no deployment {deployment}{where}" if deployment else f"nothing runs{where}"
 
 
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """The command line of `logs`. rank, incident: None for all ranks as they are. tail: lines, 0 for all."""
+
+    deployment: str
+    where: ClusterOptions
+    as_json: bool
+    rank: int | None
+    incident: int | None
+    tail: int
+    raw: bool
+    follow: bool
+
+
 @click.command()
 @click.argument(
     "deployment",
@@ -156,7 +184,7 @@ def _nothing(deployment: str, trouble: tuple[str, ...], by: str) -> str:
 @click.option("--follow", "-f", is_flag=True, help="Follow new lines until Ctrl-C or the rank's end.")
 @shared.cluster_options
 @shared.json_option
-def logs(deployment: str, where: ClusterOptions, as_json: bool, **how: Any) -> None:
+def logs(**given: Any) -> None:
     """Print the logs of a deployment's ranks, also after they ended.
 
     \b
@@ -165,29 +193,29 @@ def logs(deployment: str, where: ClusterOptions, as_json: bool, **how: Any) -> N
       sparkwright logs deepseek-v4-flash -f
       sparkwright logs deepseek-v4-flash --incident 3 --rank 0
     """
-    if how["incident"] and how["follow"]:
+    options = LogOptions(**given)
+    if options.incident and options.follow:
         raise click.UsageError("--follow and --incident exclude each other: saved logs do not grow")
 
-    show = click.echo if how["raw"] else echo
+    show = click.echo if options.raw else echo
 
     async def read(services: Services) -> None:
-        async for (of, rank), node, simulated, line in _lines(services, deployment, how):
-            if as_json:
+        async for (of, rank), node, simulated, line in _lines(services, options):
+            if options.as_json:
                 shared.print_line({"rank": rank, "node": node, "simulated": simulated, "line": line, "deployment": of})
             else:
-                show(f"{rank}| {line}" if of == deployment else f"{of} {rank}| {line}")
+                show(f"{rank}| {line}" if of == options.deployment else f"{of} {rank}| {line}")
 
-    shared.drive(where, read, quiet=True)
+    shared.drive(options.where, read, quiet=True)
 
 
-async def _lines(
-    services: Services, deployment: str, how: dict[str, Any]
-) -> AsyncIterator[tuple[tuple[str, int], str, bool, str]]:
+async def _lines(services: Services, options: LogOptions) -> AsyncIterator[tuple[tuple[str, int], str, bool, str]]:
     """((deployment, rank), node, simulated, line) of the ranks as they are, or as they were saved."""
-    if how["incident"] is None:
-        async for rank, line in queries.logs(services, deployment, how["rank"], how["tail"], how["follow"]):
+    rank_wanted, tail = options.rank, options.tail
+    if options.incident is None:
+        async for rank, line in queries.logs(services, options.deployment, rank_wanted, tail, options.follow):
             yield (rank.deployment, rank.rank), rank.node, rank.simulated, line
         return
-    shown = await incident(services, how["incident"], deployment)
-    async for number, node, line in incident_logs(services, shown, how["rank"], how["tail"]):
+    shown = await incident(services, options.incident, options.deployment)
+    async for number, node, line in incident_logs(services, shown, rank_wanted, tail):
         yield (shown.incident.deployment, number), node, shown.incident.simulated, line

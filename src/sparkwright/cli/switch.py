@@ -4,12 +4,8 @@ from typing import Any
 
 import click
 
-from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
-from sparkwright.cli.up import brought
-
-# Of `up`: what a switch has no choice in.
-_FIXED = {"detach": False, "no_supervise": False, "no_rollback": False, "no_coherence": False, "prove": False}
+from sparkwright.cli.up import UpOptions, bring_up_recipe
 
 
 @click.command()
@@ -26,7 +22,7 @@ _FIXED = {"detach": False, "no_supervise": False, "no_rollback": False, "no_cohe
 @click.option("--allow-reboot", is_flag=True, help="Allow the supervisor to reboot the nodes as a last resort.")
 @click.option("--verbose", is_flag=True, help="Also print the engine's own figures.")
 @shared.json_option
-def switch(deployment: str, recipe: str, profile: str, name: str, where: ClusterOptions, **rest: Any) -> None:
+def switch(deployment: str, **given: Any) -> None:
     """Replace a running deployment by another recipe, or roll back.
 
     Image and weights are staged while the old one serves. Then the gateway answers 503 with the reason and Retry-After
@@ -39,4 +35,4 @@ def switch(deployment: str, recipe: str, profile: str, name: str, where: Cluster
       sparkwright switch gpt-oss-120b deepseek-v4-flash
       sparkwright switch gpt-oss-120b ./my-recipe.yaml --dry-run
     """
-    brought(recipe, profile, name, where, {**rest, **_FIXED, "replace": deployment})
+    bring_up_recipe(UpOptions(**given, replace=deployment))

@@ -184,6 +184,8 @@ def deployment_text(found: Deployment) -> str:
         if not found.all_asked:
             alone = "address and supervisor are unknown until every node answers"
         lines.append(fold(f"  {alone}", 4))
+    if supervised and supervised.second:
+        lines.append(f"  second address: {supervised.second}")
     if supervised and live:
         lines += _live(supervised, live)
         kept = f" by {supervised.unit}" if supervised.unit else ", not restarted after a reboot"
@@ -242,6 +244,8 @@ def _live(found: Supervised, live: Live) -> Iterator[str]:
 def _past(found: Supervised, live: Live) -> Iterator[str]:
     for one in live.disk_cache:
         yield f"  KV cache on disk: {one.node}  {gib(one.used)} of {gib(one.size)}, {gib(one.free)} free"
+    for tier in live.cache_tiers:
+        yield fold(f"  {tier.tier} cache of the engine: {tier.text}", 4)
     if live.prefixes:
         yield fold(f"  kept prompts: {live.prefixes.text}", 4)
     if live.incidents or live.relaunches:

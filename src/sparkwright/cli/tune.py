@@ -34,6 +34,28 @@ from sparkwright.wiring import places, services, tune_folder
 SCHEMA = 1
 
 
+@dataclass(frozen=True, slots=True)
+class TuneOptions:
+    """The command line of `tune`. seconds: of --time. users: 0 by the goal. force: the reason. dry: of --dry-run."""
+
+    recipe: str
+    profile: str
+    name: str
+    where: ClusterOptions
+    as_json: bool
+    goal: str
+    seconds: float
+    only: tuple[str, ...]
+    values: tuple[str, ...]
+    users: int
+    seed: int
+    resume: str
+    dry: bool
+    out: Path | None
+    report: Path | None
+    force: str
+
+
 @click.command()
 @click.argument("recipe", metavar="RECIPE[@PROFILE]", shell_complete=complete.recipes)
 @click.option(
@@ -55,7 +77,7 @@ SCHEMA = 1
 @shared.cluster_options
 @shared.force_option
 @shared.json_option
-def tune(recipe: str, profile: str, name: str, where: ClusterOptions, **how: Any) -> None:
+def tune(**given: Any) -> None:
     """Search the settings of a recipe that serve best on these nodes.
 
     Settings that the planner lets start are tried by short benches, next always those of which the most is expected;
@@ -71,27 +93,25 @@ def tune(recipe: str, profile: str, name: str, where: ClusterOptions, **how: Any
       sparkwright tune tiny-llama-cpp --for latency --set flags.threads=2,4,8
       sparkwright tune gpt-oss-120b --for throughput --resume last
     """
-    opened = open_recipe(recipe, places(), profile)
-    named, asked = split_profile(recipe, places())
+    options = TuneOptions(**given)
+    opened = open_recipe(options.recipe, places(), options.profile)
+    named, asked = split_profile(options.recipe, places())
     found = find_recipe(named, places())
-    goal, out = TuneGoal(how["goal"]), how["out"]
-    if out and out.exists() and not how["resume"]:
+    goal, out = TuneGoal(options.goal), options.out
+    if out and out.exists() and not options.resume:
         raise UsageError(f"{out} exists", "name another file with --out")
-    for path in (out, how["report"]):
+    for path in (out, options.report):
         shared.writable(path)
-    source = TuneSource(found.text, found.source, asked or profile or opened.profile, f"tuned-{goal}")
-    call = TuneCall(opened, name or opened.deployment, source, how, where, (recipe, *_named(profile, name)))
-    tuned = asyncio.run(_tune(call, TuneRequest(goal, how["only"], how["values"], how["users"], how["seed"])))
-    tuned = replace(tuned, resume=_resume(tuned, call))
-    for path, content in ((out, tuned.text), (how["report"], text_of.tuning_page(tuned, f"sparkwright {__version__}"))):
-        if path and content and not how["dry"]:
+    source = TuneSource(found.text, found.source, asked or options.profile or opened.profile, f"tuned-{goal}")
+    call = TuneCall(opened, options.name or opened.deployment, source, options)
+    wanted = TuneRequest(goal, options.only, options.values, options.users, options.seed)
+    tuned = asyncio.run(_tune(call, wanted))
+    tuned = replace(tuned, resume=_resume(tuned, options))
+    page = text_of.tuning_page(tuned, f"sparkwright {__version__}")
+    for path, content in ((out, tuned.text), (options.report, page)):
+        if path and content and not options.dry:
             _write(content, path, tuned.id)
-    shared.answer(how["as_json"], document(tuned), _text(tuned, call), int(not how["dry"] and tuned.best is None))
-
-
-def _named(profile: str, name: str) -> tuple[str, ...]:
-    pairs = (("--profile", profile), ("--name", name))
-    return tuple(word for option, value in pairs if value for word in (option, value))
+    shared.answer(options.as_json, document(tuned), _text(tuned, out), int(not options.dry and tuned.best is None))
 
 
 def _write(content: str, path: Path, search: str) -> None:
@@ -104,36 +124,37 @@ def _write(content: str, path: Path, search: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TuneCall:
-    """The command line."""
+    """The command line with what it names, opened."""
 
     recipe: Recipe
     deployment: str
     source: TuneSource
-    how: dict[str, Any]
-    where: ClusterOptions
-    given: tuple[str, ...] = ()
+    options: TuneOptions
 
 
-def _resume(tuned: Tuned, call: TuneCall) -> str:
+def _resume(tuned: Tuned, options: TuneOptions) -> str:
     """The command that goes on with the search, ready to paste; '' when it is done."""
     if tuned.done or not tuned.id:
         return ""
     spent = sum(one.seconds for one in tuned.trials)
-    where = (("--cluster", call.where.cluster), ("--out", call.how["out"]), ("--report", call.how["report"]))
-    more = (word for option, value in where if value for word in (option, str(value)))
+    named = (("--profile", options.profile), ("--name", options.name))
+    where = (("--cluster", options.where.cluster), ("--out", options.out), ("--report", options.report))
+    first, last = ([word for o, value in pairs if value for word in (o, str(value))] for pairs in (named, where))
     minutes = max(1, ceil((spent + tuned.needs) / 60))  # the time of earlier calls counts
     words = (
         "sparkwright",
         "tune",
-        *call.given,
+        options.recipe,
+        *first,
         "--for",
         tuned.goal.value,
         "--resume",
         tuned.id,
         "--time",
         f"{minutes}m",
+        *last,
     )
-    return shlex.join((*words, *more))
+    return shlex.join(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,24 +182,24 @@ class TuneLines:
 
 async def _tune(call: TuneCall, wanted: TuneRequest) -> Tuned:
     shared.end_like_ctrl_c()
-    quiet = call.how["as_json"]
+    options, quiet = call.options, call.options.as_json
     with console_sink(True) as sink:
-        async with services(shared.open_cluster(call.where), call.where, sink) as there:
+        async with services(shared.open_cluster(options.where), options.where, sink) as there:
             key = api_key(there, call.recipe)
-            request = LaunchRequest(call.recipe, call.deployment, call.how["force"], key, supervised=True)
-            journal = tune_journal.find(tune_folder(), call.how["resume"]) if call.how["resume"] else None
+            request = LaunchRequest(call.recipe, call.deployment, options.force, key, supervised=True)
+            journal = tune_journal.find(tune_folder(), options.resume) if options.resume else None
             wanted = _same(call, wanted, journal) if journal else wanted
             made = await survey(there, request, call.source, wanted)
-            if (said := text_of.budget_text(made.settings, made.trial, call.how["seconds"])) and not quiet:
+            if (said := text_of.budget_text(made.settings, made.trial, options.seconds)) and not quiet:
                 echo(said, err=True)
-            if call.how["dry"]:
+            if options.dry:
                 return _planned(made)
             if journal:
                 made.first = tuple(tuple(point) for point in journal.header()["first"])
             journal = journal or await _begun(there, call, made)
             lines = TuneLines(made.settings, wanted.goal, quiet)
             with journal.locked():
-                return await _searched(there, made, journal, (lines, call.how["seconds"]))
+                return await _searched(there, made, journal, (lines, options.seconds))
 
 
 async def _searched(there: Services, made: TuneSurvey, journal: tune_journal.FileJournal, given: Any) -> Tuned:
@@ -230,7 +251,8 @@ def document(found: Tuned) -> dict[str, Any]:
     return {"schema": SCHEMA, **asdict(found), "best": best, "verdict": text_of.verdict(found)}
 
 
-def _text(found: Tuned, call: TuneCall) -> str:
+def _text(found: Tuned, out: Path | None) -> str:
+    """The screen at the end. out: the file with the new profile, None if no file was named."""
     marked = mark(found.simulated)
     if not found.trials:
         table = text_of.candidate_table(found)
@@ -249,9 +271,8 @@ def _text(found: Tuned, call: TuneCall) -> str:
     parts += [found.note] if found.note else []
     parts.append("\n".join(filter(None, (text_of.verdict(found), text_of.rest_text(found)))))
     if found.text:
-        path = call.how["out"]
         wrote = (
-            f"sparkwright up {shlex.quote(f'{path}@{found.profile}')}" if path else "--resume last --out FILE writes it"
+            f"sparkwright up {shlex.quote(f'{out}@{found.profile}')}" if out else "--resume last --out FILE writes it"
         )
         parts.append(f"profile {found.profile}\n  {wrote}")
     return "\n\n".join(parts)

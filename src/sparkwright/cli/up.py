@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -35,8 +35,35 @@ from sparkwright.cli.up_text import outcome_text, replicas_text
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import stopping
 from sparkwright.domain.units import duration
-from sparkwright.domain.values import replace
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.wiring import places
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """The command line of `up`, and of `switch`, which leaves out the fields with a default.
+
+    force: the reason. seize: of --break-lease. drain: seconds. replace: '' for none. replicas: None as in the recipe.
+    """
+
+    recipe: str
+    profile: str
+    name: str
+    where: ClusterOptions
+    force: str
+    seize: bool
+    dry_run: bool
+    allow_reboot: bool
+    replicas: int | None
+    drain: float
+    verbose: bool
+    as_json: bool
+    replace: str
+    detach: bool = False
+    no_supervise: bool = False
+    no_rollback: bool = False
+    no_coherence: bool = False
+    prove: bool = False
 
 
 @click.command()
@@ -65,7 +92,7 @@ from sparkwright.wiring import places
 @click.option("--prove", is_flag=True, help="Then judge a short benchmark and the quick probes by gates.")
 @click.option("--verbose", is_flag=True, help="Also print the engine's own figures.")
 @shared.json_option
-def up(recipe: str, profile: str, name: str, where: ClusterOptions, **rest: Any) -> None:
+def up(**given: Any) -> None:
     """Start a recipe and wait until it has answered a real request.
 
     A supervisor on the head node restarts failed ranks from then on, also after a reboot and without this machine.
@@ -94,49 +121,57 @@ def up(recipe: str, profile: str, name: str, where: ClusterOptions, **rest: Any)
       sparkwright up qwen3-coder-next --replace gpt-oss-120b
       sparkwright up gpt-oss-20b --replicas 2
     """
-    if rest["prove"] and rest["detach"]:
+    options = UpOptions(**given)
+    if options.prove and options.detach:
         raise UsageError("--prove needs an endpoint that answers: it does not go with --detach")
-    brought(recipe, profile, name, where, rest)
+    bring_up_recipe(options)
 
 
-def brought(recipe: str, profile: str, name: str, where: ClusterOptions, rest: Mapping[str, Any]) -> None:
-    """Runs `up` or `switch` with its options."""
+def bring_up_recipe(options: UpOptions) -> None:
+    """Runs `up` or `switch`."""
     began = time.monotonic()
-    opened = open_recipe(recipe, places(), profile)
-    if rest["no_coherence"]:
+    opened = open_recipe(options.recipe, places(), options.profile)
+    if options.no_coherence:
         opened = replace(opened, serving=replace(opened.serving, coherence=False))
-    named, supervise = name or opened.deployment, not rest["no_supervise"]
-    replaces = "" if rest["replace"] == named else rest["replace"]
-    given = (rest["dry_run"], rest["seize"], rest["detach"], supervise, rest["allow_reboot"], not rest["no_rollback"])
+    named, supervise = options.name or opened.deployment, not options.no_supervise
+    replaces = "" if options.replace == named else options.replace
+    how = Options(
+        options.dry_run,
+        options.seize,
+        options.detach,
+        supervise,
+        options.allow_reboot,
+        not options.no_rollback,
+        options.drain,
+    )
 
     async def start(services: Services) -> Outcome | ReplicasOutcome:
         key = api_key(services, opened)
-        request = LaunchRequest(opened, named, rest["force"], key, supervised=supervise, replaces=replaces)
-        options = Options(*given, rest["drain"])
-        asked = rest["replicas"] or 0
+        request = LaunchRequest(opened, named, options.force, key, supervised=supervise, replaces=replaces)
+        asked = options.replicas or 0
         if services.program and await wants_replicas(services, request, asked):
-            every = await up_replicas(services, request, options, asked)
+            every = await up_replicas(services, request, how, asked)
             _remember(services, [named, *(one.plan.deployment for one in every.outcomes)], options.dry_run)
             return every
-        outcome = await bring_up(services, request, options)
+        outcome = await bring_up(services, request, how)
         _remember(services, [named], outcome.done == "planned")
         return outcome
 
-    outcome = shared.drive(where, start, quiet=rest["as_json"])
+    outcome = shared.drive(options.where, start, quiet=options.as_json)
     if isinstance(outcome, ReplicasOutcome):
-        _print_replicas(outcome, time.monotonic() - began, where, rest, opened.gates)
+        _print_replicas(outcome, time.monotonic() - began, options, opened.gates)
         return
-    text = outcome_text(outcome, time.monotonic() - began, where.ssh_config, rest["verbose"])
-    refused = outcome.done == "planned" and bool(stopping(outcome.plan, rest["force"]))
-    if not rest["prove"] or outcome.done == "planned":
-        shared.answer(rest["as_json"], outcome_json(outcome), text, int(refused or outcome.done == "garbled"))
+    text = outcome_text(outcome, time.monotonic() - began, options.where.ssh_config, options.verbose)
+    refused = outcome.done == "planned" and bool(stopping(outcome.plan, options.force))
+    if not options.prove or outcome.done == "planned":
+        shared.answer(options.as_json, outcome_json(outcome), text, int(refused or outcome.done == "garbled"))
         return
-    if not rest["as_json"]:
+    if not options.as_json:
         echo(f"{text}\n")
-    proven = asyncio.run(prove(named, where, opened.gates, rest["as_json"]))
+    proven = asyncio.run(prove(named, options.where, opened.gates, options.as_json))
     document = {**outcome_json(outcome), "proof": proof_json(proven)}
     shared.answer(
-        rest["as_json"], document, proof_text(named, proven), int(not proven.passed or outcome.done == "garbled")
+        options.as_json, document, proof_text(named, proven), int(not proven.passed or outcome.done == "garbled")
     )
 
 
@@ -146,23 +181,21 @@ def _remember(services: Services, names: Sequence[str], planned: bool) -> None:
         shared.remember(services.cluster, (*names, *shared.remembered(services.cluster)))
 
 
-def _print_replicas(
-    found: ReplicasOutcome, seconds: float, where: ClusterOptions, rest: Mapping[str, Any], gates: Sequence[str]
-) -> None:
+def _print_replicas(found: ReplicasOutcome, seconds: float, options: UpOptions, gates: Sequence[str]) -> None:
     """Print one answer for all replicas, and with --prove what their gateway's answers are worth."""
     planned = all(one.done == "planned" for one in found.outcomes)
-    refused = planned and any(stopping(one.plan, rest["force"]) for one in found.outcomes)
+    refused = planned and any(stopping(one.plan, options.force) for one in found.outcomes)
     unreached = not planned and any(one.armed is None or not one.armed.node for one in found.outcomes)
     code = int(refused or unreached or any(one.done == "garbled" for one in found.outcomes))
-    document, text = replicas_json(found), replicas_text(found, seconds, where.ssh_config)
-    if not rest["prove"] or planned:
-        shared.answer(rest["as_json"], document, text, code)
+    document, text = replicas_json(found), replicas_text(found, seconds, options.where.ssh_config)
+    if not options.prove or planned:
+        shared.answer(options.as_json, document, text, code)
         return
-    if not rest["as_json"]:
+    if not options.as_json:
         echo(f"{text}\n")
-    proven = asyncio.run(prove(found.name, where, tuple(gates), rest["as_json"]))
+    proven = asyncio.run(prove(found.name, options.where, tuple(gates), options.as_json))
     document |= {"proof": proof_json(proven)}
-    shared.answer(rest["as_json"], document, proof_text(found.name, proven), int(not proven.passed or bool(code)))
+    shared.answer(options.as_json, document, proof_text(found.name, proven), int(not proven.passed or bool(code)))
 
 
 def replicas_json(found: ReplicasOutcome) -> dict[str, Any]:

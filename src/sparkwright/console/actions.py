@@ -54,7 +54,10 @@ class Operations:
         try:
             if operation.other:
                 self._board.notes.pop(operation.other.name, None)
-                await _switch(operation.watch, operation.other, who)
+                from sparkwright.app.serve.switch import switch_to_resting
+
+                async with services(operation.watch, who) as here, services(operation.other, who) as there:
+                    await switch_to_resting(here, there, operation.watch.name, operation.other.name)
             else:
                 await (_halt if operation.verb == "stop" else _restart)(operation.watch, who)
             said = f"done in {duration(time.monotonic() - began)}"
@@ -80,13 +83,6 @@ async def _halt(watch: DeploymentWatch, who: str) -> None:
 
     async with services(watch, who) as made:
         await halt(made, watch.name)
-
-
-async def _switch(old: DeploymentWatch, new: DeploymentWatch, who: str) -> None:
-    from sparkwright.app.serve.switch import switch_to_resting
-
-    async with services(old, who) as here, services(new, who) as there:
-        await switch_to_resting(here, there, old.name, new.name)
 
 
 def choices(watch: DeploymentWatch, watches: Sequence[DeploymentWatch]) -> list[DeploymentWatch]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 import segno
@@ -157,13 +157,8 @@ def _client(client: Client, at: ServedModel) -> Html:
         parts.append(_block(made.snippet))
     if client.run:
         parts += [tag("p", "Start it with:"), _block(client.run)]
-    said = list(_notes(client, at, made.notes))
+    needs = f"it needs about {client.least:,} tokens of context, and this deployment has {at.context:,}"
+    said = [*([needs] if 0 < at.context < client.least else []), *made.notes]
     notes = tag("ul", *(tag("li", note) for note in said)) if said else ""
     more = tag("p", tag("a", "its own documentation", href=client.see, rel="noreferrer"))
     return tag("details", tag("summary", client.title), *parts, notes, more, class_="client")
-
-
-def _notes(client: Client, at: ServedModel, notes: Sequence[str]) -> Iterator[str]:
-    if 0 < at.context < client.least:
-        yield f"it needs about {client.least:,} tokens of context, and this deployment has {at.context:,}"
-    yield from notes

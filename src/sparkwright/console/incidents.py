@@ -28,7 +28,8 @@ def incident_page(one: Incident, now: float, diagnosis: dict[str, Any] | None = 
     parts = [title, tag("p", _headline(one, now), class_="says"), _cause(told), _happened(one, told)]
     if told.steps:
         word = "To look into by hand" if told.steps_word == "by hand" else "What to do"
-        parts.append(tag("section", tag("h2", word), _commands(told.steps), class_="steps"))
+        steps = tag("ul", *(tag("li", tag("code", shortened(step))) for step in told.steps))
+        parts.append(tag("section", tag("h2", word), steps, class_="steps"))
     return join(*parts, tag("section", tag("h2", "Facts"), _facts(one, told)))
 
 
@@ -60,10 +61,6 @@ def _happened(one: Incident, told: IncidentStory) -> Html:
     return tag(
         "section", tag("h2", "What happened, and what was done"), tag("ol", first, *rows, last, class_="events"), lines
     )
-
-
-def _commands(steps: Sequence[str]) -> Html:
-    return tag("ul", *(tag("li", tag("code", shortened(step))) for step in steps))
 
 
 def _facts(one: Incident, told: IncidentStory) -> Html:

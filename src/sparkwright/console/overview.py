@@ -23,7 +23,15 @@ from sparkwright.console.requests import seconds_text
 from sparkwright.console.strip import day_strip
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.live import OVER as RESTS
-from sparkwright.domain.live import SERVING, STALE, DeploymentState, Live, LiveEngine, LiveRank
+from sparkwright.domain.live import (
+    SERVING,
+    STALE,
+    DeploymentState,
+    Live,
+    LiveCacheTier,
+    LiveEngine,
+    LiveRank,
+)
 from sparkwright.domain.units import duration
 from sparkwright.engines.engine import served_name
 from sparkwright.gateway.caddy import CONSOLE_PATH
@@ -202,7 +210,9 @@ def _loading(rank: LiveRank) -> Html:
 
 def _figures(watch: DeploymentWatch, board: ReportBoard, live: Live, stale: str, now: float) -> Html:
     history = watch.history
-    engine = _current(live, stale, now)
+    serves = live.phase in SERVING and not stale
+    known = live.engine if serves and live.engine and now - live.engine.at <= STALE else None
+    engine = known or LiveEngine(0.0)
     rates = (history.decode, history.prefill) if engine.at else (Rate(), Rate())
     seen, kv = board.latency(watch), engine.kv_usage
     speed = [
@@ -230,7 +240,16 @@ def _figures(watch: DeploymentWatch, board: ReportBoard, live: Live, stale: str,
         accepted = percent(history.accepted.value if engine.at else None)
         load.append(_box("Draft acceptance", with_unit(accepted), "of drafted tokens, 5 min"))
     four = "figures four" if len(load) == 4 else "figures"
-    return join(tag("dl", *speed, class_="figures"), tag("dl", *load, class_=four))
+    tiers = [_tier(one, bool(engine.at)) for one in live.cache_tiers]
+    shown = tag("dl", *tiers, class_="figures") if tiers else ""
+    return join(tag("dl", *speed, class_="figures"), tag("dl", *load, class_=four), shown)
+
+
+def _tier(one: LiveCacheTier, current: bool) -> Html:
+    """A tier of the engine's cache. current: the engine's figures are of this moment."""
+    one = one if current else LiveCacheTier(one.tier, one.size)
+    found = with_unit(number(one.hits), "prompt tokens found")
+    return _box(f"{one.tier.capitalize()} cache", found, one.text)
 
 
 def _latency(name: str, spread: tuple[float, float] | None) -> Html:
@@ -240,13 +259,6 @@ def _latency(name: str, spread: tuple[float, float] | None) -> Html:
     middle, high = map(seconds_text, spread)
     value, _, of = middle.partition(" ")
     return _box(name, with_unit(value, of), f"median of 10 min; 95 % within {high}")
-
-
-def _current(live: Live, stale: str, now: float) -> LiveEngine:
-    """Its figures, all unknown where they are not of this moment."""
-    serves = live.phase in SERVING and not stale
-    known = live.engine if serves and live.engine and now - live.engine.at <= STALE else None
-    return known or LiveEngine(0.0)
 
 
 def _waiting(engine: LiveEngine) -> str:

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import socket
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing
@@ -18,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from sparkwright.adapters.unix_socket import ServiceSocket
 from sparkwright.adapters.watchdog import watched_by_systemd
 from sparkwright.adapters.watched import Watched
 from sparkwright.console import actions, chat, connect, incidents, keys, logs, pages, requests, runs, usage
@@ -410,23 +409,20 @@ async def run(home: Path) -> None:
         timeout_graceful_shutdown=1,
         limit_concurrency=_CONNECTIONS,
     )
+    own, server = ServiceSocket(home / "door", CONSOLE), uvicorn.Server(config)
+    lost = asyncio.create_task(_end_when_lost(own, server))
     try:
-        with closing(_socket(home / "door")) as listener:
-            await uvicorn.Server(config).serve(sockets=[listener])
+        with closing(own.listener) as listener:
+            await server.serve(sockets=[listener])
     finally:
         watching.cancel()
+        lost.cancel()
 
 
-def _socket(folder: Path) -> socket.socket:
-    os.chdir(folder)  # a socket's own path may have no more than 107 bytes
-    Path(CONSOLE).unlink(missing_ok=True)
-    listener, before = socket.socket(socket.AF_UNIX), os.umask(0o177)
-    try:
-        listener.bind(CONSOLE)
-        listener.listen()
-    finally:
-        os.umask(before)
-    return listener
+async def _end_when_lost(own: ServiceSocket, server: uvicorn.Server) -> None:
+    """Ends the process once its socket is removed: systemd starts it again, with a new one."""
+    await own.wait_until_lost()
+    server.should_exit = True
 
 
 def main(home: Path) -> int:

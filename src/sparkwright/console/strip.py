@@ -59,15 +59,13 @@ def _rows(slots: dict[int, list[Minute]], spans: dict[int, RequestSpan], times: 
     yield StripRow("tokens/s", minutes(lambda one: one.decode), lambda value: f"{number(value, 1)} tokens/s")
     yield StripRow("first token", requests(lambda one: one.first), duration)
     yield StripRow("time per token", requests(lambda one: one.per_token), lambda value: f"{1000 * value:.0f} ms")
-    yield StripRow("failed, refused", requests(_bad), lambda value: f"{value:.0f} requests")
+    yield StripRow(
+        "failed, refused", requests(lambda one: float(one.failed + one.refused)), lambda value: f"{value:.0f} requests"
+    )
     total = max((node.total or 0.0 for group in slots.values() for one in group for node in one.nodes), default=0.0)
     yield StripRow("least memory", minutes(_least), lambda value: f"{value / GIB:.1f} GiB", total)
     yield StripRow("hottest GPU", minutes(_hottest), lambda value: f"{value:.0f} °C", 100.0)
     yield StripRow("power of all GPUs", minutes(_power), lambda value: f"{value:.0f} W")
-
-
-def _bad(span: RequestSpan) -> float:
-    return float(span.failed + span.refused)
 
 
 def _least(minute: Minute) -> float | None:

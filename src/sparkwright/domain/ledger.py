@@ -316,6 +316,10 @@ class MemoryLedger:
     @property
     def short(self) -> int:
         """Bytes that are missing for a start with one sequence of full length; 0 when it starts."""
+        return self.short_of(lack) if (lack := self.lack) else 0
+
+    def short_of(self, lack: Lack) -> int:
+        """`short` for the reason that `lack` gave."""
         kv, needed = self.line(KV_POOL), self.kv_needed or 0
         missing = {
             Lack.CLAIM: self.claim - self.free,
@@ -323,4 +327,4 @@ class MemoryLedger:
             Lack.NODE: max(-self.left, self.loading.bytes - self.free if self.loading else 0),
             Lack.CONTEXT: needed - (kv.bytes if kv else 0),
         }
-        return self.too_much_at_least or max(1, missing[self.lack]) if self.lack else 0
+        return self.too_much_at_least or max(1, missing[lack])

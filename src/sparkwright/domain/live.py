@@ -7,7 +7,7 @@ from enum import StrEnum
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.replica import ReplicaPlace
-from sparkwright.domain.units import DRAIN_SECONDS, duration
+from sparkwright.domain.units import DRAIN_SECONDS, duration, gib, percent
 from sparkwright.domain.values import dataclass, field
 
 
@@ -226,6 +226,46 @@ class LiveDiskCache:
 
 
 @dataclass(frozen=True, slots=True)
+class LiveCacheTier:
+    """A tier of the engine's KV cache beside the GPU's, by the engine's own figures; None for what it does not tell.
+
+    tier: `host` or `disk`. size: bytes that the recipe gives it on each node, 0 if the recipe does not name it. used:
+    bytes in it, as the engine counts them; part: how full it is, 0 to 1. queried: prompt tokens that were looked up in
+    all tiers; hits: those found in this one. written, read: bytes moved since the engine's start. restored: tokens
+    that came back from files after it, of an engine whose slots the supervisor keeps.
+    """
+
+    tier: str
+    size: int = 0
+    used: float | None = None
+    part: float | None = None
+    queried: float | None = None
+    hits: float | None = None
+    written: float | None = None
+    read: float | None = None
+    restored: float | None = None
+
+    @property
+    def text(self) -> str:
+        """`62 % of 8.0 GiB a node in use; 1,200 of 4,000 prompt tokens found there; 3.0 GiB written, 1.0 GiB read`."""
+        of = f"of {queried:,.0f} " if (queried := self.queried) else ""
+        found = "hits unknown" if self.hits is None else f"{self.hits:,.0f} {of}prompt tokens found there"
+        moves = ((self.written, "written"), (self.read, "read"))
+        moved = ", ".join(f"{gib(value)} {what}" for value, what in moves if value is not None)
+        back = "" if self.restored is None else f"{self.restored:,.0f} tokens restored after the start"
+        return "; ".join(filter(None, (self._fill, found, moved, back)))
+
+    @property
+    def _fill(self) -> str:
+        size = f"{gib(self.size)} a node" if self.size else ""
+        if self.part is not None:
+            return f"{percent(self.part)} of {size or 'it'} in use"
+        if self.used is not None:
+            return f"{gib(self.used)} in use{f', {size}' if size else ''}"
+        return f"{size}, use unknown" if size else "use unknown"
+
+
+@dataclass(frozen=True, slots=True)
 class Live:
     """refusing: new requests get 503 at the gateway, for `why`; back_at: epoch seconds, 0 when nobody knows.
 
@@ -237,7 +277,8 @@ class Live:
     declined: when a start on demand was refused last, 0 for never since it served.
     answers: to the last requests. unverified: since when its ranks could not be verified gone, 0 if they are. up_since:
     when its ranks began to serve, whatever stalls came since; 0 if it does not serve. prefixes: kept prompts that were
-    sent again, None where none are kept or it has not begun.
+    sent again, None where none are kept or it has not begun. cache_tiers: those that the recipe names or the engine
+    uses.
     """
 
     at: float
@@ -272,6 +313,7 @@ class Live:
     up_since: float = 0.0
     prefixes: LivePrefixes | None = None
     disk_cache: tuple[LiveDiskCache, ...] = ()
+    cache_tiers: tuple[LiveCacheTier, ...] = ()
 
     def answer_to(self, request: str) -> RequestAnswer | None:
         """None for a request that the supervisor has not seen, or has forgotten."""
@@ -293,7 +335,8 @@ class Supervised:
     again: it is being started again. by: who called `up`. endpoint: the gateway's, '' without one. users_unit: the unit
     is one of the user's own systemd. unwritable: why its folder cannot be written, '' if it can. program: digest
     of ours that it runs, '' where that is not known. folder: the state folder there. replica_of: the model of which it
-    is a replica, '' for a deployment that stands alone.
+    is a replica, '' for a deployment that stands alone. second: URL of the standby's gateway, '' without one. fenced:
+    why the head's gateway does not serve at the moment, '' if it does.
     """
 
     deployment: str
@@ -310,6 +353,8 @@ class Supervised:
     program: str = ""
     folder: str = ""
     replica_of: str = ""
+    second: str = ""
+    fenced: str = ""
 
     @property
     def age(self) -> float | None:

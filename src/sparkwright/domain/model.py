@@ -78,6 +78,7 @@ class ModelShape:
     kv_sources: tuple[int, ...] = ()
     draft_architecture: str = ""
     senses: bool = False  # has an encoder of images or sound
+    encoder: int = 0  # million numbers in it, 0 if not known
     single_blocks: bool = False
     ffn_layers: int = 0
     intermediate: int = 0
@@ -99,6 +100,7 @@ class ModelShape:
     rows: int = 0
     expert_format: str = ""
     expert_group: int = 0
+    output_format: str = ""  # of the vocabulary's output, where a checkpoint quantizes it
     kv_format: str = ""
     inferred: bool = False
     unread: str = ""

@@ -24,22 +24,23 @@ else:
     def dataclass(cls: Any = None, /, **asked: bool) -> Any:
         """A drop-in replacement, also for `fields`, `replace`, `asdict`, pickle and copy."""
         if asked == {"frozen": True, "slots": True}:
-            return _value if cls is None else _value(cls)
+            return _make_value_class if cls is None else _make_value_class(cls)
         return dataclasses.dataclass(cls, **asked)
 
 
-_ABSENT = object()
+_ABSENT = object()  # stands for an argument that was left out, where a factory makes the default
 
 
-def _value(cls: Any) -> Any:
+def _make_value_class(cls: Any) -> Any:
+    """The class with slots and methods that are shared closures over its fields' names; its own methods win."""
     own = set(cls.__dict__)
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     found = fields(made)
-    compared = _values([f.name for f in found if f.compare])
-    hashed = _values([f.name for f in found if (f.compare if f.hash is None else f.hash)])
+    compared = _reader_of([f.name for f in found if f.compare])
+    hashed = _reader_of([f.name for f in found if (f.compare if f.hash is None else f.hash)])
     shared: dict[str, Callable[..., Any]] = {
         "__init__": _first_init(made),
-        "__repr__": _shown([f.name for f in found if f.repr]),
+        "__repr__": _repr_of([f.name for f in found if f.repr]),
         "__eq__": lambda self, other: (
             compared(self) == compared(other) if other.__class__ is self.__class__ else NotImplemented
         ),
@@ -50,19 +51,20 @@ def _value(cls: Any) -> Any:
         "__setstate__": lambda self, state: _restore(self, [f.name for f in found], state),
     }
     if "__eq__" in own and "__hash__" in own and cls.__dict__["__hash__"] is None:
-        own.discard("__hash__")  # Python's own, for a class with `__eq__` only
+        own.discard("__hash__")  # Python sets it to None in a class that defines `__eq__` only
     for name in shared.keys() - own:
         setattr(made, name, shared[name])
     return made
 
 
-def _values(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+def _reader_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """Reads these fields as a tuple."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda one: tuple(getattr(one, name) for name in names)
 
 
-def _shown(names: list[str]) -> Callable[[Any], str]:
+def _repr_of(names: list[str]) -> Callable[[Any], str]:
     @recursive_repr()
     def text(self: Any) -> str:
         return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
@@ -84,15 +86,17 @@ def _restore(one: object, names: list[str], state: list[object]) -> None:
 
 
 def _first_init(cls: type) -> Callable[..., None]:
+    """An `__init__` that puts the compiled one in its own place at the first instance."""
+
     def init(self: Any, *given: Any, **named: Any) -> None:
-        made = _init(cls)
+        made = _compile_init(cls)
         type.__setattr__(cls, "__init__", made)
         made(self, *given, **named)
 
     return init
 
 
-def _init(cls: Any) -> Callable[..., None]:
+def _compile_init(cls: Any) -> Callable[..., None]:
     """Compiles the `__init__` that `dataclass` would have made when the class was defined."""
     space: dict[str, Any] = {"_set": object.__setattr__, "_absent": _ABSENT}
     words, lines = ["self"], []

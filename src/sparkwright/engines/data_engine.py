@@ -1,7 +1,7 @@
 """An engine that a definition describes: its commands, its log and its figures, with what is not known left out."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -10,10 +10,12 @@ from typing import Any
 
 from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.engine import EngineDefinition
-from sparkwright.domain.finding import Finding
+from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.ledger import KV_POOL, OVERHEAD
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
+from sparkwright.domain.units import counted
+from sparkwright.engines.definitions import bare_name, meaning_of, read_definition
 from sparkwright.engines.dialect import Dialect, made
 from sparkwright.engines.engine import RenderContext, Stop, files_at, served_name
 from sparkwright.engines.environment import LOOPBACK, OFFLINE, check_distributed, fabric
@@ -21,6 +23,7 @@ from sparkwright.engines.findings import ENG
 from sparkwright.engines.mounts import HUB_AT, caches, container_folder, model_word, rank_spec
 from sparkwright.engines.options import merge, option_name, option_words
 from sparkwright.engines.patterns import safe_pattern
+from sparkwright.engines.tables import SEPARATE
 from sparkwright.engines.traits import Cache, Claim, Traits
 from sparkwright.engines.traits_data import told_traits
 from sparkwright.engines.version import version_key
@@ -34,6 +37,8 @@ PLACEHOLDERS = OPTIONS.union(
     ("model", "model_id", "served_name", "host", "port", "rank", "world", "head", "address", "interface"),
     ("master_port", "python", "key_file"),
 )
+_SHOWN = 8  # names in a finding
+_NO_OPTION = "most engines end at once over an option that they do not have"
 USUAL_ROUTES = (
     "GET /v1/models",
     "GET /v1/models/{id}",
@@ -98,6 +103,7 @@ class DataEngine:
         yield from check_distributed(recipe, self.definition.per_rank)
         yield from _check_words(self.definition, recipe)
         yield from _check_flags(self.definition, recipe)
+        yield from _check_variables(self.definition, recipe)
 
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
         return tuple(_rank(self.definition, recipe, placement, context, rank) for rank in range(placement.world))
@@ -125,8 +131,8 @@ def all_words(definition: EngineDefinition) -> tuple[str, ...]:
     return (*definition.command, *definition.worker, *definition.several, *definition.env.values())
 
 
-def _given(recipe: Recipe) -> Mapping[str, str]:
-    """The recipe's values of OPTIONS, as text."""
+def _given(definition: EngineDefinition, recipe: Recipe) -> Mapping[str, str]:
+    """The recipe's values of OPTIONS, as text and as this engine writes them."""
     serving, split = recipe.serving, recipe.parallelism
     found: Mapping[str, object] = {
         "context": serving.context,
@@ -141,15 +147,18 @@ def _given(recipe: Recipe) -> Mapping[str, str]:
         "draft_tokens": recipe.speculation.tokens,
         **{name: size for name, size in (("tp", split.tp), ("pp", split.pp), ("dp", split.dp)) if size > 1},
     }
-    return {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in found.items() if value}
+    texts = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in found.items() if value}
+    return {name: definition.values.get(name, {}).get(text, text) for name, text in texts.items()}
 
 
-def _values(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> dict[str, str]:
+def _values(
+    definition: EngineDefinition, recipe: Recipe, placement: Placement, context: RenderContext, rank: int
+) -> dict[str, str]:
     node, several = placement.nodes[rank], placement.world > 1
     docker = recipe.engine.runtime is Runtime.DOCKER
     here, head = (placement.fabric[one] if several else None for one in (node, placement.head))
     return {
-        **_given(recipe),
+        **_given(definition, recipe),
         "model": _model_path(recipe, node, context),
         "model_id": model_word(recipe, node, context),
         "served_name": served_name(recipe),
@@ -179,8 +188,8 @@ def _model_path(recipe: Recipe, node: str, context: RenderContext) -> str:
 def _rank(
     definition: EngineDefinition, recipe: Recipe, placement: Placement, context: RenderContext, rank: int
 ) -> RankSpec:
-    values = _values(recipe, placement, context, rank)
-    node, several, given = placement.nodes[rank], placement.world > 1, _given(recipe)
+    values = _values(definition, recipe, placement, context, rank)
+    node, several, given = placement.nodes[rank], placement.world > 1, _given(definition, recipe)
     words = list(definition.worker if rank and definition.worker else definition.command)
     words += definition.several if several else ()
     for name, added in definition.options.items():
@@ -260,26 +269,79 @@ def _check_flags(definition: EngineDefinition, recipe: Recipe) -> Iterator[Findi
 
     Who keeps the file may not have read the newest version.
     """
-    known = {option_name(name): versions for name, versions in definition.flags.items()}
+    own = (words[0] for words in (*definition.options.values(), *definition.words.values()) if words)
+    known: dict[str, tuple[str, ...]] = {}
+    known |= {bare_name(word): () for word in own if word.startswith("-") and definition.flags}
+    known |= {option_name(name): versions for name, versions in definition.flags.items()}
     version = version_key(definition.name, recipe.engine.version)
     for name in recipe.flags if known else ():
         bare = option_name(name)
         found = known.get(bare.partition(".")[0])
         if found is None:
             near = get_close_matches(bare, known, 1, 0.75)
+            word, because = right_word(definition, bare)
+            advice = f"write {word}: {because}" if word else f"did you mean {near[0]}?" if near else ""
             yield ENG["ENG009"].on(
                 f"flags.{name}",
-                f"{name}; known: {len(known)} options",
+                f"{name}; {_listed(known, 'option')}",
                 title=f"{definition.name}: option --{bare} is not among the known ones",
-                fix=f"did you mean {near[0]}?" if near else "keep it if this version has it",
+                cause=_NO_OPTION,
+                fix=advice or "keep it if this version has it",
             )
         elif version and _outside(definition.name, version, *found):
-            when = " ".join(f"{word} {one}" for word, one in zip(("since", "until"), found, strict=False) if one)
             yield ENG["ENG009"].on(
                 f"flags.{name}",
-                f"{name}; {when}; the recipe has {recipe.engine.version}",
+                f"{name}; {_when(found)}; the recipe has {recipe.engine.version}",
                 title=f"{definition.name} {recipe.engine.version} may not have --{bare}",
+                cause=_NO_OPTION,
+                fix="leave it out, or take a version that has it",
             )
+
+
+def right_word(definition: EngineDefinition, name: str) -> tuple[str, str]:
+    """This engine's option for an old name or another engine's, and where that comes from; '' if there is none."""
+    if name in definition.renamed:
+        return definition.renamed[name], "renamed"
+    own = {meaning: words[:1] for meaning, words in definition.options.items()} | dict(definition.words)
+    for engine in SEPARATE:
+        words = own.get(meaning_of(read_definition(engine), (name,)), ())
+        if words and words[0].startswith("-"):
+            return words[0].partition("=")[0], f"--{name} is {engine}'s word"
+    return "", ""
+
+
+def _check_variables(definition: EngineDefinition, recipe: Recipe) -> Iterator[Finding]:
+    """Variables with a prefix of its own that the definition does not list, or lists for other versions: a warning."""
+    version, known = version_key(definition.name, recipe.engine.version), definition.variables
+    own = (name for name in recipe.env if known and name.startswith(definition.prefixes))
+    for name in own:
+        found = known.get(name)
+        near = get_close_matches(name, known, 1, 0.85)
+        if found is None:
+            yield ENG["ENG008"].on(
+                f"env.{name}",
+                f"{name}; {_listed(known, 'variable')}",
+                title=f"{definition.name}: variable {name} is not among the known ones",
+                cause="a variable that is misspelt is ignored without a word",
+                fix=f"did you mean {near[0]}?" if near else "keep it if this version reads it",
+                severity=Severity.WARN,
+            )
+        elif version and _outside(definition.name, version, *found):
+            yield ENG["ENG008"].on(
+                f"env.{name}",
+                f"{name}; {_when(found)}; the recipe has {recipe.engine.version}",
+                title=f"{definition.name} {recipe.engine.version} may not read {name}",
+                fix="leave it out, or take a version that reads it",
+                severity=Severity.WARN,
+            )
+
+
+def _listed(known: Collection[str], what: str) -> str:
+    return f"known: {', '.join(known)}" if len(known) <= _SHOWN else f"{counted(len(known), what)} known"
+
+
+def _when(found: Sequence[str]) -> str:
+    return " ".join(f"{word} {one}" for word, one in zip(("since", "until"), found, strict=False) if one)
 
 
 def _outside(name: str, version: tuple[int, ...], since: str = "", until: str = "") -> bool:

@@ -28,7 +28,8 @@ EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt
 _CLIENTS = re.compile(
     r"Received request \S+:|Request \S+ details:|Generated response \S+|Receive(?: OpenAI request)?: obj=|Finish: obj="
     r"|\[(?:[\w/]{1,80}/)?(?:logger|serving\w{0,40}|preprocess|chat_utils|protocol)\.py:\d+\]"
-    r'|log_server_r: re(?:quest|sponse):|\bcode 4\d\d, message |"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) '
+    r"|log_server_r: re(?:quest|sponse):|\bcode (?:4\d\d|501|505), message "
+    r'|"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) '
 )
 
 # Their traceback follows without a prefix, and ends in the client's text: `logger.exception` of SGLang prints that text

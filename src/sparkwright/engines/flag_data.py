@@ -15,7 +15,7 @@ from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_values import Option
-from sparkwright.engines.tables import DATA_OF, LOAD_FORMAT, vocabulary
+from sparkwright.engines.tables import DATA_OF, LOAD_FORMAT, engine_table
 from sparkwright.engines.version import Key, version_key
 
 # argparse takes the beginning of a name where only one name begins so (capture f-bad-flag: "ambiguous option").
@@ -135,7 +135,7 @@ def read_data(engine: str, version: str) -> FlagData:
 
 def flag_data_of(raw: Mapping[str, Any]) -> FlagData:
     """The flag data of rows in the files' form."""
-    closed = vocabulary().closed.get(raw["engine"], ())
+    closed = engine_table(raw["engine"]).get("closed", ())
     options = {name: _option(name, row, name in closed) for name, row in raw["options"].items()}
     names = {spelling: option.name for option in options.values() for spelling in option.spellings}
     source = raw.get("source", {})
@@ -202,7 +202,9 @@ def flag_data(engine: str, version: str, library: FlagLibrary = SHIPPED) -> tupl
     close = len(mine) == 1 or mine[:2] == other[:2]
     choice = ENG["ENG005"].on(
         "engine.version",
-        f"no flag data for {version or 'a recipe without a version'}; {_distance(mine, other, near)}",
+        f"no flag data for {version}; {_distance(mine, other, near)}"
+        if version
+        else f"the recipe names no version; {near} is the newest known",
         title=f"flags are checked against {of} {near}",
         severity=Severity.INFO if close else Severity.WARN,
     )

@@ -6,10 +6,11 @@ Only meanings whose names differ are listed; what an engine had before or will h
 from collections.abc import Iterator, Sequence
 
 from sparkwright.domain.values import dataclass
+from sparkwright.engines.definitions import meaning_of, read_definition, written_name
 from sparkwright.engines.flag_data import FlagData
 from sparkwright.engines.flag_values import FlagProblem
 from sparkwright.engines.options import option_name
-from sparkwright.engines.tables import vocabulary
+from sparkwright.engines.tables import SEPARATE
 from sparkwright.engines.version import version_key
 
 
@@ -32,18 +33,14 @@ def right_word(data: FlagData, word: str) -> OptionAdvice:
 
 def owner(data: FlagData, word: str) -> str:
     """The engine that has an option of this name where this one has none; '' when none does."""
-    others = (engine for engine in vocabulary().engines if engine != data.engine)
+    others = (engine for engine in SEPARATE if engine != data.engine)
     return next((engine for engine in others if any(_aliases(data, engine, option_name(word)))), "")
 
 
 def right_value(engine: str, option: str, values: Sequence[str]) -> str:
     """The value that this engine writes for another engine's; '' when there is none."""
-    return vocabulary().values.get(engine, {}).get(option, {}).get(values[0], "") if values else ""
-
-
-def written_name(word: str) -> str:
-    """`--dist-init-addr` of `--dist-init-addr ADDRESS:PORT` and of `--x=y`; a dotted key is left off, too."""
-    return word.split(" ")[0].split("=")[0].partition(".")[0]
+    definition = read_definition(engine)
+    return definition.values.get(meaning_of(definition, {option}), {}).get(values[0], "") if values else ""
 
 
 def _spelled(data: FlagData, name: str) -> OptionAdvice:
@@ -58,7 +55,7 @@ def _spelled(data: FlagData, name: str) -> OptionAdvice:
 
 
 def _past(data: FlagData, name: str) -> OptionAdvice:
-    word = vocabulary().past.get(data.engine, {}).get(name, "")
+    word = read_definition(data.engine).renamed.get(name, "")
     return OptionAdvice(word, "renamed") if written_name(word) in data.names else OptionAdvice()
 
 
@@ -73,24 +70,13 @@ def _renamed(data: FlagData, name: str) -> OptionAdvice:
 
 def _foreign(data: FlagData, name: str) -> OptionAdvice:
     """The option with the meaning that this word has in another engine, which may know it by an alias."""
-    engines = vocabulary().engines
-    mine = engines.index(data.engine) if data.engine in engines else -1
-    for place, engine in enumerate(engines):
-        if mine >= 0 and place != mine and (row := _meaning(data, place, name)):
-            best = next((w for w in row[mine].split("|") if written_name(w) in data.names), "")
-            if best:
-                return OptionAdvice(best, f"--{name} is {engine}'s word")
+    mine = read_definition(data.engine).words
+    for engine in SEPARATE:
+        spellings = {name, *_aliases(data, engine, name)} if engine != data.engine else ()
+        words = mine.get(meaning_of(read_definition(engine), spellings), ())
+        if best := next((word for word in words if written_name(word) in data.names), ""):
+            return OptionAdvice(best, f"--{name} is {engine}'s word")
     return OptionAdvice()
-
-
-def _meaning(data: FlagData, place: int, name: str) -> tuple[str, ...] | None:
-    spellings = {name} | set(_aliases(data, vocabulary().engines[place], name))
-    rows = (
-        row
-        for row in vocabulary().meanings
-        if spellings & {option_name(written_name(w)) for w in row[place].split("|") if w}
-    )
-    return next(rows, None)
 
 
 def _aliases(data: FlagData, engine: str, name: str) -> Iterator[str]:

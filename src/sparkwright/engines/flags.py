@@ -7,7 +7,7 @@ the built-in ones.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import pairwise
@@ -15,22 +15,15 @@ from itertools import pairwise
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.values import dataclass
 from sparkwright.engines import flag_words
+from sparkwright.engines.definitions import base_definition
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_data import DASHING, SHIPPED, FlagData, FlagLibrary, flag_data
 from sparkwright.engines.flag_values import FlagProblem, Option, problems
 from sparkwright.engines.flag_words import OptionAdvice
 from sparkwright.engines.options import option_name
-from sparkwright.engines.tables import DATA_OF
 
 _SHORT = re.compile(r"-[A-Za-z]")
 _LEVEL = re.compile(r"-O=?(\d?)$")  # vLLM's parser turns -O3 into --optimization-level 3
-# Variables that an engine's own prefix claims; others belong to libraries.
-PREFIXES: Mapping[str, tuple[str, ...]] = {
-    "vllm": ("VLLM_",),
-    "sglang": ("SGLANG_", "SGL_"),
-    "trtllm": ("TRTLLM_", "TLLM_"),
-    "llama-cpp": ("LLAMA_",),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +58,49 @@ def check_against(
 ) -> tuple[Finding, ...]:
     """exact: the data is of this very version; otherwise an unknown flag may exist and only weighs as a warning."""
     severity = Severity.OVERRIDE if exact else Severity.WARN
-    own = {option_name(name) for name in extra}
-    given = (g for g in parse(data, argv) if option_name(g.word).partition(".")[0] not in own)
-    return tuple(finding for one in given for finding in _check(data, one, severity, own))
+    own = frozenset(option_name(name) for name in extra)
+    of = _Data(data)
+    said = (_said(of, word, values, severity, own) for word, values in _words(argv))
+    return tuple(finding for findings in said for finding in findings)
+
+
+class _Data:
+    """Flag data by identity: they are read once, and comparing two would cost more than checking an option."""
+
+    __slots__ = ("_key", "data")
+
+    def __init__(self, data: FlagData) -> None:
+        self.data = data
+        self._key = (id(data.options), *map(id, data.among.own))
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Data) and self._key == other._key
+
+
+# A search for remedies asks about the same words for every change of a recipe, and every rank has them.
+@lru_cache(maxsize=1024)
+def _said(
+    of: _Data, word: str, values: tuple[str, ...], severity: Severity, own: frozenset[str]
+) -> tuple[Finding, ...]:
+    given = _given(of.data, word, values)
+    return () if option_name(given.word).partition(".")[0] in own else tuple(_check(of.data, given, severity, own))
 
 
 def parse(data: FlagData, argv: Sequence[str]) -> Iterator[WrittenFlag]:
     """The options of a command line, each with the words up to the next option that it takes."""
+    return (_given(data, word, values) for word, values in _words(argv))
+
+
+def _words(argv: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     if len(argv) > 2 and argv[1] == "-m" and "python" in argv[0]:
         argv = argv[3:]  # the interpreter's own option
     starts = [i for i, word in enumerate(argv) if word.startswith("--") or _SHORT.match(word)]  # `-1` is a value
     for start, end in pairwise([*starts, len(argv)]):
         word, _, inline = argv[start].partition("=")
-        rest = (inline,) if "=" in argv[start] else tuple(argv[start + 1 : end])
-        yield _given(data, word, rest)
+        yield word, ((inline,) if "=" in argv[start] else tuple(argv[start + 1 : end]))
 
 
 def _given(data: FlagData, word: str, values: tuple[str, ...]) -> WrittenFlag:
@@ -168,12 +190,18 @@ def _deprecated(data: FlagData, given: WrittenFlag, option: Option) -> Finding:
     return ENG["ENG007"].on(given.word, option.deprecated, title=title, cause="", fix=hint, severity=severity)
 
 
+def prefixes_of(engine: str) -> tuple[str, ...]:
+    """Beginnings of variables that only this engine's have; others belong to libraries."""
+    definition = base_definition(engine)
+    return definition.prefixes if definition else ()
+
+
 def check_variables(
     engine: str, version: str, env: Iterable[str], extra: Iterable[str] = (), library: FlagLibrary = SHIPPED
 ) -> tuple[Finding, ...]:
     """Findings for variables of the engine's own prefix. extra: what the image's own build reads besides."""
     data, said = flag_data(engine, version, library)
-    prefixes = PREFIXES.get(DATA_OF.get(engine, engine), ())
+    prefixes = prefixes_of(engine)
     if data is None or not data.env or not prefixes:
         return ()
     own = [name for name in env if name.startswith(prefixes) and name not in set(extra)]
@@ -198,7 +226,7 @@ def _unread(data: FlagData, version: str, name: str, severity: Severity) -> Find
 
 def _instead(data: FlagData, name: str, when: str) -> str:
     """An option of that name, else the variable that is meant, else where an image's own variables are declared."""
-    prefix = next(p for p in PREFIXES[data.engine] if name.startswith(p))
+    prefix = next(p for p in prefixes_of(data.engine) if name.startswith(p))
     bare = name.removeprefix(prefix).removeprefix("ARG_").lower()
     for option in (f"--{bare.replace('_', '-')}", f"--{bare}"):
         if option in data.names:

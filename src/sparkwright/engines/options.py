@@ -33,8 +33,12 @@ def option_name(name: str) -> str:
 
 def flag(recipe: Recipe, name: str) -> Any:
     """The recipe's own value of an option, however it spells its name; None when it gives none."""
-    given = (v for n, v in recipe.flags.items() if n.lstrip("-").replace("_", "-") == name)
-    return next(given, None)
+    for written, value in recipe.flags.items():
+        if written == name or (
+            (written[:1] == "-" or "_" in written) and written.lstrip("-").replace("_", "-") == name
+        ):
+            return value
+    return None
 
 
 def fits_context(recipe: Recipe) -> bool:

@@ -6,8 +6,9 @@ from statistics import median
 
 from sparkwright.domain.deployment import PHASE_ORDER, Phase
 from sparkwright.domain.values import dataclass
-from sparkwright.engines.dialect import dialect
+from sparkwright.engines.dialect import dialect, log_read_up_to
 from sparkwright.engines.tables import SEPARATE
+from sparkwright.engines.version import version_key
 from sparkwright.logscan.logline import decoded
 from sparkwright.logscan.matcher import Hit
 from sparkwright.logscan.sign import Story
@@ -79,6 +80,19 @@ def engine_of(lines: Sequence[tuple[int, str]]) -> str:
     known = {name: sum(dialect(name).read(text) is not None for _, text in lines[:_SAMPLED]) for name in SEPARATE}
     best = max(SEPARATE, key=lambda name: known[name])
     return best if known[best] else ""
+
+
+def newer_than_read(lines: Sequence[tuple[int, str]]) -> str:
+    """The engine and version that a log names, and the newest version whose log was read, if that is older; ''."""
+    if not (engine := engine_of(lines)):
+        return ""
+    own = dialect(engine)
+    events = (own.read(text) for _, text in lines[:_SAMPLED])
+    named = next((value for event in events if event for name, value in event.facts if name == "version"), "")
+    newest = log_read_up_to(engine, named)
+    if newest and version_key(engine, named)[:3] > version_key(engine, newest)[:3]:
+        return f"what {engine} {named} writes anew: its log was read up to {newest}"
+    return ""
 
 
 def progress(lines: Sequence[tuple[int, str]]) -> LogProgress:

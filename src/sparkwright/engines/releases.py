@@ -1,10 +1,12 @@
 """The version in the name of an image: its engine's version, the day of a nightly, and if it is a release."""
 
 import re
-from datetime import date
+from collections.abc import Iterator
 
+from sparkwright.domain.engine import EngineDefinition
+from sparkwright.engines.definitions import base_definition, read_definition, shipped_definitions
 from sparkwright.engines.flag_data import versions
-from sparkwright.engines.tables import DATA_OF, table
+from sparkwright.engines.tables import DATA_OF, SEPARATE
 from sparkwright.engines.version import version_key
 
 _NUMBERS = re.compile(
@@ -41,29 +43,39 @@ def tag_version(engine: str, image: str) -> str:
 
 def is_plausible(engine: str, version: str) -> bool:
     """True if a number can be a version of the engine on a GB10: new enough, of a known major version."""
-    of = DATA_OF.get(engine, engine)
-    key, first = version_key(of, version), version_key(of, table("releases")[of]["first"])
-    return bool(key) and key >= first and (len(key) == 1 or key[0] <= version_key(of, versions(of)[-1])[0])
+    of, definition = DATA_OF.get(engine, engine), base_definition(engine)
+    if definition is None or not definition.release.first:
+        return False
+    known = versions(of) if of in SEPARATE else definition.versions
+    key, first = version_key(of, version), version_key(of, definition.release.first)
+    newest = version_key(of, known[-1]) if known else ()
+    return bool(key) and key >= first and (len(key) == 1 or not newest or key[0] <= newest[0])
 
 
 def is_release(engine: str, image: str) -> bool:
     """True if the image is the engine's own and holds a release as published."""
     repository, tag = split_image(image)
-    own = repository.removeprefix("docker.io/") in table("releases")[DATA_OF.get(engine, engine)]["images"]
+    definition = base_definition(engine)
+    own = definition is not None and repository.removeprefix("docker.io/") in definition.release.images
     return own and bool(_RELEASE.fullmatch(tag))
 
 
 def served_by(image: str) -> str:
     """The engine that an image starts by itself; '' where a command has to."""
     repository = split_image(image)[0].removeprefix("docker.io/")
-    return next((name for name, row in table("releases").items() if repository in row["serves"]), "")
+    return next((name for name, one in _shipped() if repository in one.images), "")
 
 
 def named_in(image: str) -> str:
     """The engine whose name stands in that of an image, as in `own/vllm-spark:1`; '' for none or several."""
     bare = "-" + re.sub(r"[^a-z0-9]+", "-", split_image(image)[0].lower()) + "-"
-    found = [name for name, row in table("releases").items() if any(f"-{word}-" in bare for word in row["words"])]
+    found = [name for name, one in _shipped() if any(f"-{word}-" in bare for word in one.release.words)]
     return found[0] if len(found) == 1 else ""
+
+
+def _shipped() -> Iterator[tuple[str, EngineDefinition]]:
+    yield from ((name, read_definition(name)) for name in SEPARATE)
+    yield from shipped_definitions().items()
 
 
 def tag_day(image: str) -> str:
@@ -74,6 +86,7 @@ def tag_day(image: str) -> str:
 
 def newest_on(engine: str, day: str) -> str:
     """The newest release that was out on a day, of those whose day is known; '' before the first of them."""
-    seen = table("releases")[DATA_OF.get(engine, engine)]["seen"]
-    out = [version for version, since in seen.items() if since <= date.fromisoformat(day)]
+    definition = base_definition(engine)
+    seen = definition.release.seen if definition else {}
+    out = [version for version, since in seen.items() if since <= day]
     return out[-1] if out else ""

@@ -1,4 +1,9 @@
-"""Data of each engine: its own file (data/engines), and tables by topic (data/*.toml)."""
+"""Data of each engine: its own file (data/engines), and what no such file can say.
+
+By topic are: loaders.toml, for loaders belong to several engines; emits.toml, the options that our own modules write
+(an engine without a module says that by its `command` and `options`); read.toml, what was read and started of each
+version by sparkwright's authors (an owner's file has `versions` and `tried`); variants.toml, forks.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +36,6 @@ class Routes:
 
     calls: tuple[str, ...]
     websockets: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """meanings: a row a meaning, a column an engine. past, values: by engine, what to write for other words.
-
-    closed: by engine, options that take no other name than those known, whatever the type of their field.
-    """
-
-    engines: tuple[str, ...]
-    meanings: tuple[tuple[str, ...], ...]
-    past: Mapping[str, Mapping[str, str]]
-    values: Mapping[str, Mapping[str, Mapping[str, str]]]
-    closed: Mapping[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +103,3 @@ def routes(engine: str) -> Routes:
 def emitted(engine: str) -> tuple[str, ...]:
     """Options that render may write, of the version whose sources were read for it."""
     return tuple(table("emits")[DATA_OF.get(engine, engine)]["options"])
-
-
-@cache
-def vocabulary() -> Vocabulary:
-    """Raises ValueError for a row of meanings that has not one column for each engine."""
-    found = table("words")
-    meanings = tuple(map(tuple, found["meanings"]))
-    words = Vocabulary(tuple(found["engines"]), meanings, found["past"], found["values"], found["closed"])
-    for row in words.meanings:
-        if len(row) != len(words.engines):
-            raise ValueError(f"words.toml: {row} has not {len(words.engines)} columns")
-    return words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ _NUMBER = re.compile(r"[0-9]+", re.ASCII)
 Key = tuple[int, ...]
 
 
+@lru_cache(maxsize=512)  # tables of releases ask for the same few thousands of times
 def version_key(engine: str, version: str) -> Key:
     """The key to compare versions: (major, minor, patch, stage, number); () for anything but a version.
 
@@ -38,6 +40,7 @@ def bounds(wanted: str) -> tuple[tuple[str, str], ...]:
     return tuple((match[1], match[2]) for match in matches if match)
 
 
+@lru_cache(maxsize=1024)
 def within(engine: str, version: str, wanted: str) -> bool:
     """True if the version keeps every bound of the range. Anything but a version is only in the range ''."""
     key = version_key(engine, version)
@@ -50,10 +53,15 @@ def _holds(sign: str, key: Key, bound: Key) -> bool:
 
 def version(recipe: Recipe) -> tuple[int, ...]:
     """`0.21.1rc1` -> (0, 21, 1); () for text without numbers: then it counts as newer than all."""
-    core = recipe.engine.version.split("+")[0].split("rc")[0].split(".dev")[0]
+    return _numbers(recipe.engine.version)
+
+
+@lru_cache(maxsize=512)
+def _numbers(version: str) -> tuple[int, ...]:
+    core = version.split("+")[0].split("rc")[0].split(".dev")[0]
     return tuple(int(part) for part in _NUMBER.findall(core)[:3])
 
 
 def since(recipe: Recipe, *wanted: int) -> bool:
     """True if the engine is that version or newer; an unreadable version counts as new."""
-    return not version(recipe) or version(recipe) >= wanted
+    return not (own := version(recipe)) or own >= wanted

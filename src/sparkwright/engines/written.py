@@ -10,7 +10,7 @@ from functools import cache
 from sparkwright.domain.values import dataclass
 from sparkwright.engines.flag_data import DASHING, FlagData, flag_data, read_data, versions
 from sparkwright.engines.flag_values import Option, problems
-from sparkwright.engines.flags import PREFIXES, parse
+from sparkwright.engines.flags import parse, prefixes_of
 from sparkwright.engines.options import option_name
 from sparkwright.engines.tables import DATA_OF, SEPARATE
 
@@ -137,7 +137,7 @@ def _unknown(data: FlagData, argv: Sequence[str]) -> Iterator[str]:
 def unread_by(engine: str, version: str, env: Mapping[str, str]) -> tuple[str, ...]:
     """Variables of the engine's own prefix that a version does not read."""
     data, _ = flag_data(engine, version)
-    prefixes = PREFIXES.get(DATA_OF.get(engine, engine), ())
+    prefixes = prefixes_of(engine)
     if data is None or not data.env:
         return ()
     also = {name: name.replace("SGL_", "SGLANG_", 1) for name in env if name.startswith("SGL_")}

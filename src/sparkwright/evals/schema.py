@@ -17,7 +17,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 def problems(value: Any, schema: Mapping[str, Any], where: str = "$") -> Iterator[str]:
     """The violations of the schema: type, enum, required, properties, additionalProperties, items, minItems."""
     kind = schema.get("type")
-    if kind and not _is(value, kind):
+    if kind and not (isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))):
         yield f"{where}: {type(value).__name__}, not {kind}"
         return
     if "enum" in schema and value not in schema["enum"]:
@@ -29,10 +29,6 @@ def problems(value: Any, schema: Mapping[str, Any], where: str = "$") -> Iterato
             yield f"{where}: {len(value)} items, at least {schema['minItems']} expected"
         for place, item in enumerate(value):
             yield from problems(item, schema.get("items", {}), f"{where}[{place}]")
-
-
-def _is(value: Any, kind: str) -> bool:
-    return isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
 
 
 def _object(value: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> Iterator[str]:

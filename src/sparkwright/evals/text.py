@@ -168,7 +168,7 @@ def stop(given: ProbeInputs) -> Steps:
         tries: list[ProbeAnswer] = []
         while len(tries) < TRIES and not (tries and _shows(tries[-1], word, expected)):
             tries += yield (stopped,)
-        if _shows(tries[-1], word, expected) or all(_begins(one.content, expected, word) for one in tries):
+        if _shows(tries[-1], word, expected) or all(f"{expected}{word}".startswith(one.content) for one in tries):
             tally.judge(case, stopped, tries[-1], lambda h: _stopped(h, word, expected))
         else:
             tally.unjudged.append(f"{case}: {TRIES} times another answer than the one with the stop string")
@@ -178,11 +178,6 @@ def stop(given: ProbeInputs) -> Steps:
 def _shows(heard: ProbeAnswer, word: str, expected: str) -> bool:
     """Good or bad, whatever the others are. One that ends early may be another answer with the string early."""
     return bool(heard.trouble) or word in heard.content or heard.content == expected
-
-
-def _begins(content: str, expected: str, word: str) -> bool:
-    """It is the answer that is known, up to somewhere in the stop string."""
-    return f"{expected}{word}".startswith(content)
 
 
 def _stopped(heard: ProbeAnswer, word: str, expected: str) -> str:
@@ -240,7 +235,8 @@ def usage(given: ProbeInputs) -> Steps:
     tally.judge("whole", whole, first, _adds_up)
     tally.judge("streamed", streamed, second, _adds_up)
     if not (first.trouble or second.trouble or third.trouble):
-        tally.found("both", _differ(first, second), streamed, second)
+        one, other = first.prompt_tokens, second.prompt_tokens
+        tally.found("both", "" if one == other else f"one prompt is {one} tokens, streamed {other}", streamed, second)
         grown = third.prompt_tokens - first.prompt_tokens
         wrong = "" if 20 <= grown <= 300 else f"40 more words are {grown} more prompt tokens"
         tally.found("longer prompt", wrong, longer, third)
@@ -252,11 +248,6 @@ def _adds_up(heard: ProbeAnswer) -> str:
     if not prompt or not output:
         return f"usage counts {prompt} prompt and {output} completion tokens"
     return "" if total == prompt + output else f"{prompt} + {output} tokens are {total} in total"
-
-
-def _differ(one: ProbeAnswer, other: ProbeAnswer) -> str:
-    first, second = one.prompt_tokens, other.prompt_tokens
-    return "" if first == second else f"one prompt is {first} tokens, streamed {second}"
 
 
 def length(given: ProbeInputs) -> Steps:

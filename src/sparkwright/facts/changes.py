@@ -24,8 +24,8 @@ _WITH_PASSWORD = (
     + r"""sh -c 'exec "$@" </dev/null' sparkwright "$@" """
 )
 VERSION = 1
-# What `init` records its steps by, in their order; all others are codes of findings.
-INIT = ("ssh", "peers", "fabric", "docker", "swap", "sysctl", "clock", "watchdog")
+# What `init` records its steps by, in their order; all others are codes of findings. `wake` is in the cluster file.
+INIT = ("ssh", "peers", "fabric", "docker", "swap", "sysctl", "clock", "watchdog", "wake")
 # sudo, and sudo-rs.
 _ASKS = re.compile("password is required|authentication is required")
 _REFUSED = re.compile("incorrect password|incorrect authentication|try again")

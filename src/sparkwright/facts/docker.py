@@ -37,7 +37,8 @@ def parse(done: Completed) -> Docker | Unknown:
         return not_understood(done, "docker")
     if parts["client"] == "absent":
         return Docker("", trouble=DockerTrouble.NOT_INSTALLED)
-    info = _object(parts.get("info", ""))
+    found = parsed_json(parts.get("info", ""))
+    info = found if isinstance(found, dict) else {}
     version = _text(info, "ServerVersion")
     if not version:
         # A socket that is there and that this user may not write to is a matter of rights; all else is no daemon.
@@ -82,11 +83,6 @@ def _said(info: Row, done: Completed) -> str:
     if done.stderr.strip():
         return first_line(done)
     return errors[0][:200] if errors else ""
-
-
-def _object(text: str) -> Row:
-    found = parsed_json(text)
-    return found if isinstance(found, dict) else {}
 
 
 def parse_containers(done: Completed) -> Containers | Unknown:

@@ -8,6 +8,7 @@ model is Unknown, and so it is with a kind of layer that is not known here.
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from sparkwright.domain.facts import Unknown
@@ -15,29 +16,25 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.values import replace
 from sparkwright.facts import model_layers
 from sparkwright.facts.model_layers import Layers, groups_of_heads
-from sparkwright.facts.model_state import DENSE, EXPERT_WIDTH, EXPERTS, WIDTHS, ffn, state
+from sparkwright.facts.model_state import ffn, state
 from sparkwright.facts.model_unread import not_counted, odd, unasked
 from sparkwright.facts.model_values import (
     Config,
     WatchedConfig,
     complete,
+    encoder,
     number,
+    number_of,
     numbers,
     part,
+    spellings,
     tables,
     texts_of,
     word,
 )
 from sparkwright.facts.model_weights import weights
 
-HEADS = ("num_attention_heads", "n_head", "n_heads")
-_KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "num_attention_groups", "multi_query_group_num")
 _DEEPEST = 8  # levels of configurations in each other that are read
-_NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
-_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-_DRAFTS = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers", "num_mtp_layers", "n_mtp_layers")
-POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len",
-              "model_max_length")  # fmt: skip
 _DSPARK = ("dspark_block_size", "dspark_target_layer_ids")
 _SENSES = re.compile(r"(vision|audio|visual|speech|sound)(_tower|_encoder)?(_config|_n_layers)")
 # Kinds of rope scaling whose factor an engine applies to the length (vLLM 0.21.0, transformers_utils/config.py).
@@ -45,15 +42,19 @@ _STRETCHING = ("yarn", "linear", "dynamic", "deepseek_yarn")
 _FARTHEST = 1024.0
 _SHOWN = 200
 MOST_LAYERS = 10_000  # they are counted one by one
-# Several times the largest of any published model; beyond it and below 0 a number is a typing error or worse.
-_MOST = {
-    **dict.fromkeys(_LAYERS, 10**15),  # MOST_LAYERS has a sentence of its own
-    **dict.fromkeys((*HEADS, *_KV_HEADS), 2**20),
-    **dict.fromkeys((*WIDTHS, *DENSE, *EXPERT_WIDTH, "head_dim"), 2**24),
-    **dict.fromkeys(EXPERTS, 2**20),
-    "vocab_size": 2**32,
-}
 _SHOWN_DIGITS = 40
+
+
+@cache
+def _largest() -> dict[str, int]:
+    """Key -> several times its largest value in any published model; beyond it, or below 0, a number is a mistake."""
+    return {
+        **dict.fromkeys(spellings("layers"), 10**15),  # MOST_LAYERS has a sentence of its own
+        **dict.fromkeys((*spellings("heads"), *spellings("kv_heads")), 2**20),
+        **dict.fromkeys((*spellings("hidden"), *spellings("ffn"), *spellings("expert_ffn"), "head_dim"), 2**24),
+        **dict.fromkeys(spellings("experts"), 2**20),
+        "vocab_size": 2**32,
+    }
 
 
 def index(config: Config, layers: Layers, count: int) -> dict[str, Any]:
@@ -131,10 +132,12 @@ def _msa(config: Config, count: int) -> dict[str, Any]:
 def attention(config: Config, layers: Layers) -> dict[str, Any]:
     """ModelShape's fields about attention. Heads that the config does not count are 0."""
     rope, rank, nope = (number(config, key) for key in ("qk_rope_head_dim", "kv_lora_rank", "qk_nope_head_dim"))
-    heads = number(config, *HEADS)
+    heads = number_of(config, "heads")
     # Written nowhere: as many as queries, the default of the classes that have the key at all.
-    kv_heads = 1 if rank or config.get("multi_query") is True else number(config, *_KV_HEADS) or _grouped(config, heads)
-    width = number(config, "head_dim") or number(config, *WIDTHS) // max(heads, 1)
+    kv_heads = (
+        1 if rank or config.get("multi_query") is True else number_of(config, "kv_heads") or _grouped(config, heads)
+    )
+    width = number(config, "head_dim") or number_of(config, "hidden") // max(heads, 1)
     full_heads, full_width = _full(config, layers, kv_heads, width)
     return {
         "heads": heads,
@@ -183,7 +186,7 @@ def _windows(config: Config, layers: Layers, full: tuple[int, int], plain: tuple
         number(config, "swa_num_attention_heads") or number(other, "num_attention_heads") or max(listed, default=0)
     )
     return {
-        "window_heads": queries if queries != number(config, *HEADS) else 0,
+        "window_heads": queries if queries != number_of(config, "heads") else 0,
         "window": number(config, "sliding_window", "sliding_window_size", "attention_chunk_size"),
         "window_kv_heads": heads if heads != full[0] else 0,
         "window_head_dim": width if width != full[1] else 0,
@@ -236,7 +239,7 @@ def _parsed(text: str, quantization: str) -> tuple[ModelShape | Unknown, Watched
         top = {**top, "quantization_config": {"quant_method": "modelopt", **beside}}
     said = {key: value for key, value in _language(top).items() if value is not None}
     config = WatchedConfig(complete({**_common(top), **said}))
-    count = number(config, *_LAYERS) or model_layers.listed(config)
+    count = number_of(config, "layers") or model_layers.listed(config)
     if why := _impossible(config, count):
         return Unknown(_architecture(top), f"config.json {why}"), config
     layers = model_layers.read(config, count)
@@ -248,11 +251,11 @@ def _parsed(text: str, quantization: str) -> tuple[ModelShape | Unknown, Watched
 
 def _impossible(config: WatchedConfig, count: int) -> str:
     """The reason why no model has such counts; '' if they are possible."""
-    for key, most in _MOST.items():
+    for key, most in _largest().items():
         value = config.peek().get(key)
         if isinstance(value, int) and not isinstance(value, bool) and not 0 <= value <= most:
             return f"has {key} {f'{value:,}'[:_SHOWN_DIGITS]}; no model has that"
-    if not count or not number(config, *HEADS):
+    if not count or not number_of(config, "heads"):
         return "has neither the number of layers nor of heads"
     return f"has more than {MOST_LAYERS} layers; no model has so many" if count > MOST_LAYERS else ""
 
@@ -274,17 +277,18 @@ def mapping(text: str) -> Config | Unknown:
 
 
 def _shape(top: Config, config: Config, layers: Layers, count: int) -> ModelShape:
-    drafts = number(config, *_DRAFTS)
+    drafts = number_of(config, "draft_layers")
     return ModelShape(
         architecture=_architecture(top),
         layers=count,
-        hidden=number(config, *WIDTHS),
+        hidden=number_of(config, "hidden"),
         vocab=number(config, "vocab_size"),
         positions=_positions(config),
         tied=bool(config.get("tie_word_embeddings", False)),
         mtp_layers=drafts,
         draft_architecture="DSpark" if any(config.get(key) for key in _DSPARK) else "MTP" if drafts else "",
-        senses=any(_SENSES.fullmatch(key) and value for key, value in top.items()),
+        senses=bool(senses := [value for key, value in top.items() if _SENSES.fullmatch(key) and value]),
+        encoder=sum(encoder(value) for value in senses if isinstance(value, Mapping)),
         full_layers=layers.count("full", "both") or number(config, "_attentions_per_layer") * count,
         window_layers=layers.count("window"),
         compress=layers.compress,
@@ -300,8 +304,8 @@ def _shape(top: Config, config: Config, layers: Layers, count: int) -> ModelShap
 def _language(top: Config) -> Config:
     """The part that is about text: models that also see or hear nest it, a few levels deep."""
     for _ in range(_DEEPEST):
-        inner = part(top, *_NESTED)
-        if not inner or number(top, *_LAYERS):
+        inner = part(top, *spellings("language"))
+        if not inner or number_of(top, "layers"):
             break
         top = inner
     return top
@@ -314,7 +318,7 @@ def _common(top: Config) -> Config:
 
 def _positions(config: Config) -> int:
     """The positions as vLLM derives them: if the scaling starts from a length of its own, that times its factor."""
-    plain = number(config, *POSITIONS)
+    plain = number_of(config, "positions")
     scaling = part(config, "rope_scaling") or part(config, "rope_parameters")
     factor = scaling.get("factor")
     kind = scaling.get("rope_type", scaling.get("type"))

@@ -2,35 +2,15 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from sparkwright.domain.values import dataclass
-from sparkwright.facts.model_values import Config, mappings, number, numbers, part, texts_of, word
+from sparkwright.facts.model_values import Config, known, mappings, number, numbers, part, texts_of, word
 
-# Nemotron-H writes its layers as letters: Mamba, attention, experts, dense FFN. EXAONE: local and global attention.
-_LETTERS = {"M": "mamba", "*": "attention", "E": "moe", "-": "mlp", "L": "sliding_attention", "G": "full_attention"}
-_SORTS = {
-    "moe": "sparse",
-    "mlp": "dense",
-    "conv": "state",
-    "hybrid": "full",
-    "sparse": "full",
-    "mamba_attention": "both",
-    "no_attention": "none",
-}
-# Keys that hold a mark a layer -> (what 0 means, what any other number means).
-_MARKS = {
-    "hybrid_layer_pattern": ("full_attention", "sliding_attention"),
-    "attn_type_list": ("linear_attention", "full_attention"),
-}
-# Keys that number layers from 0 -> (what these are, what the others are).
-_NUMBERED = {
-    "attn_layer_indices": ("full_attention", "mamba"),
-    "full_attn_idxs": ("full_attention", "conv"),
-    "local_layer_ids": ("sliding_attention", "full_attention"),
-}
-_EACH_LAYER = ("layer_types", "layers_block_type", "mlp_layer_types", "moe_layer_freq", "hybrid_layer_pattern")
-# Tokens an entry where config.json leaves it to the class (DeepSeek-V4 in transformers 5).
-_RATES = {"compressed_sparse_attention": 4, "heavily_compressed_attention": 128}
+
+def _table(name: str) -> Any:
+    """One list or table of [layers] in models.toml."""
+    return known("models")["layers"][name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +37,7 @@ class Layers:
 
 def short_list(config: Config, count: int) -> str:
     """Name of a list with an entry for each layer that has fewer than the model has layers; '' if there is none."""
-    return next((key for key in _EACH_LAYER if 0 < len(texts_of(config.get(key))) < count), "")
+    return next((key for key in _table("each_layer") if 0 < len(texts_of(config.get(key))) < count), "")
 
 
 def read(config: Config, count: int) -> Layers:
@@ -81,13 +61,9 @@ def _words(config: Config, count: int) -> list[str]:
 
 def _sort(kind: str) -> str:
     """The kind of layer of a word; '' if it is unknown."""
-    if kind in _SORTS:
-        return _SORTS[kind]
-    if re.search(r"linear|mamba|recurrent|ssm|kda|delta", kind):
-        return "state"
-    if re.search(r"sliding|chunked|window|local", kind):
-        return "window"
-    return "full" if "attention" in kind or kind.endswith("sparse") else ""
+    sorts: dict[str, str] = _table("sorts")
+    by_pattern = (sort for sort in ("state", "window", "full") if re.search(_table(sort), kind))
+    return sorts.get(kind) or next(by_pattern, "")
 
 
 def _kinds(config: Config, count: int) -> list[str]:
@@ -101,7 +77,8 @@ def _letters(config: Config, count: int) -> list[str]:
     letters = word(config, "hybrid_override_pattern", "sliding_window_pattern").replace("|", "")
     if len(letters) < count and "hybrid_override_pattern" not in config:  # EXAONE repeats its letters
         letters *= count
-    return [_LETTERS.get(letter, letter) for letter in letters]
+    known_letters: dict[str, str] = _table("letters")
+    return [known_letters.get(letter, letter) for letter in letters]
 
 
 def _blocks(config: Config, count: int) -> list[str]:
@@ -116,8 +93,9 @@ def groups_of_heads(config: Config) -> list[int]:
 
 
 def _marks(config: Config, count: int) -> list[str]:
-    key = next((key for key in _MARKS if numbers(config.get(key))), "")
-    return [_MARKS[key][bool(mark)] for mark in numbers(config.get(key))] if key else []
+    kinds: dict[str, list[str]] = _table("marks")
+    key = next((key for key in kinds if numbers(config.get(key))), "")
+    return [kinds[key][bool(mark)] for mark in numbers(config.get(key))] if key else []
 
 
 def _ratios(config: Config, count: int) -> list[str]:
@@ -142,9 +120,10 @@ def _kimi(config: Config, count: int) -> list[str]:
 
 
 def _numbers(config: Config, count: int) -> list[str]:
-    key = next((key for key in _NUMBERED if isinstance(config.get(key), list)), "")
+    kinds: dict[str, list[str]] = _table("numbered")
+    key = next((key for key in kinds if isinstance(config.get(key), list)), "")
     chosen = numbers(config.get(key))
-    return [_NUMBERED[key][n not in chosen] for n in range(count)] if key else []
+    return [kinds[key][n not in chosen] for n in range(count)] if key else []
 
 
 def _every(config: Config, count: int) -> list[str]:
@@ -179,6 +158,6 @@ def _throughout(config: Config, count: int) -> list[str]:
 def _compress(config: Config, found: tuple[str, ...]) -> tuple[int, ...]:
     if ratios := numbers(config.get("compress_ratios")):
         return tuple(ratios)
-    rates = {**_RATES, **part(config, "compress_rates")}
+    rates = {**_table("compress"), **part(config, "compress_rates")}
     told = [number(rates, kind) for kind in found]
     return tuple(told) if any(told) else ()

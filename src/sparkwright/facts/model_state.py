@@ -9,23 +9,8 @@ from math import prod
 from typing import Any
 
 from sparkwright.facts.model_layers import Layers
-from sparkwright.facts.model_values import Config, mappings, number, numbers, part, texts_of, word
+from sparkwright.facts.model_values import Config, mappings, number, number_of, numbers, part, spellings, texts_of, word
 
-EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts")
-_WORKING = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_top_k", "moe_k", "top_k")
-EXPERT_WIDTH = (
-    "moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size", "expert_ffn_hidden_size",
-)  # fmt: skip
-_SHARED = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
-_SHARED_WIDTH = (
-    "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "share_expert_dim",
-    "shared_intermediate_size", "shared_experts_intermediate_size",
-)  # fmt: skip
-DENSE = ("intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim")
-_DENSE_BESIDE = ("dense_intermediate_size", "intermediate_size_mlp")
-_ACTIVATIONS = ("mlp_hidden_act", "hidden_act", "hidden_activation", "activation_function", "activation")
-WIDTHS = ("hidden_size", "n_embd", "d_model", "hidden_dim")
-_NARROW = ("moe_latent_size", "routed_expert_hidden_size")
 _EXPERT_LAYERS = ("sparse", "moe", "hash_moe")
 _LIGHTNING = ("attn_type_list", "layer_group_size", "linear_attn_alpha_factor")
 _FORMATS = {"float32": "fp32", "bfloat16": "bf16", "float16": "bf16"}
@@ -40,9 +25,9 @@ def ffn(config: Config, layers: Layers, count: int) -> dict[str, Any]:
         dense = dense * (count + min(count, number(config, "num_kv_shared_layers"))) // count
     common = {"single_blocks": bool(alone), "ffn_layers": alone, "ungated": _ungated(config)}
     none = config.get("enable_moe_block") is False or config.get("is_moe") is False
-    if (experts := number(config, *EXPERTS)) < 2 or none:
+    if (experts := number_of(config, "experts")) < 2 or none:
         return {"intermediate": dense, **common}
-    own, beside = number(config, *EXPERT_WIDTH), number(config, *_DENSE_BESIDE)
+    own, beside = number_of(config, "expert_ffn"), number_of(config, "ffn_beside_experts")
     width = own if own and not number(config, "dense_intermediate_size") else dense
     sparse = layers.count("sparse") if alone else _sparse_layers(config, count)
     if each := number(config, "_ffns_per_layer"):  # LongCat: so many dense ones next to the experts
@@ -51,26 +36,26 @@ def ffn(config: Config, layers: Layers, count: int) -> dict[str, Any]:
         # Without a width of their own the experts have this one; then layers without experts have it, too.
         "intermediate": beside or (dense if own or (sparse < count and not alone) else 0),
         "experts": experts,
-        "experts_per_token": number(config, *_WORKING),
+        "experts_per_token": number_of(config, "experts_per_token"),
         "expert_intermediate": width,
-        "expert_hidden": number(config, *_NARROW),
+        "expert_hidden": number_of(config, "expert_hidden"),
         "shared_experts": _shared(config, width),
         "moe_layers": sparse,
         # Shared ones are counted in widths of a routed one: a rough count where that is no whole number.
-        "loose": bool(width and number(config, *_SHARED_WIDTH) % width),
+        "loose": bool(width and number_of(config, "shared_ffn") % width),
         **common,
     }
 
 
 def _dense(config: Config) -> int:
     """Width of a dense FFN; the mean where layers differ."""
-    each = next((widths for key in DENSE if (widths := numbers(config.get(key)))), [])
-    width = number(config, *DENSE) or _searched(config) or sum(each) // max(1, len(each))
+    each = next((widths for key in spellings("ffn") if (widths := numbers(config.get(key)))), [])
+    width = number_of(config, "ffn") or _searched(config) or sum(each) // max(1, len(each))
     if config.get("block_auto_adjust_ff_dim") is True:  # LFM2: two thirds, times a factor, up to a whole multiple
         factor, step = config.get("block_ffn_dim_multiplier"), number(config, "block_multiple_of") or 1
         scaled = int(width * 2 / 3 * (factor if isinstance(factor, int | float) and 0 < factor < 100 else 1))
         return -(-scaled // step) * step
-    return width or number(config, "_ffn_times") * number(config, *WIDTHS)
+    return width or number(config, "_ffn_times") * number_of(config, "hidden")
 
 
 def _searched(config: Config) -> int:
@@ -85,16 +70,16 @@ def _ungated(config: Config) -> bool:
 
     True of all but 9 of the 180 causal classes of transformers 5.24; these have `_gated` in models.toml.
     """
-    kind = word(config, *_ACTIVATIONS)
+    kind = word(config, *spellings("activation"))
     return bool(kind) and not kind.startswith(("silu", "swi")) and config.get("_gated") is not True
 
 
 def _shared(config: Config, width: int) -> int:
     """Shared experts, counted in widths of a routed one. Gemma 4 has its dense FFN next to the experts."""
-    count = number(config, *_SHARED)
+    count = number_of(config, "shared_experts")
     if config.get("enable_moe_block") is True:
-        return -(-number(config, *DENSE) // max(width, 1))
-    whole = number(config, *_SHARED_WIDTH) * max(count, 1)
+        return -(-number_of(config, "ffn") // max(width, 1))
+    whole = number_of(config, "shared_ffn") * max(count, 1)
     # Llama 4 has one beside the experts of each layer, and no key for it.
     return -(-whole // max(width, 1)) or count or int("interleave_moe_layer_step" in config)
 

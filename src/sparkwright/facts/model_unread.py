@@ -13,13 +13,15 @@ from typing import Any
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts.model_values import WatchedConfig, known
 
-_SHOWN = 3
+_SHOWN = 3  # keys of `unread`
+_LONGEST = 120  # characters of them together
+# Keys by which a config announces layers that keep a state
 STATE = re.compile(r"linear_(num_\w*heads|attn_config)$|(mamba_|ssm_)\w*(heads|state\w*)$")
 
 
 @cache
 def any_of(what: str) -> re.Pattern[str]:
-    """A list of patterns of models.toml as one."""
+    """A list of models.toml as one pattern. what: the list's name."""
     return re.compile("|".join(known("models")[what]))
 
 
@@ -35,21 +37,22 @@ def odd(config: WatchedConfig) -> list[str]:
 
 
 def known_family(architecture: str) -> bool:
+    """True for an architecture, as config.json names it, whose family is listed in models.toml."""
     return any_of("families").match(re.sub(r"[^a-z0-9]", "", architecture.lower())) is not None
 
 
 def not_counted(config: WatchedConfig, shape: ModelShape) -> dict[str, Any]:
-    """ModelShape's fields `unread` and `loose`."""
-    keys = [key for key in odd(config) if _sizes(config.peek()[key])]
+    """ModelShape's fields: `unread`, keys without which the weights are not known, and `loose`, a rough count."""
+    keys = [key for key in odd(config) if _can_be_size(config.peek()[key])]
     parts = [key for key in keys if any_of("decisive").fullmatch(key)]
     rough = any(any_of("sizing").fullmatch(key) for key in keys)
-    strange = bool(shape.architecture) and not known_family(shape.architecture)
+    unknown_family = bool(shape.architecture) and not known_family(shape.architecture)
     stateless = not shape.state_layers and any(STATE.match(key) and value for key, value in config.peek().items())
-    return {"unread": ",".join(parts[:_SHOWN])[:120], "loose": strange or rough or stateless or shape.loose}
+    return {"unread": ",".join(parts[:_SHOWN])[:_LONGEST], "loose": unknown_family or rough or stateless or shape.loose}
 
 
-def _sizes(value: Any) -> bool:
-    """True if a value can be a size: no text, and no number that leaves everything as it is."""
+def _can_be_size(value: Any) -> bool:
+    """True for a value that can size something: neither text nor the number 1, a factor that changes nothing."""
     if isinstance(value, list):
         return any(isinstance(one, int) for one in value)
     return value is True or (isinstance(value, int | float) and value != 1)

@@ -71,10 +71,24 @@ def part(config: Config, *names: str) -> Config:
     return next((v for v in [config.get(name) for name in names] if isinstance(v, Mapping)), {})
 
 
+_DEEP, _WIDE = 256, 1 << 16  # layers and widths of no encoder; beyond them a number is an error
+
+
 @cache
 def known(name: str) -> Mapping[str, Any]:
     """facts/NAME.toml."""
     return tomllib.loads((files("sparkwright.facts") / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def spellings(what: str) -> tuple[str, ...]:
+    """The keys of a config.json that mean this, by [keys] of models.toml."""
+    return tuple(known("models")["keys"][what])
+
+
+def number_of(config: Config, what: str) -> int:
+    """The number under any spelling of the key; 0 without it."""
+    return number(config, *spellings(what))
 
 
 def complete(config: Config) -> Config:
@@ -130,3 +144,15 @@ def _ratio(config: Config) -> dict[str, Any]:
     times = number(config, "ngram_vocab_size_ratio")
     rows, width = times * number(config, "vocab_size"), number(config, "hidden_size")
     return {"tables": rows * width, "table_format": "bf16"} if rows * width else {}
+
+
+def encoder(config: Config) -> int:
+    """Millions of numbers in an encoder of images or sound by its own configuration; 0 where that lacks its sizes.
+
+    Attention and an ungated FFN, as nearly all have; patches and projector are beside them next to nothing.
+    """
+    layers = number(config, "depth", "num_hidden_layers", "n_layers", "encoder_layers", "num_layers")
+    width = number(config, "hidden_size", "d_model", "embed_dim", "width")
+    ffn = number(config, "intermediate_size", "encoder_ffn_dim", "mlp_dim", "ffn_dim")
+    sane = layers <= _DEEP and max(width, ffn) <= _WIDE and ffn
+    return layers * (4 * width**2 + 2 * width * ffn) // 10**6 if sane else 0

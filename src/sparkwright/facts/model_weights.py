@@ -6,23 +6,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkwright.domain.values import dataclass
-from sparkwright.facts.model_values import Config, number, part
+from sparkwright.facts.model_values import Config, known, number, part
 
-_PLAIN = {"bfloat16": "bf16", "float16": "bf16", "float32": "fp32", "bf16": "bf16", "fp16": "bf16"}
-_ALGORITHMS = {
-    "nvfp4": "nvfp4", "w4a16_nvfp4": "nvfp4", "mxfp4": "mxfp4", "w4a16_awq": "int4",
-    "fp8": "fp8", "fp8_pb_wo": "fp8", "fp8_block_scales": "fp8", "mxfp8": "fp8",
-}  # fmt: skip
-_METHODS = {"fp8": "fp8", "mxfp4": "mxfp4", "nvfp4": "nvfp4", "modelopt_fp4": "nvfp4", "deepseek_v4_fp8": "fp8"}
-_INTEGERS = ("gptq", "awq", "auto-round", "auto_round", "inc", "gptq_marlin", "awq_marlin", "intel/auto-round")
-_BLOCKS = {"nvfp4": 16, "mxfp4": 32}  # fixed by the formats themselves (OCP MX: 32; NVFP4: 16)
-# Packings whose config gives bits of a weight: EXL3 as `bits`, AQLM by its codebooks, others as `bits` or `w_bit`.
-_PACKED = ("exl3", "aqlm", "qtip", "quip", "quip_sharp", "hqq", "spqr", "higgs", "vptq", "tr3")
 _MOST_BITS = 8.5
-_LEFT_OUT = ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers")
+_HEAD = re.compile(r"lm_head\b")
 _MIXERS = r"attn|attention|mixer\.\w+_proj"  # Nemotron-H calls attention and Mamba `mixer`
-# DeepSeek-V4 writes `expert_dtype: fp4` beside quant_method fp8: MXFP4 experts (vLLM 0.21.0 starts it with them).
-_EXPERT_TYPES = {"fp4": "mxfp4", "mxfp4": "mxfp4", "nvfp4": "nvfp4", "fp8": "fp8", "bf16": "bf16"}
+
+
+def _table(name: str) -> Any:
+    """One list or table of [formats] in models.toml."""
+    return known("models")["formats"][name]
+
+
+def _block(format_: str) -> int:
+    """Numbers that share a scale by the format itself; 0 where the config says it."""
+    return int(_table("blocks").get(format_, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,8 @@ class WeightFormat:
 
 def weights(top: Config, config: Config, layers: int) -> dict[str, Any]:
     """ModelShape's fields about formats. A format without a key is ''."""
-    plain = _PLAIN.get(str(config.get("dtype") or config.get("torch_dtype") or top.get("torch_dtype") or ""), "")
+    dtype = str(config.get("dtype") or config.get("torch_dtype") or top.get("torch_dtype") or "")
+    plain = _table("plain").get(dtype, "")
     found = _quantization(top, config)
     if not found:
         return {"format": plain}
@@ -47,7 +46,21 @@ def weights(top: Config, config: Config, layers: int) -> dict[str, Any]:
     named: dict[str, Any] = {"quantization": "".join(str(found.get("quant_method") or "").split())[:40]}
     if experts:
         named |= {"expert_format": experts.format, "expert_group": max(experts.rows, experts.group)}
+    named |= {"output_format": _output(found)}
     return named | {"format": rest.format, "rows": rest.rows, "group": rest.group, "kv_format": _cache(found)}
+
+
+def _output(found: Config) -> str:
+    """The format of the vocabulary's output where the config says that it is quantized; '' elsewhere.
+
+    ModelOpt names it among the layers of a mix, compressed-tensors as a target; a draft reads it for every token.
+    """
+    listed = part(found, "quantized_layers")
+    rows = [row for name, row in listed.items() if _HEAD.search(str(name)) and isinstance(row, Mapping)]
+    groups = (group for group in _values(found.get("config_groups")) if isinstance(group, Mapping))
+    targets = [part(one, "weights") for one in groups if any(_HEAD.search(str(t)) for t in _values(one.get("targets")))]
+    kinds = [*map(_numbers, rows), *map(_group, targets)]
+    return next((kind.format for kind in kinds if kind.format in _table("algorithms").values()), "")
 
 
 def _cache(found: Config) -> str:
@@ -68,9 +81,9 @@ def _quantization(top: Config, config: Config) -> Config:
 
 def _parts(found: Config, config: Config, plain: str) -> tuple[WeightFormat, WeightFormat | None]:
     """(format of most numbers, of the experts' where the config distinguishes them)."""
-    experts = _EXPERT_TYPES.get(str(config.get("expert_dtype") or found.get("expert_dtype") or ""), "")
+    experts = _table("experts").get(str(config.get("expert_dtype") or found.get("expert_dtype") or ""), "")
     if experts:
-        return _numbers(found), WeightFormat(experts, 0, _BLOCKS.get(experts, 0))
+        return _numbers(found), WeightFormat(experts, 0, _block(experts))
     if listed := part(found, "quantized_layers"):
         return _mixed(listed, _numbers(found), plain)
     method, groups = str(found.get("quant_method") or "").lower(), part(found, "config_groups")
@@ -115,13 +128,13 @@ def _numbers(found: Config) -> WeightFormat:
     method = str(found.get("quant_method") or "").lower()
     algorithm = str(found.get("quant_algo") or "").lower()
     group = number(found, "group_size")
-    written = _ALGORITHMS.get(algorithm) or _METHODS.get(method, "")
-    if method in _INTEGERS or method.startswith("auto"):
+    written = _table("algorithms").get(algorithm) or _table("methods").get(method, "")
+    if method in _table("integers") or method.startswith("auto"):
         written = {4: "int4", 8: "int8"}.get(number(found, "bits", "w_bit"), "")
-    if method in _PACKED and (bits := _packed(found)):
+    if method in _table("packed") and (bits := _packed(found)):
         return WeightFormat(f"{bits:.3f}bit")
     block = found.get("weight_block_size")
-    rows, columns = _pair(block) if block else (0, group or _BLOCKS.get(written, 0))
+    rows, columns = _pair(block) if block else (0, group or _block(written))
     return WeightFormat(written, rows, columns)
 
 
@@ -140,14 +153,14 @@ def _group(kind: Config) -> WeightFormat:
     bits, group = number(kind, "num_bits"), number(kind, "group_size")
     written = f"{'fp' if kind.get('type') == 'float' else 'int'}{bits}"
     if written == "fp4":
-        written = "mxfp4" if group == _BLOCKS["mxfp4"] else "nvfp4"
+        written = "mxfp4" if group == _block("mxfp4") else "nvfp4"
     rows, columns = _pair(kind.get("block_structure")) if kind.get("block_structure") else (0, group)
     return WeightFormat(written if written in ("nvfp4", "mxfp4", "fp8", "int4", "int8") else "", rows, columns)
 
 
 def _attention_left_out(found: Config, layers: int) -> bool:
     """True when what is not quantized names the attention of most layers: then the method is about the rest."""
-    names = [str(n) for key in _LEFT_OUT for n in _values(found.get(key)) if "attn" in str(n)]
+    names = [str(n) for key in _table("left_out") for n in _values(found.get(key)) if "attn" in str(n)]
     return len(names) * 2 >= layers > 0 or any(not any(c.isdigit() for c in name) for name in names)
 
 

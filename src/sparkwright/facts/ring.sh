@@ -3,7 +3,8 @@
 #: ring
 # `ring_begin FOLDER NAME`: `down` removes FOLDER/NAME, and no writer makes it again. `ring SECONDS`: the last minutes of
 # this boot on the node's own disk, two files in turn; each record is forced to the disk, for a power cut comes without
-# notice. Three processes a record. What cannot be written is left. Files of the last boots stay; older ones go.
+# notice. Two processes a record: the shell itself reads the first lines of each file. What cannot be written is left.
+# Files of the last boots stay; older ones go.
 ring_file=
 ring_begin() { umask 077; read -r ring_boot </proc/sys/kernel/random/boot_id || return
   mkdir -p "$1/$2" && ring_file="$1/$2/$ring_boot:$start" || { ring_file=; return; }
@@ -13,9 +14,11 @@ ring() {
   while :; do
     [ $((k % 150)) -ne 0 ] || { [ $k -eq 0 ] || mv -f "$ring_file" "$ring_file.1"; printf 'clock %s ' "$(date +%s)"
       cat /proc/uptime; } >>"$ring_file"
-    read -r u _ </proc/uptime; printf 'at %s\n' "$u" >>"$ring_file"
-    LC_ALL=C grep -sHE '^(Mem(Total|Free|Available): |some |full |[0-9]+$)' /proc/meminfo /proc/pressure/memory \
-      /sys/class/thermal/thermal_zone*/temp >>"$ring_file"
+    read -r u _ </proc/uptime; r="at $u"
+    for f in /proc/meminfo /proc/pressure/memory /sys/class/thermal/thermal_zone*/temp; do i=0
+      while [ $i -lt 3 ] && IFS= read -r l; do i=$((i+1)); r="$r
+$f:$l"; done <"$f"; done
+    printf '%s\n' "$r" >>"$ring_file"
     [ $((k % 15)) -ne 0 ] || LC_ALL=C grep -sHE '^TOTAL_ERR_[A-Z]+ [1-9]' /sys/bus/pci/devices/*/aer_dev_* >>"$ring_file"
     kill -0 "$p" 2>/dev/null || { sync -d "$ring_file" & p=$!; }
     k=$((k+1)); sleep "$1"

@@ -118,8 +118,11 @@ class PromptShelf:
         self._kept.append(KeptPrompt(prompt, at, tokens, (), len(prompt.body)))
 
     def sort(self, now: float) -> tuple[KeptPrompt, ...]:
-        """All that is kept, the best first; what is too old or has no room is forgotten."""
-        alive = [one for one in self._kept if now - one.at <= self.lifetime]
+        """All that is kept, the best first; what is too old or has no room is forgotten.
+
+        A use in the future was noted by a clock that has been set back since: it counts from now.
+        """
+        alive = [replace(one, at=min(one.at, now)) for one in self._kept if now - one.at <= self.lifetime]
         counted = [replace(one, uses=tuple(self._uses.get(block, 1) for block in one.prompt.blocks)) for one in alive]
         found, left = list[KeptPrompt](), self.most
         for one in best_first(counted):

@@ -19,8 +19,8 @@ from sparkwright.domain.summary import METRICS
 from sparkwright.domain.values import dataclass
 
 STATISTICS = ("mean", "median", "p90", "p99", "least", "most", "spread")
-# Words that are one number of a level. Unit: "" is a count, "share" between 0 and 1, "bytes" of memory.
-_PLAIN: Mapping[str, str] = {
+# Metrics that are one number of a level -> unit: "" is a count, "share" lies between 0 and 1, "bytes" are of memory.
+_OF_A_LEVEL: Mapping[str, str] = {
     "errors": "",
     "error_share": "share",
     "met": "share",
@@ -31,9 +31,9 @@ _PLAIN: Mapping[str, str] = {
     "prefix_hits": "share",
     "memory_available": "bytes",
 }
-# Of an evaluation as a whole.
+# Metrics of an evaluation as a whole.
 QUALITY: Mapping[str, str] = {"failed_probes": "", "score": "share"}
-# Of a soak as a whole; bytes lost an hour and a request, how much slower it became, failures of any kind.
+# Metrics of a soak as a whole: bytes lost an hour and a request, how much slower it became, failures of any kind.
 ENDURANCE: Mapping[str, str] = {
     "memory_per_hour": "bytes",
     "memory_per_request": "bytes",
@@ -41,7 +41,7 @@ ENDURANCE: Mapping[str, str] = {
     "faults": "",
 }
 WHOLE = {**QUALITY, **ENDURANCE}
-PLAIN = {**_PLAIN, **WHOLE}
+PLAIN = {**_OF_A_LEVEL, **WHOLE}  # metrics that are one number, without a statistic
 OUTCOME = "outcome"
 SELECTORS = ("level", "depth", "prompt", "output", "concurrency", "rate", "part", "turn", OUTCOME)
 _SHORT = {"c": "concurrency"}
@@ -55,12 +55,12 @@ _UNITS: Mapping[str, Mapping[str, float]] = {
     "share": _SHARES,
     "bytes": {"": 1.0, "MiB": 2.0**20, "GiB": 2.0**30, "MB": 1e6, "GB": 1e9},
 }
-_SHARED = ("cached_share",)
+_SHARES_OF_REQUESTS = ("cached_share",)  # metrics of each request that lie between 0 and 1
 _LINE = re.compile(r"(?P<what>[\w.]+)\s*(?P<sign><=|>=|==|<|>)\s*(?P<wanted>[^@]*?)\s*(?:@\s*(?P<where>.*))?")
 _NUMBER = r"(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
 _LIMIT = re.compile(rf"{_NUMBER}\s*(?P<unit>[^\s\d]*)")
 _OF_BASELINE = re.compile(rf"{_NUMBER}\s*(?:[x*×]|(?P<percent>%)\s+of)\s*baseline")
-_BARE = "baseline"
+_SAME_AS_BASELINE = "baseline"
 
 
 class BadLine(ValueError):
@@ -93,10 +93,10 @@ def parse(text: str, name: str = "gates") -> tuple[Gate, ...]:
             match = _LINE.fullmatch(words)
             if not match:
                 raise BadLine(f"{words!r} has none of < <= == >= > between a metric and a number")
-            metric, statistic = _what(match["what"])
+            metric, statistic = _metric_and_statistic(match["what"])
             limit, of_baseline = _limit(match["wanted"], unit_of(metric, statistic))
             where = tuple(_selectors(match["where"])) if match["where"] is not None else ()
-            _fitting(metric, of_baseline, where)
+            _check_selectors(metric, of_baseline, where)
             gates.append(Gate(words, metric, statistic, match["sign"], limit, of_baseline, where))
         except BadLine as error:
             bad.append(f"{name}:{number}: {error}")
@@ -107,8 +107,8 @@ def parse(text: str, name: str = "gates") -> tuple[Gate, ...]:
     return tuple(gates)
 
 
-def _fitting(metric: str, of_baseline: bool, where: tuple[tuple[str, str], ...]) -> None:
-    """Quality has no levels, and levels have no outcomes."""
+def _check_selectors(metric: str, of_baseline: bool, where: tuple[tuple[str, str], ...]) -> None:
+    """Raises BadLine: metrics of a whole run select no level and have no baseline, others select no outcome."""
     keys = [key for key, _ in where]
     if metric not in WHOLE:
         if OUTCOME in keys:
@@ -120,8 +120,8 @@ def _fitting(metric: str, of_baseline: bool, where: tuple[tuple[str, str], ...])
         raise BadLine(f"{metric} is of a run as a whole: nothing is selected by {odd[0]!r}")
 
 
-def _what(text: str) -> tuple[str, str]:
-    """(metric, statistic); the median where none is named, '' of plain numbers."""
+def _metric_and_statistic(text: str) -> tuple[str, str]:
+    """(metric, statistic): the median where none is named, '' for a metric that is one number. Raises BadLine."""
     metric, dot, statistic = text.partition(".")
     if metric not in METRICS and metric not in PLAIN:
         raise BadLine(f"no metric {metric!r}{_near(metric, (*METRICS, *PLAIN))}")
@@ -136,18 +136,21 @@ def _what(text: str) -> tuple[str, str]:
 
 
 def _near(word: str, words: tuple[str, ...]) -> str:
+    """The end of a message about an unknown word: the nearest known one, else all of them."""
     near = get_close_matches(word, words, n=1)
     return f": did you mean {near[0]}?" if near else f"; there are {', '.join(words)}"
 
 
 def unit_of(metric: str, statistic: str) -> str:
-    if statistic == "spread" or metric in _SHARED:
+    """The unit in which a gate's limit is given, a key of _UNITS."""
+    if statistic == "spread" or metric in _SHARES_OF_REQUESTS:
         return "share"
     return PLAIN[metric] if metric in PLAIN else METRICS[metric][0]
 
 
 def _limit(text: str, unit: str) -> tuple[float, bool]:
-    if text == _BARE:
+    """(limit in the metric's base unit, False), or (factor, True) of the baseline. Raises BadLine."""
+    if text == _SAME_AS_BASELINE:
         return 1.0, True
     if match := _OF_BASELINE.fullmatch(text):
         return float(match["number"]) * (0.01 if match["percent"] else 1.0), True
@@ -162,6 +165,7 @@ def _limit(text: str, unit: str) -> tuple[float, bool]:
 
 
 def _selectors(text: str) -> Iterator[tuple[str, str]]:
+    """The pairs behind `@`, as in `depth=32k, c=8`. Raises BadLine."""
     for pair in re.split(r"[,\s]+", re.sub(r"\s*=\s*", "=", text.strip())):
         key, equals, value = pair.partition("=")
         key = _SHORT.get(key, key)

@@ -19,7 +19,7 @@ _EDGE = 64 * 1024  # bytes of a block in which its first and last lines are look
 _LONGEST_LINE = 1 << 20
 _CLEAN, _LONG = 50_000, 2000  # so many shapes of lines with nothing in them are kept, of so many bytes at most
 _KEPT = 4096  # shapes of lines, and surroundings, whose result is kept
-_FAR, _BEFORE = 150, 100  # characters
+_FAR, _BEFORE, _LEVEL = 150, 100, 48  # characters; the last: of a line's beginning, with its time and level
 _Part = tuple[int, int, tuple[int, ...]]  # of a line: start, end, patterns
 _COUNTED = 100  # from then on a sign's lines are not counted any more
 
@@ -330,10 +330,10 @@ class Scan:
                     self._seen_mark(name, MatchedLine(number, match[0]))
 
     def _proof(self, line: MatchedLine) -> Proof:
-        """The proof of a line; if the match is far from its beginning, only the part from there on."""
+        """The proof of a line; if the match is far from its beginning, only that and the part around the match."""
         match, text = line.match, line.text.strip()
         if match and match.start() > _FAR:
-            text = f"... {line.text[match.start() - _BEFORE :].strip()}"
+            text = f"{text[:_LEVEL]} ... {line.text[match.start() - _BEFORE :].strip()}"
         return Proof(self._source, line.number, text, when(line.text, self._year), who(line.text))
 
     def _remember(self, block: bytes) -> None:

@@ -29,12 +29,13 @@ from sparkwright.planner.knobs import context_of
 from sparkwright.planner.kv_sglang import most
 from sparkwright.planner.ledger import ledgers, simulated
 from sparkwright.planner.parallelism import Checkpoints, known_shape
-from sparkwright.planner.speed import loader_costs, speed
+from sparkwright.planner.speed import UNCACHED, loader_costs, speed, started
 from sparkwright.planner.speed_decode import TEXTS, drafted
 from sparkwright.planner.weights import checkpoint_size
 
 T = TypeVar("T")
 PROMPT = 8192  # tokens of the prompt that speeds are given for: a coding agent's first request
+_CACHED_AT_MOST = 0.25  # of a rank's files, by the size of the page cache: then they come from the disk
 BUSY = 4096  # tokens before each of many requests at once, and in its prompt
 _WORST = (Lack.CLAIM, Lack.POOL, Lack.NODE, Lack.CONTEXT)
 
@@ -87,8 +88,24 @@ class RealJudge:
             return None
         found = speed(recipe, known.shape, checkpoint_size(recipe, known.checkpoint)[0], load)
         found = _widened(found) if known.shape.inferred else found
-        took = loading(holding(self.ground.calibrations.get(self.ground.nodes[0]), recipe))
-        return replace(found, loading=took) if took else found
+        if took := loading(holding(self.ground.calibrations.get(self.ground.nodes[0]), recipe)):
+            return replace(found, loading=took)
+        if not found.starts or not self._uncached(recipe):
+            return found
+        now = started(recipe, known.shape, checkpoint_size(recipe, known.checkpoint)[0], UNCACHED)
+        return replace(found, loading=now, starts=((UNCACHED, now), *found.starts[1:]))
+
+    def _uncached(self, recipe: Recipe) -> bool:
+        """True if every rank's files lie on its node, and no page cache is large enough to hold a part that counts."""
+        names, checkpoints = self.ground.nodes[: recipe.nodes], self.ground.of(recipe)
+        for name in names:
+            memory, there = self.ground.facts[name].memory, checkpoints.get(name)
+            if not isinstance(there, Checkpoint) or not there.complete or isinstance(memory, Unknown):
+                return False
+            held = checkpoint_size(recipe, there)[0] / (recipe.parallelism.tp * recipe.parallelism.pp)
+            if not 0 < memory.page_cache < _CACHED_AT_MOST * held:  # 0: a stock node, of which nobody asked
+                return False
+        return len(names) == recipe.nodes
 
     def loaders(self, recipe: Recipe) -> tuple[LoaderCost, ...]:
         size = checkpoint_size(recipe, known_shape(recipe, self.ground.of(recipe)).checkpoint)[0]
@@ -105,19 +122,20 @@ def _widened(found: Speed) -> Speed:
 def verdict(found: Sequence[MemoryLedger]) -> Verdict:
     """Judge all nodes together: the worst of them decides. A node of unknown memory makes the verdict unknown."""
     known = [ledger for ledger in found if ledger.pool.bytes]
-    lacking = [ledger for ledger in known if ledger.lack]
-    worst = min(lacking, key=lambda ledger: (_WORST.index(ledger.lack), -ledger.short), default=None)
-    doubtful = [ledger for ledger in known if ledger.doubt]
+    lacks = [(ledger, ledger.lack) for ledger in known]  # a search asks for dozens of verdicts: each reason once
+    lacking = [(_WORST.index(lack), -ledger.short_of(lack), ledger) for ledger, lack in lacks if lack]
+    order, missing, worst = min(lacking, key=lambda one: one[:2], default=(0, 0, None))
+    doubtful = [(ledger, doubt) for ledger, lack in lacks if not lack and (doubt := ledger.doubt)]
     pools = [ledger.capacity for ledger in known if ledger.capacity and not ledger.capacity.unknown]
     return Verdict(
         fits=worst is None,
-        lack=worst.lack if worst else None,
-        short=worst.short if worst else 0,
-        node=next((ledger.node for ledger in (worst, *doubtful) if ledger), ""),
+        lack=_WORST[order] if worst else None,
+        short=-missing,
+        node=next((ledger.node for ledger in (worst, *(one for one, _ in doubtful)) if ledger), ""),
         room=min((ledger.left for ledger in known), default=0),
         kv=min(pools, key=lambda capacity: capacity.tokens, default=None),
         known=len(known) == len(found) and not any(ledger.unknown for ledger in known),
-        doubt=doubtful[0].doubt if doubtful else None,
+        doubt=doubtful[0][1] if doubtful else None,
         missing=tuple(dict.fromkeys(_missing(found))),
     )
 

@@ -113,7 +113,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class KvBlockPool:
     """block: bytes of one block.
 
     counted: blocks of a full sequence as the engine's line counts them, 0: as many as it holds. checked: bytes of a
@@ -136,7 +136,7 @@ class Pool:
         return min(group.tokens for group in self.groups)
 
 
-def grouped(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) -> Pool | Unknown:
+def grouped(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) -> KvBlockPool | Unknown:
     """Groups of one rank's layers for sequences of the recipe's context."""
     found = pages(recipe, shape, kinds)
     names = {page.kind for page in found}
@@ -162,12 +162,12 @@ def group(recipe: Recipe, shape: ModelShape, page: Page) -> Group:
     return Group(-(-own // page.tokens), page.tokens)
 
 
-def _single(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> Pool:
+def _single(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> KvBlockPool:
     """Layers that all keep the whole context: one group, each with a page of its own size."""
-    return Pool(sum(page.layers * page.bytes for page in found), (group(recipe, shape, found[0]),))
+    return KvBlockPool(sum(page.layers * page.bytes for page in found), (group(recipe, shape, found[0]),))
 
 
-def _shared(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> Pool | Unknown:
+def _shared(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> KvBlockPool | Unknown:
     """Groups of equally many layers (the fewest of any kind), whose pages are the same: they share blocks.
 
     Latent rows next to others whose pages do not go up: windows are then kept whole, too.
@@ -180,10 +180,10 @@ def _shared(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> Pool | 
     fewest, most = min(page.layers for page in even), max(page.layers for page in even)
     width = most if most < fewest * _NEARLY_EVEN else fewest
     groups = [group(recipe, shape, page) for page in even for _ in range(-(-page.layers // width))]
-    return Pool(width * even[0].bytes, tuple(groups))
+    return KvBlockPool(width * even[0].bytes, tuple(groups))
 
 
-def _packed(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> Pool:
+def _packed(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> KvBlockPool:
     """States next to rows of an indexer: a block holds all layers' pages of context, and as many states as fit into it.
 
     Pooled index rows need a ring of one page for the group that is still open. qsa models have one convolution over
@@ -199,4 +199,4 @@ def _packed(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> Pool:
         elif page.kind is CacheKind.WINDOW:
             groups.append(group(recipe, shape, page))
     rings = [Group(1, groups[0].tokens)] if shape.index_ratio > 1 else []
-    return Pool(block, (*groups, *rings))
+    return KvBlockPool(block, (*groups, *rings))

@@ -19,7 +19,7 @@ from sparkwright.engines.options import fits_context, flag, number
 from sparkwright.engines.traits import Cache
 from sparkwright.engines.vllm import releases
 from sparkwright.planner import kv_sglang
-from sparkwright.planner.kv_blocks import WHOLE, Group, Page, Pool, group, grouped, pages
+from sparkwright.planner.kv_blocks import WHOLE, Group, KvBlockPool, Page, group, grouped, pages
 from sparkwright.planner.kv_doubts import doubted
 from sparkwright.planner.kv_layout import AT_MOST, assumed_draft, layers, without_draft
 from sparkwright.planner.once import once
@@ -192,12 +192,12 @@ def _blocks_in(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...]
 
 
 @once
-def _pool(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...]) -> Pool | Unknown:
+def _pool(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...]) -> KvBlockPool | Unknown:
     compressed = any(kind.kind is CacheKind.COMPRESSED for kind in kinds)
     return layered(recipe, shape, kinds) if compressed else grouped(recipe, shape, kinds)
 
 
-def _reported(recipe: Recipe, made: Pool, blocks: int, context: int) -> int:
+def _reported(recipe: Recipe, made: KvBlockPool, blocks: int, context: int) -> int:
     if releases.since(recipe, releases.PRINTS_CONTEXTS):
         return int(blocks / (made.counted or made.per_sequence) * context)
     return blocks // len(made.groups) * made.tokens * (number(flag(recipe, "decode-context-parallel-size")) or 1)
@@ -223,7 +223,7 @@ class _Part:
         return sum(page.layers for page in self.pages if page.bytes == size)
 
 
-def layered(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) -> Pool:
+def layered(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) -> KvBlockPool:
     """Whole-context pages in one group; windows in groups of about as many layers as that has of one size."""
     found = pages(recipe, shape, kinds)
     whole = [page for page in found if page.kind in WHOLE]
@@ -253,14 +253,14 @@ def _even(recipe: Recipe, shape: ModelShape, some: Sequence[Page], width: int) -
     return [_Part(one, [replace(page, layers=-(-(page.layers - nth) // many)) for page in some]) for nth in range(many)]
 
 
-def _overlaid(recipe: Recipe, parts: Sequence[_Part]) -> Pool:
+def _overlaid(recipe: Recipe, parts: Sequence[_Part]) -> KvBlockPool:
     """Groups lie over each other: a block is as large as the largest needs."""
     sizes = {page.bytes for page in parts[0].pages}
     checked = 0 if releases.since(recipe, releases.CHECKS_BLOCKS) else sum(sizes) * max(part.widest for part in parts)
-    return Pool(max(part.bytes for part in parts), tuple(part.group for part in parts), checked=checked)
+    return KvBlockPool(max(part.bytes for part in parts), tuple(part.group for part in parts), checked=checked)
 
 
-def _padded(parts: Sequence[_Part], packed: bool) -> Pool:
+def _padded(parts: Sequence[_Part], packed: bool) -> KvBlockPool:
     """Pages of windows are padded to the next size of the whole-context group, and all groups have the same places.
 
     packed (0.24.0): each size as often as the widest group has it; before, every size as often as the widest of all.
@@ -271,7 +271,7 @@ def _padded(parts: Sequence[_Part], packed: bool) -> Pool:
     most = {size: max(part.layers(size) for part in raised) for size in sizes}
     block = sum(size * (most[size] if packed else max(most.values())) for size in sizes)
     taken = sum(part.group.blocks * part.bytes for part in raised)
-    return Pool(block, tuple(part.group for part in parts), counted=-(-taken // raised[0].bytes))
+    return KvBlockPool(block, tuple(part.group for part in parts), counted=-(-taken // raised[0].bytes))
 
 
 def _raised(page: Page, sizes: Sequence[int]) -> Page:

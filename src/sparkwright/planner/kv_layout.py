@@ -106,13 +106,19 @@ def assumed_draft(recipe: Recipe, shape: ModelShape) -> str:
     method = recipe.speculation.method.lower()
     if method not in _ITS_OWN or recipe.speculation.draft:
         return ""
-    if method == "dflash2" and shape.latent:
+    if _drafts_in_a_window(recipe, shape):
         what = f"a window of {_OWN_WINDOW} tokens"
     elif shape.latent:
         what = f"{_LATENT_LAYERS} layers of {_LATENT_HEADS} KV heads"
     else:
         what = f"{_OWN_LAYERS} layers as wide as the model's"
     return f"{method}: a draft model of its own, not known; assumed {what}, up to {AT_MOST} times as much"
+
+
+def _drafts_in_a_window(recipe: Recipe, shape: ModelShape) -> bool:
+    """True for DFlash2 with an MLA model. Builds of vLLM call the method `dflash`, too: then the draft's name tells."""
+    names = (recipe.speculation.method, str(recipe.speculation.options.get("model", "")))
+    return bool(shape.latent) and any("dflash2" in name.lower() for name in names)
 
 
 def without_draft(recipe: Recipe) -> Recipe:
@@ -128,7 +134,7 @@ def foreign(recipe: Recipe, shape: ModelShape, row: float) -> Iterator[CacheLaye
     why = assumed_draft(recipe, shape)
     if draft:
         yield from _attention(without_draft(recipe), draft)
-    elif method == "dflash2" and shape.latent:
+    elif _drafts_in_a_window(recipe, shape):
         yield CacheLayers(CacheKind.WINDOW, 1, row, window=_OWN_WINDOW, why=why)
     elif shape.latent:
         heads = kv_heads(_LATENT_HEADS, recipe.parallelism.tp)

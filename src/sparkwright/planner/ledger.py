@@ -32,6 +32,7 @@ from sparkwright.engines.traits import Cache, Claim
 from sparkwright.planner import kv_cache
 from sparkwright.planner.kv_layout import layers
 from sparkwright.planner.kv_sglang import most, token_pool
+from sparkwright.planner.limits import batched_tokens
 from sparkwright.planner.once import once
 from sparkwright.planner.overhead import UNKNOWN_NEEDS, before, load_peak, overhead
 from sparkwright.planner.parallelism import known_shape
@@ -96,9 +97,13 @@ class _Fixed:
     loading: LedgerLine | None
 
 
+# Weights depend on one limit only: V4's buffers are as long as a batch.
+_weights = once(rank_weights, limits=batched_tokens)
+
+
 @once
 def _fixed(recipe: Recipe, shape: ModelShape | None, checkpoint: Found, sharing: int, unified: bool) -> _Fixed:
-    weights = rank_weights(recipe, shape, checkpoint, sharing, unified)
+    weights = _weights(recipe, shape, checkpoint, sharing, unified)
     taken = _stated(recipe, sharing, (weights, *(_times(line, sharing) for line in overhead(recipe, shape, unified))))
     return _Fixed(taken, _needed(recipe, shape), load_peak(recipe, shape, weights))
 

@@ -20,9 +20,7 @@ class _Asked:
 
     __slots__ = ("_hash", "_key", "recipe")
 
-    def __init__(self, recipe: Recipe) -> None:
-        s = recipe.serving
-        limits = s.context, s.sequences, s.batched_tokens, s.kv_dtype, recipe.loading.weight_cache
+    def __init__(self, recipe: Recipe, limits: object) -> None:
         self.recipe = recipe
         self._key = (limits, recipe.nodes, recipe.parallelism, recipe.engine, recipe.model)
         mappings = id(recipe.flags), id(recipe.env), id(recipe.speculation)
@@ -39,8 +37,18 @@ class _Asked:
         return one and self._key == other._key
 
 
-def once(work: Callable[Concatenate[Recipe, P], T]) -> Callable[Concatenate[Recipe, P], T]:
-    """`work`, which must be pure and must not read `memory_fraction` or `kv_cache_bytes`; few results are kept."""
+def all_limits(recipe: Recipe) -> object:
+    s = recipe.serving
+    return s.context, s.sequences, s.batched_tokens, s.kv_dtype, recipe.loading.weight_cache
+
+
+def once(
+    work: Callable[Concatenate[Recipe, P], T], limits: Callable[[Recipe], object] = all_limits
+) -> Callable[Concatenate[Recipe, P], T]:
+    """`work`, which must be pure and must not read `memory_fraction` or `kv_cache_bytes`; few results are kept.
+
+    limits: what it reads of the recipe's limits; it is asked again only where that differs.
+    """
 
     call: Callable[..., T] = work
 
@@ -49,7 +57,7 @@ def once(work: Callable[Concatenate[Recipe, P], T]) -> Callable[Concatenate[Reci
         return call(asked.recipe, *rest)
 
     def done(recipe: Recipe, /, *rest: P.args, **_: P.kwargs) -> T:
-        return remembered(_Asked(recipe), rest)
+        return remembered(_Asked(recipe, limits(recipe)), rest)
 
     done.__doc__ = work.__doc__
     return done

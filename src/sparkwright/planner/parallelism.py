@@ -46,13 +46,16 @@ def known_shape(recipe: Recipe, checkpoints: Checkpoints) -> Known:
     return Known(None, "", odd or "no node has its config.json yet, and the recipe gives no model.shape")
 
 
-def advise(recipe: Recipe, checkpoints: Checkpoints) -> Advice:
-    """The recipe's own split first, then the others from the fastest for one sequence; impossible ones last."""
+def advise(recipe: Recipe, checkpoints: Checkpoints, priced: bool = True) -> Advice:
+    """The recipe's own split first, then the others from the fastest for one sequence; impossible ones last.
+
+    priced: False leaves out what each split costs: most of the work, and nothing that decides which are possible.
+    """
     known = known_shape(recipe, checkpoints)
     batch = recipe.serving.sequences or _DEFAULT_BATCH
-    judged = [_judge(recipe, known, split, batch) for split in splits(recipe.nodes, known.shape)]
+    judged = [_judge(recipe, known, split, batch, priced) for split in splits(recipe.nodes, known.shape)]
     own = recipe.parallelism
-    chosen = next((s for s in judged if s.parallelism == own), None) or _judge(recipe, known, own, batch)
+    chosen = next((s for s in judged if s.parallelism == own), None) or _judge(recipe, known, own, batch, priced)
     rest = [split for split in judged if split.parallelism != own]
     rest.sort(key=lambda s: (not s.possible, s.cost.step[1] if s.cost else 0.0, -s.parallelism.tp))
     shape = known.shape
@@ -78,9 +81,9 @@ def splits(nodes: int, shape: ModelShape | None) -> Iterator[Parallelism]:
                 yield replace(split, ep=True)
 
 
-def _judge(recipe: Recipe, known: Known, split: Parallelism, batch: int) -> Split:
+def _judge(recipe: Recipe, known: Known, split: Parallelism, batch: int, priced: bool) -> Split:
     against = refusals(known.shape, recipe, split)
-    return Split(split, against, None if against else _cost(recipe, known, split, batch))
+    return Split(split, against, None if against or not priced else _cost(recipe, known, split, batch))
 
 
 def _cost(recipe: Recipe, known: Known, split: Parallelism, batch: int) -> SplitCost | None:

@@ -28,7 +28,8 @@ TABLES = "tables of single rows"
 UNKNOWN_TABLES = f"{TABLES}, of unknown size"
 _TABLE_FORMATS, _TABLE_GROUP = ("bf16", "fp8", "nvfp4"), 16
 ENCODER = "encoder"
-# Bytes of an encoder of images: 0.4 to 0.6 billion BF16 numbers in the families that models.jsonl has.
+_OUTPUT_GROUPS = {"nvfp4": 16, "mxfp4": 32, "int4": 128, "int8": 128}
+# Bytes of an encoder whose configuration has no sizes: 0.4 to 0.6 billion BF16 numbers in most families.
 _ENCODER = 0.9e9
 STREAMS = 4  # residual streams of compressed attention's models (hc_mult of DeepSeek-V4's config.json)
 _MIX = (2 + STREAMS) * STREAMS
@@ -161,6 +162,7 @@ def _bits(shape: ModelShape, checkpoint: int, tables: str) -> float:
     return bits if _FEWEST_BITS <= bits <= _MOST_BITS else 0.0
 
 
+@lru_cache(maxsize=128)  # every figure of every variant of a recipe begins with it
 def settled(shape: ModelShape, checkpoint: int = 0, on_disk: int = 0) -> ModelShape:
     """The shape with the tables that are in memory, in the format that explains the size best where none is given.
 
@@ -216,7 +218,7 @@ def _feed_forward(s: ModelShape) -> Iterator[Weights]:
 
 
 def _ends(s: ModelShape) -> Iterator[Weights]:
-    """Vocabularies: hardly any checkpoint quantizes them."""
+    """Vocabularies: hardly any checkpoint quantizes them; some quantize the output."""
     table = s.vocab * s.hidden * (_BYTES["fp32"] if s.format == "fp32" else _BYTES["bf16"])
     if s.tables:
         yield Weights(
@@ -224,6 +226,8 @@ def _ends(s: ModelShape) -> Iterator[Weights]:
         )
     if not s.tied:
         yield Weights("embedding", table, Spread.HEADS, ends=True, idle=True)
+    if s.output_format in _BYTES:
+        table = s.vocab * s.hidden * size(s.output_format, _OUTPUT_GROUPS.get(s.output_format, 0))
     yield Weights("output", table, Spread.HEADS, ends=True)
 
 
@@ -296,7 +300,7 @@ def _streams(s: ModelShape) -> Iterator[Weights]:
 
 def _encoder(s: ModelShape) -> Iterator[Weights]:
     if s.senses and s.quantization != "gguf":  # llama.cpp has it in a file of its own (mmproj)
-        yield Weights(ENCODER, _ENCODER, Spread.HEADS, ends=True, idle=True)
+        yield Weights(ENCODER, s.encoder * 2e6 or _ENCODER, Spread.HEADS, ends=True, idle=True)
 
 
 @lru_cache(maxsize=64)

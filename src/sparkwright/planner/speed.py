@@ -54,7 +54,9 @@ _COMPILE = (8.0, 0.64)
 _GRAPH = (0.03, 0.0015)
 # States of a start: nothing of it is in any cache, or files in the page cache and kernels in the engine's.
 DISK, CACHED = "first, from the disk", "again, from the page cache"
-_UNSURE = {"": (1 / 3, 1.0, 3.0), DISK: (0.5, 1.0, 3.0), CACHED: (0.2, 0.4, 1.0)}
+# The page cache of the nodes is too small to hold the files; whether kernels are compiled already, nobody knows.
+UNCACHED = "now, its files from the disk"
+_UNSURE = {"": (1 / 3, 1.0, 3.0), DISK: (0.5, 1.0, 3.0), CACHED: (0.2, 0.4, 1.0), UNCACHED: (1 / 3, 1.0, 3.0)}
 _LEAST_FIRST = 0.8  # of the usual seconds around: six first starts took 190 to 500 s beside their files
 _USUAL = ("", "auto", "safetensors", "hf")
 Lines = tuple[str, ...]
@@ -176,7 +178,7 @@ def _first(model: DecodedModel, load: Load, prompts: Sequence[Prefill]) -> Estim
 
 
 def started(recipe: Recipe, shape: ModelShape, size: int, state: str = "") -> Estimate:
-    """Seconds from the start to a server that answers. state: DISK, CACHED, or '' where nobody knows which it is."""
+    """Seconds from the start to a server that answers. state: DISK, CACHED, UNCACHED; '' where nobody knows which."""
     if not size:
         return Estimate(0.0, why=("the checkpoint's size is not known",))
     fast, likely, slow = loading(recipe, shape, size, state)
@@ -219,7 +221,7 @@ def loading(
         per_size = _GRAPH[0] + _GRAPH[1] * shape.layers
         prepared = _COMPILE[0] + _COMPILE[1] * shape.layers + captures(recipe)[0] * per_size
     row = loader(engine.reader(recipe) or loader_name(recipe))
-    rates = {DISK: row.disk, CACHED: row.cached}.get(state, row.rate)
+    rates = {DISK: row.disk, UNCACHED: row.disk, CACHED: row.cached}.get(state, row.rate)
     every = zip(rates, _UNSURE[state], _around(engine.around, state), strict=True)
     fast, likely, slow = (LoadingSeconds(held / rate / 1e9, prepared * times, around) for rate, times, around in every)
     return fast, likely, slow

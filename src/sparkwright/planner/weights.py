@@ -119,7 +119,7 @@ def _spread(name: str, shape: ModelShape) -> Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class WeightFactors:
     """Factors of the count of the model and of its draft layers, and bytes that the count does not explain."""
 
     model: float = 1.0
@@ -236,7 +236,7 @@ def _another_model_s(checkpoint: Checkpoint, shape: ModelShape) -> bool:
     return sum(group.bytes for group in checkpoint.tensors) < counted * _LEAST_BITS / bits
 
 
-def fitted(model: float, draft: float, size: int, exact: bool) -> Fit:
+def fitted(model: float, draft: float, size: int, exact: bool) -> WeightFactors:
     """Corrections of the counted model and draft layers by a checkpoint's size.
 
     What is beyond the count of a model with draft layers is drafts, up to a few times as many (DSpark has three stages
@@ -246,15 +246,15 @@ def fitted(model: float, draft: float, size: int, exact: bool) -> Fit:
     """
     total, beyond = model + draft, size - model
     if not size > total / _FAR:
-        return Fit()
+        return WeightFactors()
     if draft and draft < beyond < _MORE_DRAFTS * draft:
-        return Fit(draft=beyond / draft)
+        return WeightFactors(draft=beyond / draft)
     if size > _TABLES * total:
-        return Fit(rest=size - total)
+        return WeightFactors(rest=size - total)
     if draft and size < _NO_DRAFTS * total:
-        return Fit(size / model if exact else max(1.0, size / model), 0.0)
+        return WeightFactors(size / model if exact else max(1.0, size / model), 0.0)
     times = size / total if exact else max(1.0, size / total)
-    return Fit(times, times)
+    return WeightFactors(times, times)
 
 
 def _times(parts: Sequence[Weights], factor: float) -> tuple[Weights, ...]:

@@ -6,6 +6,7 @@ from ipaddress import ip_address
 
 from sparkwright.domain.cluster import Cluster, Fabric, Node
 from sparkwright.domain.errors import UsageError
+from sparkwright.recipes.edit_file import WAKE_MARK
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
@@ -27,6 +28,7 @@ def cluster_text(cluster: Cluster) -> str:
     for node in cluster.nodes:
         lines += [f"  - name: {node.name}", *([f"    ssh: {_quoted(node.ssh)}"] if node.ssh != node.name else [])]
         lines += _fabric(node.fabric)
+        lines += [f'    wake: "{node.wake}" # {WAKE_MARK}'] if node.wake else []
     return "\n".join(lines) + "\n"
 
 

@@ -1,16 +1,21 @@
-"""Changes to a recipe file that keep everything else of it: comments, order, quotes, anchors, numbers as written.
+"""Changes to a user's file that keep everything else of it: comments, order, quotes, anchors, numbers as written.
 
-Only `tune` writes into a user's file. ruamel.yaml is imported when it does: it costs 60 ms, and reading stays with
-PyYAML (ADR 21).
+`tune` writes into a recipe, `init` into a cluster file. ruamel.yaml is imported when they do: it costs 60 ms, and
+reading stays with PyYAML (ADR 21).
 """
 
 import re
 from collections.abc import Mapping
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparkwright.recipes.problems import overlay
 
+if TYPE_CHECKING:
+    from ruamel.yaml import YAML
+
+WAKE_MARK = "by init"
+_OUR_WAKE = re.compile(rf'^ +wake: "[0-9A-Fa-f:]{{17}}" +# {WAKE_MARK}\n', re.MULTILINE)
 _WIDTH = 1 << 20  # characters: a long line of the user's stays one line
 _KEY = r"^( *)[^\s#-][^\n]*:[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*"  # with nothing behind it, then comments
 _LIST_UNDER_KEY = re.compile(_KEY + r"( *)- ", re.MULTILINE)
@@ -22,12 +27,7 @@ def add_profile(text: str, name: str, base: str, changes: Mapping[str, Any]) -> 
 
     text: a recipe that was read before, so its size and aliases are within bounds.
     """
-    from ruamel.yaml import YAML
-
-    yaml = YAML(typ="rt", pure=True)
-    yaml.preserve_quotes, yaml.width = True, _WIDTH
-    keys, lists = indents(text)
-    yaml.indent(mapping=keys, sequence=lists + 2, offset=lists)
+    yaml = _editor(text)
     tree = yaml.load(text)
     if not tree.get("profiles"):
         tree["profiles"] = {}
@@ -35,6 +35,36 @@ def add_profile(text: str, name: str, base: str, changes: Mapping[str, Any]) -> 
     written = StringIO()
     yaml.dump(tree, written)
     return written.getvalue()
+
+
+def add_wake(text: str, macs: Mapping[str, str]) -> str:
+    """The cluster file with `wake` for these nodes (name -> MAC address), marked as ours."""
+    from ruamel.yaml.scalarstring import DoubleQuotedScalarString
+
+    yaml = _editor(text)
+    tree = yaml.load(text)
+    for node in tree["nodes"]:
+        if mac := macs.get(node["name"], ""):
+            node["wake"] = DoubleQuotedScalarString(mac)
+            node.yaml_add_eol_comment(WAKE_MARK, "wake")
+    written = StringIO()
+    yaml.dump(tree, written)
+    return written.getvalue()
+
+
+def remove_wake(text: str) -> str:
+    """The cluster file without the lines of `add_wake`; one that a person wrote or changed stays."""
+    return _OUR_WAKE.sub("", text)
+
+
+def _editor(text: str) -> "YAML":
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ="rt", pure=True)
+    yaml.preserve_quotes, yaml.width = True, _WIDTH
+    keys, lists = indents(text)
+    yaml.indent(mapping=keys, sequence=lists + 2, offset=lists)
+    return yaml
 
 
 def indents(text: str) -> tuple[int, int]:

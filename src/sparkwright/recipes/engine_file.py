@@ -40,9 +40,15 @@ def read_engine(text: str, source: str, built_in: bool = False) -> EngineDefinit
                 (("name",), f"`name`: {shown(made.name)} is an engine of sparkwright's own: take another")
             )
     if made is None or complaints:
-        problems = [Problem(document.line(path), text) for path, text in complaints]
+        problems = [Problem(document.line(path), _in_toml(text)) for path, text in complaints]
         raise RecipeError(report(problems, source), hint=HINT)
     return replace(made, source=source)
+
+
+def _in_toml(text: str) -> str:
+    """A complaint with the form of TOML where it shows YAML's."""
+    text = text.replace("a list, one `- item` a line", 'a list, as in ["one", "two"]')
+    return text.replace("a mapping, one `key: value` a line", 'a table, as in { key = "value" }')
 
 
 def find_engine(name: str, files: Texts) -> EngineDefinition | None:
@@ -68,7 +74,7 @@ def _document(text: str, source: str) -> Document:
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"at line (\d{1,9})", str(error))
         line = found[1] if found else str(text.count("\n") + 1)
-        raise RecipeError(f"{source}:{line}: no TOML: {error}", hint=HINT) from None
+        raise RecipeError(f"{source}:{line}: this is not TOML: {error}; texts need quotes", hint=HINT) from None
     except RecursionError:
         raise RecipeError(f"{source}:1: nested too deeply", hint=HINT) from None
     return Document(_plain(tree), lines_of(text))

@@ -1,7 +1,8 @@
 """An engine's definition as it is written, in a TOML file or in a recipe: pydantic models, used at this border only."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import fields
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
@@ -9,8 +10,10 @@ from pydantic import Field
 
 from sparkwright.domain.deployment import Phase
 from sparkwright.domain.engine import EngineDefinition
+from sparkwright.domain.recipe import Serving, Speculation
 from sparkwright.engines.data_engine import OPTIONS, PLACEHOLDERS, dialect_of, placeholders
-from sparkwright.engines.dialect import Dialect
+from sparkwright.engines.definitions import read_definition
+from sparkwright.engines.dialect import Dialect, LineRule
 from sparkwright.engines.patterns import safe_pattern
 from sparkwright.engines.tables import SEPARATE, metric_names
 from sparkwright.engines.traits_data import plain_traits
@@ -44,9 +47,40 @@ _SIGNAL = Literal["SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP"]
 _NODES = Within(1, 64, "more nodes than anybody has wired up", zero=True)
 _GRACE = Within(1, 600, "a server that needs longer to end hangs")
 _WORD = Matching(r"[^\n\0]{1,2000}", "one word of a command line")
+_PREFIX = Matching(r"[A-Z][A-Z0-9]{0,30}_", "the beginning of variables that only this engine has, as in TENSORFOLD_")
+_TUNED = Matching(r"[a-z][a-z0-9-]{0,39}", "a name for the setting, as in batched-tokens")
+_SETTING = Matching(
+    r"(serving|speculation|flags|env)\.[A-Za-z_][\w-]{0,99}", "a key of the recipe, as in serving.sequences"
+)
+_NAME_PART = Matching(r"[a-z0-9][a-z0-9-]{1,39}", "a part of an image's name, as in llama-server")
+_DAY = Matching(r"20\d\d-[01]\d-[0-3]\d", "a day, as in 2026-10-06")
+_LOG_KEYS, _RULE_KEYS = (tuple(one.name for one in fields(kind)) for kind in (Dialect, LineRule))
+_SECTIONS = {"serving": Serving, "speculation": Speculation}
+_NAMED, _ODD_BRACE = re.compile(r"\{\{|\}\}|\{\w{1,40}\}"), re.compile(r"[{}]")  # of a rule's text
 _Words = Annotated[list[Annotated[Text, _WORD]], Field(max_length=200)]
 _Since = Annotated[list[Annotated[Text, _VERSION]], Field(max_length=2)]
 _Times = Annotated[list[Seconds], Field(min_length=1, max_length=2)]
+
+
+class TunePart(Part):
+    """A setting that `sparkwright tune` tries."""
+
+    key: Annotated[Text, _SETTING]
+    values: Annotated[list[int | float | str], Field(min_length=1, max_length=20)]
+    what: Text = ""
+    goals: list[Literal["throughput", "latency", "agents"]] = []
+    needs: Literal["", "speculation", "nodes"] = ""
+    per: Literal["", "cores"] = ""
+    by: Literal["", "start"] = ""
+
+
+class ReleasePart(Part):
+    """The meaning of an image's name: which engine, and which version of it."""
+
+    first: Text = ""
+    images: Annotated[list[Annotated[Text, _IMAGE]], Field(max_length=20)] = []
+    words: Annotated[list[Annotated[Text, _NAME_PART]], Field(max_length=20)] = []
+    seen: dict[Annotated[Text, _VERSION], Annotated[Text, _DAY]] = {}
 
 
 class DescribedPart(Part):
@@ -75,6 +109,12 @@ class DescribedPart(Part):
     traits: dict[str, Any] = {}
     phases: dict[str, _Times] = {}
     flags: Annotated[dict[Annotated[Text, _FLAG], _Since], Field(max_length=5000)] = {}
+    variables: Annotated[dict[Annotated[Text, _VARIABLE], _Since], Field(max_length=5000)] = {}
+    prefixes: Annotated[list[Annotated[Text, _PREFIX]], Field(max_length=20)] = []
+    words: dict[Text, Annotated[list[Annotated[Text, _WORD]], Field(min_length=1, max_length=10)]] = {}
+    renamed: Annotated[dict[Annotated[Text, _FLAG], Annotated[Text, _WORD]], Field(max_length=500)] = {}
+    values: dict[Text, dict[Text, Annotated[Text, _WORD]]] = {}
+    tune: Annotated[dict[Annotated[Text, _TUNED], TunePart], Field(max_length=50)] = {}
     quantizations: list[Text] = []
     owned_by: Text = ""
     versions: list[Annotated[Text, _VERSION]] = []
@@ -82,14 +122,21 @@ class DescribedPart(Part):
     see: list[Annotated[Text, _URL]] = []
 
 
-class BuiltInPart(DescribedPart):
-    """The whole file of an engine whose ranks a module renders."""
+class FilePart(DescribedPart):
+    """The keys that every engine file has besides."""
 
     name: Annotated[Text, NAME]
     images: Annotated[list[Annotated[Text, _IMAGE]], Field(max_length=20)] = []
+    release: ReleasePart = ReleasePart()
 
 
-class DefinitionPart(BuiltInPart):
+class BuiltInPart(FilePart):
+    """The whole file of an engine whose ranks a module renders, and whose options are read from its releases."""
+
+    closed: list[Annotated[Text, _FLAG]] = []
+
+
+class DefinitionPart(FilePart):
     """The whole file of any other engine."""
 
     command: _Words
@@ -100,6 +147,16 @@ def definition_complaints(definition: EngineDefinition, at: Path = (), built_in:
     yield from _words(definition, at)
     yield from () if built_in else _command(definition, at)
     yield from _names(definition, at)
+    if definition.variables and not definition.prefixes:
+        yield (*at, "variables"), "`variables` needs `prefixes`: only variables that begin with one of them are checked"
+    for name, hint in definition.tune.items():
+        section, _, key = hint.key.partition(".")
+        if section in _SECTIONS and key not in {one.name for one in fields(_SECTIONS[section])}:
+            near = get_close_matches(key, [one.name for one in fields(_SECTIONS[section])], 1)
+            meant = f"; did you mean {section}.{near[0]}?" if near else ""
+            yield (*at, "tune", name, "key"), f"`tune.{name}.key`: a recipe has no {hint.key}{meant}"
+        if hint.per == "cores" and any(isinstance(value, str) for value in hint.values):
+            yield (*at, "tune", name, "values"), f"`tune.{name}.values`: with `per: cores` each is a share, as in 0.5"
     if definition.log:
         yield from _log(definition, at, re.compile if built_in else safe_pattern)
     yield from _traits(definition, at)
@@ -143,13 +200,16 @@ def _command(definition: EngineDefinition, at: Path) -> Iterator[Complaint]:
 
 def _names(definition: EngineDefinition, at: Path) -> Iterator[Complaint]:
     words = sorted({word for name in SEPARATE for word in metric_names(name)})
-    allowed = (("options", definition.options, sorted(OPTIONS)), ("metrics", definition.metrics, words))
+    meanings = sorted({meaning for name in SEPARATE for meaning in read_definition(name).words} | OPTIONS)
+    keys = sorted(OPTIONS)
+    allowed: tuple[tuple[str, Iterable[str], list[str]], ...] = (
+        ("options", definition.options, keys),
+        ("metrics", definition.metrics, words),
+        ("words", definition.words, meanings),
+        ("values", definition.values, keys),
+    )
     for key, found, known in (*allowed, ("phases", definition.phases, [str(phase) for phase in Phase])):
-        for name in found:
-            if name not in known:
-                near = get_close_matches(name, known, 1)
-                meant = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
-                yield (*at, key, name), f"`{key}`: unknown key {shown(name)}; {meant}"
+        yield from _unknown(dict.fromkeys(found), known, (*at, key), key)
 
 
 def _log(definition: EngineDefinition, at: Path, compiled: Callable[[str], re.Pattern[str]]) -> Iterator[Complaint]:
@@ -157,12 +217,57 @@ def _log(definition: EngineDefinition, at: Path, compiled: Callable[[str], re.Pa
     if not isinstance(rules, list) or len(rules) > 500 or not all(isinstance(one, Mapping) for one in rules):
         yield (*at, "log", "rule"), "`log.rule`: expected at most 500 tables, as in [[log.rule]]"
         return
+    found = list(_unknown(definition.log, _LOG_KEYS, (*at, "log"), "log"))
+    for key, text in _log_patterns(definition.log):
+        found += _pattern(text, (*at, "log", key), f"log.{key}", compiled)
+    for number, rule in enumerate(rules):
+        found += _rule(rule, (*at, "log", "rule", number), compiled)
+    if found:
+        yield from found
+        return
     try:
         yield from _groups(dialect_of(definition.log, "log", compiled), at)
     except (ValueError, TypeError, AttributeError) as error:
-        place = next((n for n, one in enumerate(rules) if repr(one.get("pattern")) in str(error)), None)
-        where: Path = ("log",) if place is None else ("log", "rule", place)
-        yield (*at, *where), f"`log`: {error}"
+        yield (*at, "log"), f"`log`: {error}"
+
+
+def _log_patterns(log: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The patterns of a log besides its rules', by their key."""
+    for key in ("begins", "prefix", "of_a_request"):
+        yield from [(key, log[key])] if key in log else ()
+    failures, bars = log.get("failures", ()), log.get("bars", ())
+    yield from (("failures", text) for text in (failures if isinstance(failures, list | tuple) else (failures,)))
+    for bar in bars if isinstance(bars, list | tuple) else (bars,):
+        yield "bars", bar[0] if isinstance(bar, list | tuple) and bar else bar
+
+
+def _rule(rule: Mapping[str, Any], at: Path, compiled: Callable[[str], re.Pattern[str]]) -> Iterator[Complaint]:
+    yield from _unknown(rule, _RULE_KEYS, at, "log.rule")
+    phase, known = rule.get("phase"), [str(one) for one in Phase]
+    if phase not in known:
+        yield (*at, "phase"), f"`log.rule.phase`: found {shown(phase)}; allowed: {', '.join(known)}"
+    text = rule.get("text", "")
+    if not isinstance(text, str) or _ODD_BRACE.search(_NAMED.sub("", text)):
+        yield (*at, "text"), "`log.rule.text`: only {name} of a group of the pattern; a brace itself is `{{` or `}}`"
+    yield from _pattern(rule.get("pattern"), (*at, "pattern"), "log.rule.pattern", compiled)
+
+
+def _pattern(text: Any, at: Path, key: str, compiled: Callable[[str], re.Pattern[str]]) -> Iterator[Complaint]:
+    if not isinstance(text, str):
+        yield at, f"`{key}`: found {shown(text)}; expected a pattern in quotes"
+        return
+    try:
+        compiled(text)
+    except (ValueError, re.error) as error:
+        yield at, f"`{key}`: {shown(text)}: {error}"
+
+
+def _unknown(found: Mapping[str, Any], known: Collection[str], at: Path, key: str) -> Iterator[Complaint]:
+    for name in found:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            meant = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
+            yield (*at, name), f"`{key}`: unknown key {shown(name)}; {meant}"
 
 
 def _groups(dialect: Dialect, at: Path) -> Iterator[Complaint]:

@@ -12,7 +12,7 @@ from sparkwright.domain.engine import CUSTOM, WORKERS_FIRST
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import ModelKind, PhaseTime, Recipe, Speculation
 from sparkwright.domain.values import asdict, dataclass, replace
-from sparkwright.engines.catalog import known_names
+from sparkwright.engines.catalog import ENGINES
 from sparkwright.recipes.checks import cross_check
 from sparkwright.recipes.dockerfile import served
 from sparkwright.recipes.engine_file import Texts, find_engine
@@ -25,9 +25,12 @@ from sparkwright.recipes.yaml_lines import Document, Path, Problem, read_yaml
 
 PROSE = {"title", "notes", "published", "license_note", "phases", "loading", "source", "conditions", "references"}
 PROSE |= {"state", "state_reason", "instead", "profile", "profiles", "hash", "gates"}
-_DEFINITION_PROSE = ("title", "see", "tried", "source", "serial")
+_DEFINITION_PROSE = (
+    *("title", "see", "tried", "source", "serial"),
+    *("words", "renamed", "closed", "variables", "prefixes", "tune", "release"),
+)
 # Keys of a definition that came later: a recipe from before, which has none of them, has the same hash.
-_NEWER_KEYS = ("start_order", "websockets", "caches", "per_rank", "traits")
+_NEWER_KEYS = ("start_order", "websockets", "caches", "per_rank", "traits", "values")
 _SAYS_NOTHING: tuple[Any, ...] = (WORKERS_FIRST, (), [], {})
 _BEFORE_THE_ENGINE = (
     *("gateway", "coherence", "replicas", "on_demand", "idle_minutes", "wait_seconds"),
@@ -118,8 +121,9 @@ def _variant(
 
 
 def with_engine(recipe: Recipe, engines: Texts) -> Recipe:
-    """The recipe with the user's definition of its engine, where no other is known. Raises RecipeError."""
-    if recipe.engine.name == CUSTOM or recipe.engine.definition or recipe.engine.name in known_names():
+    """The recipe with a file's definition of its engine, also in place of one that ships as a file. Raises
+    RecipeError."""
+    if recipe.engine.name in (CUSTOM, *ENGINES) or recipe.engine.definition:
         return recipe
     return replace(recipe, engine=replace(recipe.engine, definition=find_engine(recipe.engine.name, engines)))
 

@@ -1,7 +1,7 @@
 """Pydantic's errors as text: key path, found, allowed, why, and the nearest valid key."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -94,6 +94,8 @@ def _unknown_key(path: Path, keys: tuple[str, ...]) -> str:
         near = dotted((*path[:-1], near.removeprefix(prefix)))
     if near:
         return f"unknown key `{dotted(path)}`; did you mean `{near}`?"
+    if not siblings:
+        return f"unknown key `{dotted(path)}`"
     return f"unknown key `{dotted(path)}`; known here: {', '.join(siblings)}, and keys that begin with x-"
 
 
@@ -110,7 +112,9 @@ def valid_keys(model: type[BaseModel]) -> tuple[str, ...]:
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The sections in an annotation: itself, or inside `X | None` and `list[X]`."""
+    """The sections in an annotation: itself, or inside `X | None` and `list[X]`; in a mapping their names are free."""
+    if get_origin(annotation) is dict:
+        return
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in get_args(annotation):

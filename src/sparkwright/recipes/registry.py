@@ -6,12 +6,14 @@ as they are: `.sparkrun/registry.yaml` names folders, as RECIPES.md of https://g
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.power import pointers, powers
 from sparkwright.domain.recipe import Recipe
@@ -26,10 +28,12 @@ from sparkwright.recipes.values import Matching, Part, Text, plain
 from sparkwright.recipes.yaml_lines import read_yaml
 
 OURS, SPARKRUN, USUAL, MODS = "sparkwright-registry.yaml", ".sparkrun/registry.yaml", "recipes", "mods"
+ENGINES = "engines"  # folder of engine files at a registry's root
 SUFFIXES = (".yaml", ".yml")
 MAX_BYTES = 200_000  # of one recipe: the longest of 243 published ones has 17,000
 MAX_RECIPES = 2_000
 MAX_FOLDERS = 50
+MAX_ENGINES = 200
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}", re.ASCII)
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9@+=,._ /-]{1,200}", re.ASCII)
 _FOLDER = Matching(r"[A-Za-z0-9._-]{1,60}(/[A-Za-z0-9._-]{1,60}){0,5}", "a folder below the index, as in recipes/chat")
@@ -59,11 +63,13 @@ class Index:
 class Around:
     """Files of a registry that one recipe may name.
 
-    beside: name -> text of the recipe files in its folder. mods: name of a mod's folder -> its files.
+    beside: name -> text of the recipe files in its folder. mods: name of a mod's folder -> its files. engines: path in
+    the registry -> text of the engine files that it names.
     """
 
     beside: Mapping[str, str] = field(default_factory=dict)
     mods: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    engines: Mapping[str, str] = field(default_factory=dict)
 
     def mod(self, name: str) -> Mapping[str, str] | None:
         """Files of a mod by the end of its path, as recipes name it."""
@@ -185,6 +191,22 @@ def mods_of(index: Index, sizes: Mapping[str, int]) -> dict[str, dict[str, str]]
     }
 
 
+def engine_paths(paths: Iterable[str]) -> tuple[str, ...]:
+    """The engine files of a registry. Raises RecipeError for too many, or an odd name."""
+    found = [path for path in paths if re.fullmatch(rf"{ENGINES}/[^/]+\.toml", path)]
+    if len(found) > MAX_ENGINES:
+        raise RecipeError(f"it holds {len(found):,} engine files; at most {MAX_ENGINES:,} are taken")
+    for path in found:
+        if not _PLAIN_PATH.fullmatch(path):
+            raise RecipeError(f"the file name {path[:80]!r} is not taken: letters, digits and @+=,._- only")
+    return tuple(sorted(found))
+
+
+def engines_named(text: str, engines: Mapping[str, str]) -> dict[str, str]:
+    """The engine files whose engine's name stands in a recipe: path -> text."""
+    return {path: one for path, one in engines.items() if PurePosixPath(path).stem in text}
+
+
 def _is_small(sizes: Sequence[int]) -> bool:
     return min(sizes) >= 0 and sum(sizes) <= MOST_BYTES and len(sizes) <= MOST_FILES
 
@@ -234,8 +256,9 @@ def judged(name: str, path: str, text: str, check: Check, around: Around = ALONE
     """The entry of a recipe, read and checked; never raises for its content."""
     try:
         own, notes = own_text(text, path, name, around)
-        recipe = load_recipe(own, path)
-        profiles = [load_recipe(own, path, profile) for profile in recipe.profiles]
+        files = tuple(around.engines.items())
+        recipe = load_recipe(own, path, engines=files)
+        profiles = [load_recipe(own, path, profile, files) for profile in recipe.profiles]
         errors = tuple(check([recipe, *profiles], path))
     except RecipeError as error:
         return Entry(name, path, errors=tuple(error.message.splitlines()[:20]))
@@ -247,6 +270,9 @@ def _powers(recipe: Recipe, text: str) -> Iterator[str]:
     """Settings that run somebody's code or name files and addresses, each once."""
     found = [*powers(recipe.env, recipe.flags), *pointers(plain(read_yaml(text, "").value))]
     yield from dict.fromkeys(f"{power.setting} {power.gives}" for power in found)
+    if (definition := recipe.engine.definition) and definition.source.startswith(f"{ENGINES}/"):
+        digest = sha256(to_json(definition).encode()).hexdigest()[:12]
+        yield f"{definition.source} ({digest}) starts {' '.join(definition.command)[:200]}"
     for mod in recipe.mods:
         if mod.is_code:
             yield f"mods.{mod.name} ({mod.digest}) runs {mod.script} in the container: {touches(mod)}"

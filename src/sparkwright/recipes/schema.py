@@ -91,7 +91,10 @@ _AT_HOME = Matching(r"(/|~/)[^\n:]*", "an absolute path, or one that begins with
 # domain.model.ModelShape, key by key: by the field's name, else by its type.
 _BY_NAME: dict[str, Any] = {
     **dict.fromkeys(("layers", "heads", "kv_heads"), Annotated[int, _SOME]),
-    **dict.fromkeys(("format", "expert_format"), Literal["", "fp32", "bf16", "fp8", "int8", "int4", "nvfp4", "mxfp4"]),
+    **dict.fromkeys(
+        ("format", "expert_format", "output_format"),
+        Literal["", "fp32", "bf16", "fp8", "int8", "int4", "nvfp4", "mxfp4"],
+    ),
     "state_format": Literal["", "fp32", "bf16"],
     "table_format": Literal["", "bf16", "fp8", "mxfp8", "nvfp4"],
     "kv_format": Literal["", "fp8", "nvfp4"],

@@ -43,10 +43,6 @@ def load_workload(text: str, source: str) -> Workload:
     problems = problems_of(document, found)
     if problems or part is None:
         raise RecipeError(report(problems, source), hint=_HINT)
-    return _workload(part, source)
-
-
-def _workload(part: WorkloadPart, source: str) -> Workload:
     tree = plain(part.model_dump(exclude={"levels"})) | {
         "name": part.name or PurePath(source).stem or "workload",
         "levels": tuple(plan for level in part.levels for plan in plans_of_level(level)),

@@ -45,7 +45,8 @@ def fabric_fix(node: str, manager: str, settings: Sequence[Setting], heals_after
 
     heals_after: seconds.
     """
-    words, ports = [word for one in settings for word in _words(one)], [name for name, _, _ in settings]
+    rows = [(name, address, str(MTU), " ".join(_pairs(routes))) for name, address, routes in settings]
+    words, ports = [word for row in rows for word in row], [name for name, _, _ in settings]
     sets = "\n".join(" ".join((name, f"MTU {MTU}", address, *_pairs(routes))) for name, address, routes in settings)
     look = script(_sh("look"), *words)
     says = f"{', '.join(f'{name} {address}' for name, address, _ in settings)}, MTU {MTU}, by {manager}"
@@ -69,11 +70,6 @@ def prove(folder: str, peer: str, ways: Sequence[tuple[str, str]]) -> Command:
 
 def confirm(token: str) -> Command:
     return script(_sh("confirm"), token, timeout=30.0, changes="keep the fabric settings over boots")
-
-
-def _words(setting: Setting) -> tuple[str, str, str, str]:
-    name, address, routes = setting
-    return name, address, str(MTU), " ".join(_pairs(routes))
 
 
 def _pairs(routes: Sequence[Route]) -> list[str]:

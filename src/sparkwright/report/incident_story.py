@@ -60,7 +60,9 @@ class IncidentStory:
 
 def story_of(incident: Incident, diagnosis: Mapping[str, Any] | None) -> IncidentStory:
     """diagnosis: as the supervisor saved it, or as `diagnose --json` has it; None without one."""
-    found = _diagnosis(diagnosis)
+    # Inside a whole examination (`diagnose --json`) or bare; another version's text counts as none
+    found = (diagnosis or {}).get("diagnosis") or diagnosis or {}
+    found = found if isinstance(found, Mapping) else {}
     causes = [one for one in _listed(found.get("causes")) if isinstance(one, Mapping)]
     first: Mapping[str, Any] = causes[0] if causes else {}
     named = bool(causes or incident.cause)
@@ -93,12 +95,6 @@ def _noted(line: str) -> tuple[str, str]:
 
 def shortened(line: str, most: int = _LONG) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
-def _diagnosis(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """The diagnosis inside a whole examination (`diagnose --json`) or bare; another version's text counts as none."""
-    found = (given or {}).get("diagnosis") or given or {}
-    return found if isinstance(found, Mapping) else {}
 
 
 def _listed(value: Any) -> Sequence[Any]:

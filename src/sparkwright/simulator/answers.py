@@ -186,7 +186,8 @@ class Answers:
         return await self.answer(request, asked.completion(body, self.rules), chat=False)
 
     async def answer(self, request: Request, wanted: CheckedRequest, chat: bool) -> Response:
-        ident = self._ident(wanted, "chatcmpl" if chat else "cmpl")
+        kind = "chatcmpl" if chat else "cmpl"
+        ident = Ident(f"{kind}-{uuid.uuid4().hex[:16]}", int(time.time()), wanted.model, self.fingerprint)
         pieces = answer(wanted.seed + self._mixed_up(wanted), wanted.style)
         job = Job(ident.name, wanted.prompt, pieces, wanted.max_tokens, wanted.stops)
         count = Count(len(wanted.prompt), details=self.details, more=int("usage" in wanted.style.wrong))
@@ -224,9 +225,6 @@ class Answers:
         while (await request.receive())["type"] != "http.disconnect":
             pass
         self.engine.abort(job)
-
-    def _ident(self, wanted: CheckedRequest, kind: str) -> Ident:
-        return Ident(f"{kind}-{uuid.uuid4().hex[:16]}", int(time.time()), wanted.model, self.fingerprint)
 
     async def _whole(self, job: Job, ident: Ident, of: tuple[CheckedRequest, Count], chat: bool) -> Body:
         said, call = PartialAnswer(), _call_name()

@@ -72,15 +72,13 @@ class SimulatedSpeed:
         read = self.model.active + self.model.experts * (hit - self.model.chosen) if self.model.experts else 0.0
         weights = (read or self.model.active) / self.limits.world
         reduces = 2 * self.model.layers * ALLREDUCE_S if self.limits.world > 1 else 0.0
-        return (weights + context * self._kv_read()) / READ + reduces + 0.0005
+        # Sparse attention reads little of a long context (2.9 ms at 980K)
+        kv_read = 700.0 if self.model.compressed else self.ledger.per_token
+        return (weights + context * kv_read) / READ + reduces + 0.0005
 
     def step_s(self, prefill: int, sequences: int, context: int) -> float:
         """One engine step: a chunk of prompts and one token of every running sequence share it."""
         return max(self.prefill_s(prefill), 0.0) + self.decode_s(sequences, context)
-
-    def _kv_read(self) -> float:
-        """Sparse attention reads little of a long context (2.9 ms at 980K)."""
-        return 700.0 if self.model.compressed else self.ledger.per_token
 
 
 class StartFailed(Exception):

@@ -187,7 +187,10 @@ class SimulatedEngine:
             made += len(job.made) - before
             self.stats.tokens(job, len(job.made) - before, now)
             if job.over:
-                self._finish(job)
+                self.running.remove(job)
+                self.machine.pool.release(job.table)
+                self.answered += 1
+                self.stats.finished(job, job.finish)
         self.stats.step(prompts, made)
 
     def _publish(self, job: Job) -> None:
@@ -218,9 +221,3 @@ class SimulatedEngine:
             job.end("stop")
             return
         job.take(self.tokenizer.encode(piece.text)[0] if piece.text else 0, piece)
-
-    def _finish(self, job: Job) -> None:
-        self.running.remove(job)
-        self.machine.pool.release(job.table)
-        self.answered += 1
-        self.stats.finished(job, job.finish)

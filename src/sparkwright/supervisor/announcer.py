@@ -1,6 +1,6 @@
 """The deployment at this moment, and where it is reported: store, hooks, log, and live.json for the gateway."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from sparkwright.app.diagnose.incident import Evidence, explain
 from sparkwright.app.serve.watch import CLAIMED
@@ -52,7 +52,9 @@ def view(bus: EventBus, state: State) -> Live:
         declined=state.declined,
         troubles=(*troubles, *state.refusals),
         ranks=tuple(seen.progress(rank) for _, rank in sorted(seen.ranks.items())),
-        nodes=tuple(replace(_node(bus, node), claimed=_claimed(known, node)) for node in context.nodes),
+        nodes=tuple(
+            replace(_node(bus, node), claimed=int(known.get(f"{CLAIMED}{node}", 0.0))) for node in context.nodes
+        ),
         quiet="" if stale else quiet,
         engine=seen.engine,
         canary=seen.canary,
@@ -64,6 +66,7 @@ def view(bus: EventBus, state: State) -> Live:
         up_since=state.ready_at,
         prefixes=seen.prefixes,
         disk_cache=seen.disk_cache,
+        cache_tiers=seen.cache_tiers,
     )
 
 
@@ -77,10 +80,6 @@ def _node(bus: EventBus, node: str) -> LiveNode:
     """One that was not sampled yet has no time."""
     at = bus.context.now() if bus.detectors.missed(node) else 0.0
     return bus.detectors.live_node(node) or LiveNode(node, at, reached=False)
-
-
-def _claimed(known: Mapping[str, float], node: str) -> int:
-    return int(known.get(f"{CLAIMED}{node}", 0.0))
 
 
 Word = Refuse | Admit | Close | Record | Announce

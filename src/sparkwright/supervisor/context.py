@@ -19,6 +19,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.live import (
     Desired,
+    LiveCacheTier,
     LiveCanary,
     LiveDiskCache,
     LiveEngine,
@@ -64,7 +65,7 @@ class Observations:
     own_at: when the engine had a request of ours last, infinite while it has one. followers: by the open incident's
     number, keys of causes that only follow from its own. incident: number of the open one, 0 for none. boots: the last
     known boot marker of each node. history: the last samples of each node. prefixes: sent again since the start.
-    disk_cache: as last seen.
+    disk_cache, cache_tiers: as last seen. restored: tokens that slots had after the last start.
     moved: id of the image that the recipe's tag has become, once that was said.
     """
 
@@ -103,6 +104,8 @@ class Observations:
     history: dict[str, deque[Sample]] = field(default_factory=dict)
     prefixes: LivePrefixes | None = None
     disk_cache: tuple[LiveDiskCache, ...] = ()
+    cache_tiers: tuple[LiveCacheTier, ...] = ()
+    restored: float | None = None
     _good: dict[int, int] = field(default_factory=dict)
 
     def answer(self, request: str, refused: str = "", cure: str = "") -> None:

@@ -1,6 +1,6 @@
 """A deployment on demand: a request that waits at the gateway starts it, and it is stopped when none comes any more."""
 
-from sparkwright.domain.live import SERVING, Ask, DeploymentState, GatewayUse, Request
+from sparkwright.domain.live import SERVING, Ask, DeploymentState, Request
 from sparkwright.domain.units import duration
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.core.detect.stall import has_work
@@ -24,7 +24,7 @@ async def watch(bus: EventBus) -> None:
     why = f"stopped after {duration(limit)} without a request"
     while True:
         use, at = await gateway_use(context), context.now()
-        idle = use is not None and bus.serving and not _in_use(bus, use)
+        idle = use is not None and bus.serving and not (use.under_way or use.waiting or _past(bus))
         used = min(max(used, at - use.quiet), at) if use and idle else at
         room, context.seen.room = context.seen.room, ""
         if use and use.waiting:
@@ -34,11 +34,6 @@ async def watch(bus: EventBus) -> None:
         elif at - used >= limit:
             bus.put(Idle(at, why))
         await context.services.clock.sleep(_LOOK_EVERY)
-
-
-def _in_use(bus: EventBus, use: GatewayUse) -> bool:
-    """True if a client uses it, through the gateway or past it; our own probe does not count."""
-    return bool(use.under_way or use.waiting) or _past(bus)
 
 
 def _past(bus: EventBus) -> bool:

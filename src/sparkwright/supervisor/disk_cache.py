@@ -7,6 +7,7 @@ import json
 
 from sparkwright.domain.errors import NodeError, NotReady
 from sparkwright.domain.live import LiveDiskCache
+from sparkwright.domain.probed import Reply
 from sparkwright.domain.units import gib
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.disk_cache import disk_cache_folder
@@ -82,7 +83,7 @@ def _counted(bus: EventBus) -> float:
 
 async def ask_slots(bus: EventBus, what: str) -> None:
     """`save` or `restore` each slot. What was never saved cannot be restored; a failed save is a trouble."""
-    context = bus.context
+    context, restored = bus.context, 0.0
     wrong = ""
     for slot in range(context.desired.recipe.serving.sequences or _PLACES):
         url = f"{context.url}/slots/{slot}?action={what}"
@@ -96,5 +97,17 @@ async def ask_slots(bus: EventBus, what: str) -> None:
             break
         if reply.status != 200 and what == "save":
             wrong = f"HTTP {reply.status}"
+        restored += _restored_tokens(reply)
+    if what == "restore":
+        context.seen.restored = restored
     failed = wrong if what == "save" else ""
     bus.set_trouble(SLOTS, f"contexts could not be saved to the disk cache: {failed}" if failed else "")
+
+
+def _restored_tokens(reply: Reply) -> float:
+    """Tokens that a slot got back, by llama.cpp's `n_restored`; 0 for a slot that was never saved."""
+    try:
+        found = json.loads(reply.body).get("n_restored") if reply.status == 200 else 0
+    except (ValueError, AttributeError):
+        return 0.0
+    return float(found) if isinstance(found, int) else 0.0

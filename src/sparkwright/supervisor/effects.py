@@ -17,7 +17,7 @@ from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.domain.live import OVER, SERVING, Ask, DeploymentState, Request
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import GpuSample
-from sparkwright.domain.units import duration
+from sparkwright.domain.units import DRAIN_SECONDS, duration
 from sparkwright.domain.unknown import known
 from sparkwright.remote import lease
 from sparkwright.remote import repair as commands
@@ -29,8 +29,7 @@ from sparkwright.supervisor.core.recovery import NOTHING, Needs, of_diagnosis
 from sparkwright.supervisor.core.state import Capture, Launch, Reboot, State, StopRanks, SwapRanks, WatchRanks
 from sparkwright.supervisor.demand import in_use
 from sparkwright.supervisor.disk_cache import save_before_stop
-from sparkwright.supervisor.drain import drained
-from sparkwright.supervisor.endpoint import outage_began
+from sparkwright.supervisor.endpoint import gateway_use, outage_began
 from sparkwright.supervisor.event_bus import EventBus
 from sparkwright.supervisor.nodes import Census, census
 from sparkwright.supervisor.ranks import launch, note_changes, stop, watch
@@ -205,6 +204,28 @@ async def _order(context: DeploymentContext, node: str) -> None:
 # Six renewals missed, as with a lease; on a busy machine each takes seconds, however short a drill makes other waits.
 SILENT, _LEAST_SILENCE = 60.0, 20.0
 _LOOK_AGAIN = 0.5
+# The gateway refuses from the moment that live.json is there; what it let through before is on its way by then.
+_SETTLES = 0.3
+
+
+async def drained(context: DeploymentContext) -> None:
+    """Wait before a stop that a person asked for, so that requests which the gateway has let through may end.
+
+    Returns once none is under way, or after as long as the request for the stop allows; at once where no gateway
+    answers, and where the engine does not answer any more.
+    """
+    began, limit = context.now(), context.scaled(context.seen.drain)
+    if began - context.seen.good_at > context.policy.canary_every + context.scaled(DRAIN_SECONDS):
+        return
+    await context.services.clock.sleep(_SETTLES)
+    while (use := await gateway_use(context)) and use.under_way:
+        some = f"{use.under_way} request{'s' if use.under_way > 1 else ''}"
+        if context.now() - began > limit:
+            context.notice(f"{context.name}: {some} under way after {limit:.0f} s, cut by the stop", warning=True)
+            break
+        context.seen.doing = f"the end of {some}"
+        await context.services.clock.sleep(_LOOK_AGAIN)
+    context.seen.doing = ""
 
 
 async def swap(bus: EventBus, state: State) -> Returned:

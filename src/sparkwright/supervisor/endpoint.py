@@ -15,7 +15,9 @@ from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.domain.live import GatewayUse, LiveCanary, LiveEngine
 from sparkwright.domain.recipe import GatewayTls, ModelKind
 from sparkwright.domain.service import Installation
+from sparkwright.engines.cache_tiers import WORDS, cache_tiers
 from sparkwright.engines.catalog import figures_of
+from sparkwright.facts.engine_metrics import figures as page_figures
 from sparkwright.facts.engine_metrics import read
 from sparkwright.facts.service import parse_programs
 from sparkwright.gateway.caddy import SERVICE, fingerprint, given_root, root_certificate
@@ -34,6 +36,7 @@ from sparkwright.supervisor.event_bus import EventBus
 REPEATING = "repeating"
 # While requests run, whether anything moves is seen sooner.
 _FIGURES_EVERY, _AT_WORK, _LATELY = 2.0, 1.0, 10.0
+_TIERS_EVERY = 10.0
 _LOOK_EVERY = 0.5
 # One token does not show garbage; three answers at the start are what later ones are compared with.
 QUESTION, TOKENS, RECORDED = "Write the numbers from one to five.", 8, 3
@@ -41,13 +44,18 @@ QUESTION, TOKENS, RECORDED = "Write the numbers from one to five.", 8, 3
 
 async def figures(bus: EventBus) -> None:
     """/metrics, again and again. A page that does not come is reported, too."""
-    context, before, repetition = bus.context, dict[int, int](), Repetition()
+    context, before, repetition, counted_at = bus.context, dict[int, int](), Repetition(), 0.0
     while True:
         lines = dict(context.seen.count)
         context.seen.engine, at = await shown(context), context.now()
+        if abs(at - counted_at) >= _TIERS_EVERY:
+            counted_at = at
+            note_cache_tiers(context)
         bus.figures = bus.figures or context.seen.engine is not None
         bus.put(*bus.detectors.engine(context.seen.engine, at))
-        bus.set_trouble(REPEATING, _repeating(repetition.add(context.seen.engine)))
+        repeats = repetition.add(context.seen.engine)
+        asks = f"{repeats} (SUP011); sparkwright eval probes asks it questions with known answers"
+        bus.set_trouble(REPEATING, asks if repeats else "")
         if bus.detectors.life.proved == at:  # work came out since the look before
             context.seen.answered(before, at)
         before = lines
@@ -55,15 +63,19 @@ async def figures(bus: EventBus) -> None:
         await context.pause(_AT_WORK if lately else _FIGURES_EVERY)
 
 
-def _repeating(found: str) -> str:
-    return f"{found} (SUP011); sparkwright eval probes asks it questions with known answers" if found else ""
-
-
 async def shown(context: DeploymentContext) -> LiveEngine | None:
     """The engine's metrics now, None without an answer."""
     page = await context.services.endpoint.page(context.url, context.engine.metrics_page, context.key)
     context.seen.page = page or context.seen.page  # the last one is evidence
     return read(page, figures_of(context.desired.recipe), context.now()) if page else None
+
+
+def note_cache_tiers(context: DeploymentContext) -> None:
+    """Note what the engine's last page says about its tiers; of an engine that gives no page all is unknown."""
+    recipe, seen = context.desired.recipe, context.seen
+    names = {word: name for word, name in figures_of(recipe).items() if word in WORDS}
+    counted = page_figures(seen.page, names) if seen.engine and names else {}
+    seen.cache_tiers = cache_tiers(recipe, counted, seen.disk_cache, seen.restored)
 
 
 async def canary(bus: EventBus) -> None:

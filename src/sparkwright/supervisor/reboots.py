@@ -137,26 +137,26 @@ def _moment(sample: Sample) -> RingRecord:
     return made
 
 
-_COPIED_EVERY = 15.0
+COPY_EVERY = 30.0
 
 
 async def copy_to_peer(bus: EventBus) -> None:
     """The head's last minutes go to the second node: its own disk may not come back. Others' are in this process."""
     context = bus.context
     while len(context.nodes) > 1:
-        await context.pause(_COPIED_EVERY)
+        await context.pause(COPY_EVERY)
         head, peer = context.head, context.nodes[1]
         boot = context.seen.boots.get(head, "")
         try:
             if boot and bus.serving:
                 own = await context.services.run(head, last_minutes(_state(context, head), context.name, boot))
-                if records := own.stdout.encode()[-_COPIED:]:
+                if records := own.stdout.encode()[-COPY_BYTES:]:
                     await context.services.run(peer, keep_copy(_state(context, peer), context.name, head, records))
         except NodeError:
             continue  # a peer that is away or full is named by others
 
 
-_COPIED = 32 * 1024
+COPY_BYTES = 32 * 1024
 
 
 async def _open_incident(context: DeploymentContext) -> int:

@@ -12,23 +12,26 @@ from sparkwright.planner.optimize import ANSWER, PROMPT, answers
 from sparkwright.planner.remedies import SPARE, Judge
 
 AGENTS = 4  # at once, each with a history of PROMPT tokens of which most is cached
-_NEW = PROMPT // 8
+_NOT_CACHED = PROMPT // 8  # tokens of an agent's history, such as the newest tool result
 
 
 def variant(settings: Sequence[TuneSetting], point: Point) -> Variant:
-    """The changes of the recipe at the point."""
+    """The changes of the recipe at the point: a place in each setting's values, of which the first is as it is."""
     pairs = zip(settings, point, strict=True)
     return Variant(tuple((one.key, one.values[place]) for one, place in pairs if place))
 
 
 def predicted(recipe: Recipe, judge: Judge, verdict: Verdict | None, goal: TuneGoal) -> float:
-    """The planner's score, to be compared with others of the same goal only; 0 where it cannot estimate."""
+    """Tokens/s of all requests together that the planner expects under the goal's load; 0 where it cannot estimate.
+
+    Latency is one request alone, throughput as many as the KV cache holds. Only scores of one goal can be compared.
+    """
     most = limits.sequences(recipe)
     if goal is TuneGoal.LATENCY:
         return answers(judge.speed(recipe, Load(prompt=PROMPT)), 1)
     if goal is TuneGoal.AGENTS:
         busy = max(1, min(AGENTS, most))
-        load = Load(depth=PROMPT, concurrency=busy, prompt=PROMPT, cached=PROMPT - _NEW)
+        load = Load(depth=PROMPT, concurrency=busy, prompt=PROMPT, cached=PROMPT - _NOT_CACHED)
         return answers(judge.speed(recipe, load), busy)
     kv = verdict.kv if verdict else None
     busy = max(1, min(most, kv.tokens // (PROMPT + ANSWER)) if kv else most)

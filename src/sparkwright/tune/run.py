@@ -15,7 +15,7 @@ from sparkwright.app.bench.target import Bench, BenchRequest
 from sparkwright.app.lease import holding
 from sparkwright.app.serve.launch import start_ranks
 from sparkwright.app.serve.load_guard import load_floors
-from sparkwright.app.serve.prepare import Outcome, prepare
+from sparkwright.app.serve.prepare import prepare
 from sparkwright.app.serve.ready import until_ready
 from sparkwright.app.serve.stop import clean
 from sparkwright.app.serve.swap import Swap
@@ -151,12 +151,12 @@ class TuneSearch:
         tags, note = (f"tune-{self.journal.id}",), str(dict(variant(survey.settings, trial.point).keys) or "as it is")
         request = BenchRequest(work, tags=tags, note=note)
         quiet = QuietBench(lambda text: None)
-        async with deployment(self.bench, self.services, name, None, request) as ready:
+        async with deployment(self.bench, self.services, name, request) as ready:
             failed = await self._gate(trial, lambda names: self._probe(ready, names, quiet))
             if failed and (lost := self._lost(failed)):
                 detail = "; ".join(lost)[:_SHOWN]
                 return replace(trial, state=Tried.EXCLUDED, detail=detail, start=started, probed=tuple(failed))
-            run = await run_benchmark(self.bench, ready, quiet)
+            run = await run_benchmark(ready, quiet)
         probed = None if failed is None else tuple(failed)
         return self._judged(replace(trial, start=started, run=run.id, probed=probed), run)
 
@@ -192,12 +192,9 @@ class TuneSearch:
         self._plan, self._serving = outcome.plan, None
         began = self.services.clock.monotonic()
         await start_ranks(self.services, request, outcome, seize=False, swap=self.swap)
-        await self._until_ready(outcome)
+        await until_ready(self.services, outcome.plan, outcome.cluster_state.facts)
         self._serving = wanted
         return self.services.clock.monotonic() - began
-
-    async def _until_ready(self, outcome: Outcome) -> None:
-        await until_ready(self.services, outcome.plan, outcome.cluster_state.facts)
 
     async def _gate(self, trial: Trial, probe: Callable[[Sequence[str]], Any]) -> dict[str, str] | None:
         """Probes that failed, with their details; None where none were asked: shortly measured, or nothing to compare.
@@ -224,7 +221,7 @@ class TuneSearch:
 
     async def _probe(self, ready: Any, names: Sequence[str], quiet: QuietBench) -> dict[str, str]:
         watch: EvaluationScreen = quiet
-        found = [one async for one in probe_all(self.bench, ready, catalog.chosen(names), 600, watch)]
+        found = [one async for one in probe_all(ready, catalog.chosen(names), 600, watch)]
         return {one.name: one.detail for one in found if one.state in _FAILED}
 
     async def restore(self, error: BaseException | None) -> None:

@@ -1,17 +1,17 @@
-"""Settings of an engine that are worth a search: data/tuning.toml."""
+"""Settings of an engine that are worth a search: `tune` in its file."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.tuning import TuneGoal, TuneSetting
+from sparkwright.engines.catalog import definition_of
+from sparkwright.engines.definitions import base_definition
 from sparkwright.engines.options import option_name
-from sparkwright.engines.tables import DATA_OF, table
 
 _SECTIONS = ("serving", "speculation", "flags", "env")
-_KEYS = frozenset({"key", "values", "what", "goals", "needs", "per", "by"})
 
 
 def settings(recipe: Recipe, goal: TuneGoal, cores: int) -> tuple[TuneSetting, ...]:
@@ -20,15 +20,13 @@ def settings(recipe: Recipe, goal: TuneGoal, cores: int) -> tuple[TuneSetting, .
 
 
 def _known(recipe: Recipe, goal: TuneGoal, cores: int) -> Iterator[TuneSetting]:
-    rows: Mapping[str, Mapping[str, Any]] = table("tuning").get(DATA_OF.get(recipe.engine.name, recipe.engine.name), {})
-    for name, row in rows.items():
-        if odd := set(row) - _KEYS:
-            raise ValueError(f"tuning.toml: {name}: unknown key {sorted(odd)[0]}")
-        if goal in row.get("goals", tuple(TuneGoal)) and _possible(recipe, row.get("needs", "")):
-            values = row["values"]
-            if row.get("per") == "cores":
-                values = [max(1, round(share * cores)) for share in values] if cores else []
-            yield with_own(recipe, TuneSetting(name, row["key"], tuple(values), row["what"], row.get("by") == "start"))
+    definition = definition_of(recipe) or base_definition(recipe.engine.name)
+    for name, hint in definition.tune.items() if definition else ():
+        if goal in (hint.goals or tuple(TuneGoal)) and _possible(recipe, hint.needs):
+            values: tuple[Any, ...] = hint.values
+            if hint.per == "cores":
+                values = tuple(max(1, round(float(share) * cores)) for share in hint.values) if cores else ()
+            yield with_own(recipe, TuneSetting(name, hint.key, values, hint.what, hint.by == "start"))
 
 
 def _possible(recipe: Recipe, needs: str) -> bool:

@@ -18,6 +18,7 @@ import pytest
 from functional.gateway.gateways import KEY, Gateway
 from functional.gateway.hostile import CHUNKED, EVENT, Hostile, asked, body, chunk, play, request
 from functional.gateway.test_streams import engine_that
+from patience import PATIENCE, wait_until
 
 WHOLE = CHUNKED + chunk(EVENT) * 5 + b"0\r\n\r\n"
 _CASES, _AT_ONCE, _PATIENCE = 32, 8, 600.0
@@ -117,6 +118,25 @@ async def test_an_answer_that_came_is_passed_on_though_the_engine_reset_its_conn
                 got = await asked(service.folder, iter([request(body("good"))]))
             assert got.startswith((b"HTTP/1.1 404", b"HTTP/1.1 503")), got
             assert got.endswith((b'{"detail":"Not Found"}', b"}")), got
+
+
+async def test_a_socket_that_a_cleaner_removed_is_made_again(service: Gateway) -> None:
+    """The process lived on behind a socket without a name, and each client got 503 until somebody restarted it."""
+    async with engines(service, 0):
+        await behaves(service)
+        (service.folder / "service.sock").unlink()
+        await asyncio.to_thread(wait_until, (service.folder / "service.sock").exists, "no new socket")
+        await behaves(service)
+    assert service.processes["service"].poll() is None
+
+
+async def test_a_process_whose_place_is_taken_ends(service: Gateway) -> None:
+    """Two of them would take the socket from each other for good."""
+    first = service.processes["service"]
+    service.start_service()
+    await asyncio.to_thread(first.wait, PATIENCE)
+    async with engines(service, 0):
+        await behaves(service)
 
 
 async def test_a_burst_of_clients_finds_the_socket_open(service: Gateway) -> None:

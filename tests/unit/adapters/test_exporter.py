@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sparkwright.adapters.exporter import Exporter
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveEngine, LiveNode, LiveRank
+from sparkwright.domain.live import DeploymentState, Live, LiveCacheTier, LiveCanary, LiveEngine, LiveNode, LiveRank
 from sparkwright.report.rates import Share
 
 NOW = 10_000.0
@@ -107,6 +107,20 @@ def test_what_an_engine_does_not_report_is_absent(scraped: Scraped) -> None:
     told = scraped(replace(LIVE, engine=LiveEngine(NOW, running=1.0), canary=None, nodes=()))
     assert ("engine_draft_tokens_total",) not in told and ("engine_requests_running",) in told
     assert not any(key[0].startswith(("canary_", "node_")) for key in told)
+
+
+def test_tiers_of_the_cache_have_what_the_engine_tells(scraped: Scraped) -> None:
+    """Guards counters as counters, one row a tier, and that an unknown figure is absent."""
+    tiers = (LiveCacheTier("host", hits=1200.0, part=0.5), LiveCacheTier("disk", hits=0.0, used=7.0))
+    told = scraped(replace(LIVE, cache_tiers=tiers))
+    found = {key: value for key, value in told.items() if key[0].startswith("engine_cache_tier_")}
+    assert found == {
+        ("engine_cache_tier_hit_tokens_total", "host"): 1200.0,
+        ("engine_cache_tier_hit_tokens_total", "disk"): 0.0,
+        ("engine_cache_tier_used_bytes", "disk"): 7.0,
+        ("engine_cache_tier_usage_ratio", "host"): 0.5,
+    }
+    assert b"# TYPE sparkwright_engine_cache_tier_hit_tokens_total counter" in scraped.exporter.page()
 
 
 @pytest.mark.parametrize("late", [16.0, 3600.0])

@@ -76,7 +76,7 @@ class Fleet(dict[str, Scripted]):
         pass
 
 
-class Stopped:
+class StandingClock:
     def now(self) -> float:
         return 1700.0
 
@@ -98,7 +98,7 @@ def nodes(*names: str) -> list[Node]:
 async def test_each_node_is_asked_in_one_round_trip() -> None:
     """Guards the speed promise: one run_all for each node, with every command read-only."""
     hosts = fleet(Scripted("one"), Scripted("two"))
-    found = await gather(hosts, nodes("one", "two"), Stopped())
+    found = await gather(hosts, nodes("one", "two"), StandingClock())
     assert [len(host.rounds) for host in hosts.values()] == [1, 1]
     assert all(command.changes == "" for host in hosts.values() for command in host.rounds[0])
     assert list(found) == ["one", "two"]
@@ -110,12 +110,12 @@ async def test_nodes_are_asked_side_by_side() -> None:
     gate = asyncio.Barrier(len(names))
     hosts = fleet(*(Scripted(name, gate=gate) for name in names))
     async with asyncio.timeout(5):
-        assert len(reached(await gather(hosts, nodes(*names), Stopped()))) == 8
+        assert len(reached(await gather(hosts, nodes(*names), StandingClock()))) == 8
 
 
 async def test_a_lost_node_does_not_hide_the_others() -> None:
     """Guards that one unreachable node is an answer of its own and the other nodes' facts come all the same."""
-    found = await gather(fleet(Scripted("one", lost=True), Scripted("two")), nodes("one", "two"), Stopped())
+    found = await gather(fleet(Scripted("one", lost=True), Scripted("two")), nodes("one", "two"), StandingClock())
     assert isinstance(found["one"], Unreachable)
     assert list(reached(found)) == ["two"]
     assert list(lost(found)) == ["one"]
@@ -123,7 +123,7 @@ async def test_a_lost_node_does_not_hide_the_others() -> None:
 
 async def test_facts_come_to_their_own_places() -> None:
     """Guards that each answer is read by the fact that asked for it; what was not reported is Unknown, not missing."""
-    found = (await gather(fleet(Scripted("one")), nodes("one"), Stopped()))["one"]
+    found = (await gather(fleet(Scripted("one")), nodes("one"), StandingClock()))["one"]
     assert isinstance(found, NodeFacts)
     assert (found.node, found.at, found.asked) == ("one", 1700.0, 1700.0)
     assert isinstance(found.memory, Memory)
@@ -144,7 +144,7 @@ async def test_ranks_and_further_paths_are_asked_in_the_same_round() -> None:
 
     node = Node("one", "one", paths=NodePaths(models="/m", hub="/h", cache="/m", state="/s"))
     hosts = fleet(Scripted("one"))
-    found = (await gather(hosts, [node], Stopped(), ranks, ("/extra",)))["one"]
+    found = (await gather(hosts, [node], StandingClock(), ranks, ("/extra",)))["one"]
     assert isinstance(found, NodeFacts)
     assert found.ranks == (rank,)
     assert isinstance(found.disks, tuple)
@@ -156,4 +156,4 @@ async def test_ranks_and_further_paths_are_asked_in_the_same_round() -> None:
 async def test_our_own_bugs_are_not_hidden() -> None:
     """Guards that only lost contact is an answer: a node that the cluster does not have is a mistake of the caller."""
     with pytest.raises(KeyError):
-        await gather(fleet(), nodes("nobody"), Stopped())
+        await gather(fleet(), nodes("nobody"), StandingClock())

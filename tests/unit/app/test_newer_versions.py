@@ -21,6 +21,11 @@ from unit.app.test_status import LABELS, handle
 CAPTURES = Path(__file__).resolve().parents[2] / "data/captures"
 NEWER = [
     ("vllm", "0.99.0", "vllm/vllm-openai:v0.99.0", "id: org/m"),
+    ("vllm", "0.41.0", "vllm/vllm-openai:v0.41.0", "id: org/m"),
+    ("sglang", "0.7.0", "lmsysorg/sglang:v0.7.0", "id: org/m"),
+    ("trtllm", "2.5", "nvcr.io/nvidia/tensorrt-llm/release:2.5", "id: org/m"),
+    ("llama-cpp", "", "ghcr.io/ggml-org/llama.cpp:server-cuda", "path: /m/a.gguf"),
+    ("trtllm", "", "own/trtllm:latest", "id: org/m"),
     ("vllm", "1.2.0", "own/vllm:x", "id: org/m"),
     ("vllm", "", "own/vllm:nightly", "id: org/m"),
     ("vllm-ray", "0.99.0", "own/vllm:x", "id: org/m"),
@@ -75,6 +80,10 @@ def test_a_failure_of_a_version_that_does_not_exist_yet_has_its_cause() -> None:
     later = text.replace("0.32.0", "0.99.0").encode()
     now, then = (examine([("log", [log])], 2026, {}) for log in (text.encode(), later))
     assert now.causes[0].key == then.causes[0].key == "peer-rank-died"
+    said = "what vllm 0.99.0 writes anew: its log was read up to 0.33.0"
+    assert (now.untold.count(said), then.untold.count(said)) == (0, 1)
+    (both,) = [examine([("a", [later]), ("b", [later])], 2026, {})]
+    assert both.untold.count(said) == 1
 
 
 def test_a_version_is_compared_with_the_newest_data_only_by_its_number() -> None:

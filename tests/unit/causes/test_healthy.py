@@ -95,7 +95,7 @@ def test_a_failure_wins_over_each_harmless_line() -> None:
 
 
 # Windows of these have a real error of level ERROR, or a request that was refused.
-WITH_ERRORS = {"dockerd", "node-exporter", "llama-embedding", "llama-plain", "llama-slots"}
+WITH_ERRORS = {"ansible-play", "dockerd", "node-exporter", "llama-embedding", "llama-plain", "llama-slots"}
 
 
 @pytest.mark.full
@@ -308,3 +308,65 @@ def test_a_cause_of_another_engine_is_never_more_than_likely() -> None:
     head = (DATA / "healthy" / "trtllm.log").read_text().splitlines(keepends=True)[:12]
     assert of(line).causes[0].confidence > 0.75
     assert all(cause.confidence <= 0.75 for cause in of("".join(head) + line).causes)
+
+
+NO_GRAPH_BUFFER = """0.11.520.077 E allocating 961.20 MiB on device 1: cudaMalloc failed: out of memory
+0.11.520.084 E ggml_gallocr_reserve_n_impl: failed to allocate CUDA1 buffer of size 1007891251
+0.11.520.086 E graph_reserve: failed to allocate compute buffers
+"""
+RETRY = "0.11.520.107 W sched_reserve: compute buffer allocation failed, retrying without pipeline parallelism\n"
+GOES_ON = "0.12.304.130 I srv    load_model: initializing, n_slots = 1, n_ctx_slot = 8192\n"
+
+
+def test_what_failed_before_another_way_was_taken_is_over() -> None:
+    """Guards a retry that succeeds, and the one that fails, too."""
+    found = of(NO_GRAPH_BUFFER + RETRY + GOES_ON)
+    assert not blamed(found) and [note.key for note in found.notes] == ["gpu-out-of-memory"]
+    for text in (NO_GRAPH_BUFFER, NO_GRAPH_BUFFER + RETRY + NO_GRAPH_BUFFER):
+        found = of(text)
+        assert found.failure and found.causes[0].key == "gpu-out-of-memory"
+
+
+@for_each(
+    "line",
+    [
+        "2026-11-02 10:11:12.338025 N | etcdmain: failed to detect default host (could not find default route)",
+        "?: (security.W009) Your key is missing characters: security-critical features will be vulnerable to attack.",
+        "127.0.0.1 - - [02/Nov/2026 10:11:12] code 501, message Unsupported method ('POST')",
+        "============================= 74 passed in 249.68s (0:04:09) =============================",
+    ],
+)
+def test_levels_of_other_programs_and_requests_of_clients_are_no_failure(line: str) -> None:
+    """Guards notices of etcd, identifiers of warnings, methods that a server does not have."""
+    assert not blamed(of(f"{line}\n"))
+
+
+def test_a_failure_that_a_playbook_ignores_is_none() -> None:
+    """Guards a run whose recap counts no failure, and one whose recap does."""
+    play = (DATA / "healthy-recorded" / "ansible-play.log").read_text()
+    assert of(play).state is LogState.STOPPED and not blamed(of(play))
+    assert of(play.replace("...ignoring\n", "").replace("failed=0", "failed=1")).failure
+
+
+@for_each(
+    "line",
+    [
+        "Exception: Capture of the graph failed: Could not run 'ops::norm' with arguments from the 'CUDA' backend.",
+        "failed to register layer: write /usr/lib/python3/dist-packages/a.so: input/output error",
+        "./server: --hosts unknown argument",
+        "Failed: Cuda error /src/reduce.cuh:164 'invalid argument'",
+        "install failed: docker run failed (exit 125)",
+    ],
+)
+def test_a_single_line_may_report_a_failure(line: str) -> None:
+    """Guards a bare exception, a chain that ends in a system error, a refused command line."""
+    assert of(f"{line}\n").failure
+
+
+def test_the_phase_of_a_pull_is_not_its_reason() -> None:
+    """Guards a login that nobody asked for: fetching the token timed out."""
+    found = of(
+        "failed to resolve reference: failed to authorize: \nfailed to fetch anonymous token: \n"
+        'Get "https://auth.docker.io/token?service=registry.docker.io": \nnet/http: TLS handshake timeout\n'
+    )
+    assert [cause.key for cause in found.causes] == ["registry-unreachable"]

@@ -1,5 +1,6 @@
 """The catalog as a whole: every rule is complete, listed, documented and never raises."""
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from sparkwright import checks
 from sparkwright.checks import catalog
-from sparkwright.checks.catalog import CHECKS, check_all, worst_first
+from sparkwright.checks.catalog import CHECKS, RISING, STOPPING, check_all, worst_first
 from sparkwright.domain.check import Check, texts_of
 from sparkwright.domain.facts import NOT_ASKED, Docker, Driver, Gpu, GpuProcess, Listener, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
@@ -180,3 +181,47 @@ def test_nothing_known_is_nothing_found(recipe: Any) -> None:
     assert check_all(bare) == ()
     odd: dict[str, Any] = {key: Unknown("", "x") for key in ("memory", "docker", "listeners", "ranks", "identity")}
     assert check_all(replace(bare, facts={n: replace(f, **odd) for n, f in facts.items()})) == ()
+
+
+STOPS = {"OVERRIDE", "BLOCK", "weigh"}
+
+
+def _names(node: ast.AST) -> set[str]:
+    """All names and attributes that a piece of code mentions."""
+    found = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return found | {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+
+
+def _reached(start: set[str], known: dict[str, ast.AST]) -> set[str]:
+    """The names that code mentions, with those that the family's own functions and tables mention in turn."""
+    seen: set[str] = set()
+    todo = set(start)
+    while todo:
+        name = todo.pop()
+        seen.add(name)
+        todo |= _names(known[name]) - seen if name in known else set()
+    return seen
+
+
+def _rising(family: Path) -> set[str]:
+    """Codes of checks that are declared as a warning or a note, and whose function may give what stops a start."""
+    tree = ast.parse(family.read_text())
+    known: dict[str, ast.AST] = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
+    assigned = (one for one in tree.body if isinstance(one, ast.Assign))
+    known |= {to.id: one for one in assigned for to in one.targets if isinstance(to, ast.Name) and to.id != "CHECKS"}
+    rows = (one for one in ast.walk(tree) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name))
+    codes = set()
+    for row in (one for one in rows if isinstance(one.func, ast.Name) and one.func.id == "Check" and len(one.args) > 3):
+        mild = not _names(row.args[1]) & STOPS
+        code = row.args[0]
+        if mild and isinstance(code, ast.Constant) and _reached(_names(row.args[3]), known) & STOPS:
+            codes.add(str(code.value))
+    return codes
+
+
+def test_what_a_search_for_remedies_asks_is_all_that_can_stop_a_start() -> None:
+    """A check that was left out there would let `plan` propose what the next `plan` refuses."""
+    families = {check.source.with_suffix(".py") for check in CHECKS}
+    assert set().union(*map(_rising, families)) == RISING
+    assert {check.code for check in CHECKS if check.severity.stops} | RISING == {check.code for check in STOPPING}
+    assert len(STOPPING) < len(CHECKS) / 3

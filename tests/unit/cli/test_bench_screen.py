@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from fakes.prepared_bench import NO_BENCH
 from fakes.tokenizer import CountingTokenizer
 from sparkwright.app.bench.benchmark import fitting_levels
 from sparkwright.app.bench.target import BenchRequest, BenchTarget, PreparedBench
@@ -22,7 +23,7 @@ FULL = Probed(
 def prepared_run(probed: Probed = FULL, exact: bool = True, **conditions: object) -> PreparedBench:
     known = replace(RunConditions("http://node", "m", tokenizer="/tokenize of the server"), **conditions)  # type: ignore[arg-type]
     target, counting = BenchTarget("http://node"), CountingTokenizer(exact=exact)
-    return PreparedBench(target, probed, BenchRequest(WORK), *fitting_levels(WORK, probed), counting, known)
+    return PreparedBench(NO_BENCH, target, probed, BenchRequest(WORK), *fitting_levels(WORK, probed), counting, known)
 
 
 def test_what_was_found() -> None:

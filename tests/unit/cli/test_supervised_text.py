@@ -6,7 +6,16 @@ from typing import Any
 from sparkwright.cli.text import deployment_text
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.facts import RankStatus
-from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveNode, LivePrefixes, LiveRestart, Supervised
+from sparkwright.domain.live import (
+    DeploymentState,
+    Live,
+    LiveCacheTier,
+    LiveCanary,
+    LiveNode,
+    LivePrefixes,
+    LiveRestart,
+    Supervised,
+)
 
 GIB = 1024**3
 LIVE = Live(1000.0, "twin", DeploymentState.READY, 940.0)
@@ -38,6 +47,14 @@ def test_prompts_that_were_sent_again_are_one_line() -> None:
     said = "12 prefixes, 48,000 tokens re-sent in 20 s; 1 could not be sent; 1 left out: clients need the engine"
     assert " ".join(lines(prefixes=over)[0].split()) == f"kept prompts: {said}"
     assert "1 prefix, 9 tokens" in lines(prefixes=LivePrefixes(1, 1, 0, 9, 1.0, 990.0))[0]
+
+
+def test_tiers_of_the_engines_cache_have_a_line_each() -> None:
+    """Guards that what the engine does not tell is called unknown."""
+    tiers = (LiveCacheTier("host", 8 * GIB, hits=1200.0), LiveCacheTier("disk", 200 * GIB))
+    said = [" ".join(line.split()) for line in lines(cache_tiers=tiers)]
+    assert said[0] == "host cache of the engine: 8.0 GiB a node, use unknown; 1,200 prompt tokens found there"
+    assert said[1] == "disk cache of the engine: 200.0 GiB a node, use unknown; hits unknown"
 
 
 def test_memory_reports_where_it_goes() -> None:

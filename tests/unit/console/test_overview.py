@@ -11,7 +11,16 @@ from sparkwright.console.board import ReportBoard
 from sparkwright.console.overview import overview
 from sparkwright.console.usage import usage_page
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.live import DeploymentState, Desired, Live, LiveCanary, LiveEngine, LiveNode, LiveRank
+from sparkwright.domain.live import (
+    DeploymentState,
+    Desired,
+    Live,
+    LiveCacheTier,
+    LiveCanary,
+    LiveEngine,
+    LiveNode,
+    LiveRank,
+)
 from sparkwright.domain.replica import ReplicaPlace
 from sparkwright.gateway.usage import Tokens
 from unit.app.scene import cluster, recipe
@@ -69,6 +78,17 @@ def test_what_no_node_knows_is_not_shown(head: Head) -> None:
     assert "30.0 GiB available" in text and not any(word in text for word in ("floor", "time left", "pressure"))
     text = head.show(replace(LIVE, nodes=(bare, replace(NODE, node="spark-2"))))
     assert "floor unknown" in text and "time left: unknown" in text and "floor 5.0 GiB" in text
+
+
+def test_tiers_of_the_cache_are_shown_with_what_is_known(head: Head) -> None:
+    """Guards hits, use and bytes of a tier, and that figures of an engine that is away are unknown."""
+    tier = LiveCacheTier("host", 8 * GIB, part=0.62, hits=1234.0, written=3.0 * GIB)
+    text = head.show(replace(LIVE, cache_tiers=(tier, LiveCacheTier("disk", 200 * GIB))))
+    assert "Host cache" in text and ">1,234<" in text and "62 % of 8.0 GiB a node in use" in text
+    assert "Disk cache" in text and "200.0 GiB a node, use unknown; hits unknown" in text
+    away = head.show(replace(LIVE, cache_tiers=(tier,), engine=replace(ENGINE, at=NOW - 60)))
+    assert "Host cache" in away and "1,234" not in away and "62 %" not in away
+    assert "Host cache" not in head.show(LIVE)
 
 
 def test_figures_of_what_does_not_serve_are_unknown(head: Head) -> None:

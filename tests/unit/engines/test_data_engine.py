@@ -10,6 +10,7 @@ from sparkwright.domain.deployment import Phase
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.plan import Placement
+from sparkwright.domain.tuning import TuneGoal
 from sparkwright.engines.catalog import (
     ENGINES,
     engine_of,
@@ -28,6 +29,7 @@ from sparkwright.engines.tables import BUILT_IN
 from sparkwright.engines.traits import Claim
 from sparkwright.recipes.engine_file import read_engine
 from sparkwright.recipes.load import load_recipe
+from sparkwright.tune.settings import settings
 from unit.for_each import for_each
 
 CUSTOM = """title: t
@@ -174,16 +176,16 @@ def test_what_a_custom_engine_cannot_do_is_found(old, new, codes):
     ('"{port}"', '"80"', "m.toml:2: `command` has no {port}: sparkwright could not tell the server where to listen"),
     ("name =", 'titel = "x"\nname =', "m.toml:1: unknown key `titel`; did you mean `title`?"),
     ("{host}", "{hots}", "m.toml:2: `command`: no placeholder {hots}; did you mean {host}? (a brace itself is `{{`)"),
-    ("\\S+)", "\\S+)+x", "m.toml:3: `log`: log: rule 'up at (?P<url>\\\\S+)+x': it backtracks: a repeat"),
-    ("(?P<url>\\S+)", "(?P<url>", "m.toml:3: `log`: log: rule 'up at (?P<url>': no pattern: missing )"),
+    ("\\S+)", "\\S+)+x", "m.toml:5: `log.rule.pattern`: 'up at (?P<url>\\\\S+)+x': it backtracks: a repeat"),
+    ("(?P<url>\\S+)", "(?P<url>", "m.toml:5: `log.rule.pattern`: 'up at (?P<url>': no pattern: missing )"),
     ('{ url = "url" }', '{ url = "u" }', "m.toml:3: `log.rule`: no group 'u' in "),
     ("name =", 'start_order = "first"\nname =', "m.toml:1: `start_order`: found 'first'"),
     ("name =", "serial = {'a b' = 1}\nname =", "m.toml:1: `serial.a b`: found 'a b'"),
     ("[[log", "[metrics]\nrequests_running = 'a{b}'\n[[log", "m.toml:4: `metrics.requests_running`: found 'a{b}'"),
     ("name =", "websockets = ['x']\nname =", "m.toml:1: `websockets"),
-    ('phase = "server"', 'phase = "serve"', "m.toml:3: `log`: log: rule 'up at"),
+    ('phase = "server"', 'phase = "serve"', "m.toml:4: `log.rule.phase`: found 'serve'; allowed: start,"),
     ('"mine"\n', '"vllm"\n', "m.toml:1: `name`: 'vllm' is an engine of sparkwright's own: take another"),
-    ("name =", "name = [\nname =", "m.toml:2: no TOML: "),
+    ("name =", "name = [\nname =", "m.toml:2: this is not TOML: "),
     ("[[log", "[options]\ncontxt = ['x']\n[[log", "m.toml:4: `options`: unknown key 'contxt'; did you mean context?"),
     ("[[log", "[env]\nA = 'hf_abcdefghijkl'\n[[log", "m.toml:4: `env.A`: a key must not be in a file"),
     ],
@@ -202,6 +204,16 @@ def test_a_recipe_finds_the_user_s_engine_file():
         load_recipe(text, "r.yaml", engines=(("mine.toml", FILE.replace("{port}", "1")),))
     with pytest.raises(RecipeError, match=r"r\.yaml:3: `engine.name`: found 'mine'; known: vllm,"):
         load_recipe(text, "r.yaml")
+
+
+def test_the_user_s_own_file_takes_the_place_of_one_that_ships():
+    """An owner whose TensorFold has another option need not wait for a release of ours; modules stay ours."""
+    text = "title: t\nmodel: {id: a/b}\nengine: {name: NAME, runtime: process}\n"
+    own = (("tensorfold.toml", FILE.replace('"mine"', '"tensorfold"', 1)),)
+    recipe = load_recipe(text.replace("NAME", "tensorfold"), "r.yaml", engines=own)
+    assert recipe.engine.definition.command[0] == "mine"
+    assert load_recipe(text.replace("NAME", "tensorfold"), "r.yaml").engine.definition is None
+    assert load_recipe(text.replace("NAME", "vllm"), "r.yaml", engines=(("vllm.toml", FILE),)).engine.definition is None
 
 
 def test_a_custom_command_without_a_port_is_refused_at_its_line():
@@ -302,3 +314,117 @@ def test_a_version_that_does_not_exist_yet_blocks_nothing(name):
         stops = [one for one in found if one.severity.stops]
         assert not stops, stops
         assert len([one for one in found if one.code == "ENG005"]) <= 1
+
+
+COMPLETE = FILE.replace(
+    "[[log.rule]]",
+    """versions = ["1.2.0"]
+prefixes = ["MINE_"]
+[options]
+context = ["--window", "{context}"]
+kv_dtype = ["--cache", "{kv_dtype}"]
+[flags]
+window = []
+fast-path = ["1.4.0"]
+[variables]
+MINE_POOL_GIB = []
+MINE_OLD = ["1.0.0", "1.1.0"]
+[words]
+sequences = ["--slots"]
+[renamed]
+ctx = "--window"
+[values.kv_dtype]
+fp8 = "e4m3"
+[tune.slots]
+key = "flags.slots"
+values = [1, 8]
+goals = ["throughput"]
+what = "requests at once"
+[[log.rule]]""",
+    1,
+)
+OWN = """title: t
+model: {id: a/b}
+engine: {name: mine, version: 1.2.0, runtime: process}
+serving: {context: 4096, kv_dtype: fp8}
+"""
+
+
+def test_an_owners_file_says_what_the_shipped_ones_say():
+    """Words of other engines, old names, values, variables and what `tune` tries are keys of every file."""
+    more = """flags: {max-model-len: 1, max-num-seqs: 2, ctx: 3, windw: 4, fast-path: true}
+env: {MINE_POOL_GB: 1, MINE_OLD: 1, MINE_POOL_GIB: 8, OTHER: x}
+"""
+    recipe = load_recipe(OWN + more, "r.yaml", engines=(("mine.toml", COMPLETE),))
+    found = {finding.subject: (finding.title, finding.remedy) for finding in rehearse(recipe)}
+    assert found["flags.max-model-len"][1] == "write --window: --max-model-len is vllm's word"
+    assert found["flags.max-num-seqs"][1] == "write --slots: --max-num-seqs is vllm's word"
+    assert found["flags.ctx"][1] == "write --window: renamed"
+    assert found["flags.windw"][1] == "did you mean window?"
+    assert found["flags.fast-path"][0] == "mine 1.2.0 may not have --fast-path"
+    assert found["env.MINE_POOL_GB"][1] == "did you mean MINE_POOL_GIB?"
+    assert found["env.MINE_OLD"][0] == "mine 1.2.0 may not read MINE_OLD"
+    assert "env.OTHER" not in found and "env.MINE_POOL_GIB" not in found
+    (spec,) = imagined_ranks(recipe)
+    assert spec.argv[5:9] == ("--window", "4096", "--cache", "e4m3")
+    assert [one.values for one in settings(recipe, TuneGoal.THROUGHPUT, 8)] == [(None, 1, 8)]
+    assert settings(recipe, TuneGoal.LATENCY, 8) == ()
+
+
+@for_each(
+    "wrong, said",
+    [
+    ('[words]\ncontxt = ["--window"]', r"mine\.toml:4: `words`: unknown key 'contxt'; did you mean context\?"),
+    ('[values.kv_type]\nfp8 = "e4m3"', r"mine\.toml:3: `values`: unknown key 'kv_type'; did you mean kv_dtype\?"),
+    ("[variables]\nMINE_A = []", r"mine\.toml:3: `variables` needs `prefixes`"),
+    ("[tune.a]\nvalues = [1]", r"mine\.toml:3: `tune.a.key`"),
+    ('[tune.a]\nkey = "slots"\nvalues = [1]', r"mine\.toml:4: `tune.a.key`"),
+    ('[tune.a]\nkey = "serving.sequence"\nvalues = [1]', r"mine\.toml:4: `tune.a.key`: .* mean serving.sequences\?"),
+    ("log = { bars = 3 }", r"`log.bars`: found 3; expected a pattern in quotes"),
+    ("closed = []", r"mine\.toml:3: unknown key `closed`"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_those_keys_is_named_with_its_line(wrong, said):
+    text = "\n".join((*FILE.splitlines()[:2], wrong, *(FILE.splitlines()[2:] if "log" not in wrong else ())))
+    with pytest.raises(RecipeError, match=said):
+        read_engine(text, "mine.toml")
+
+
+def test_a_recipe_of_a_custom_engine_keeps_its_hash():
+    """Advice changes nothing that is served; a value that is written differently does."""
+    base = load_recipe(CUSTOM, "r.yaml").hash
+    said = "  definition: {prefixes: [MINE_], variables: {MINE_A: []}, words: {context: [--n]}, renamed: {ctx: --n}}\n"
+    assert load_recipe(CUSTOM + said, "r.yaml").hash == base
+    assert load_recipe(CUSTOM + "  definition: {values: {kv_dtype: {fp8: e4m3}}}\n", "r.yaml").hash != base
+
+
+def test_every_mistake_in_a_log_has_its_own_line():
+    """One odd rule hides no other, and a text that could not be filled in is refused before a line is read."""
+    text = """name = "m"
+command = ["m", "{port}"]
+[log]
+prefx = "a"
+failures = ["^(a+)+$", 3]
+[[log.rule]]
+phase = "lod"
+pattern = "(a+)+"
+[[log.rule]]
+phase = "load"
+patern = "x"
+text = "{n.x}"
+"""
+    with pytest.raises(RecipeError) as caught:
+        read_engine(text, "m.toml")
+    found = [line.split(": ", 3)[:2] for line in caught.value.message.splitlines()]
+    assert found == [
+        ["m.toml:4", "`log`"],
+        ["m.toml:5", "`log.failures`"],
+        ["m.toml:5", "`log.failures`"],
+        ["m.toml:7", "`log.rule.phase`"],
+        ["m.toml:8", "`log.rule.pattern`"],
+        ["m.toml:9", "`log.rule.pattern`"],
+        ["m.toml:11", "`log.rule`"],
+        ["m.toml:12", "`log.rule.text`"],
+    ]
+    with pytest.raises(RecipeError, match=r'm.toml:2: `command`: found .*; expected a list, as in \["one", "two"\]'):
+        read_engine('name = "m"\ncommand = "m {port}"\n', "m.toml")

@@ -2,28 +2,35 @@
 
 import pytest
 
+from sparkwright.engines.definitions import read_definition, written_name
 from sparkwright.engines.flag_data import read_data, versions
-from sparkwright.engines.flag_words import history, right_word, written_name
-from sparkwright.engines.tables import vocabulary
-
-WORDS = vocabulary()
+from sparkwright.engines.flag_words import history, right_value, right_word
+from sparkwright.engines.tables import SEPARATE
 
 
-@pytest.mark.parametrize("engine", WORDS.engines)
+@pytest.mark.parametrize("engine", SEPARATE)
 def test_every_word_is_an_option_of_its_engine(engine: str) -> None:
     """A remedy that names what does not exist is worse than none."""
     names = set().union(*(read_data(engine, version).names for version in versions(engine)))
-    words = [word for row in WORDS.meanings for word in row[WORDS.engines.index(engine)].split("|") if word]
-    words += WORDS.past[engine].values()
-    assert [word for word in words if written_name(word) not in names] == []
+    definition = read_definition(engine)
+    words = [*(word for row in definition.words.values() for word in row), *definition.renamed.values()]
+    assert len(words) > 10 and [word for word in words if written_name(word) not in names] == []
 
 
-@pytest.mark.parametrize("engine", WORDS.engines)
+@pytest.mark.parametrize("engine", SEPARATE)
 def test_a_past_word_is_gone_from_every_version(engine: str) -> None:
     """An option that some version still has needs no line by hand: the data knows when it went."""
     every = [option for version in versions(engine) for option in read_data(engine, version).options.values()]
     names = {spelled for option in every for spelled in {*option.spellings} - {*option.negations}}
-    assert [word for word in WORDS.past[engine] if f"--{word}" in names] == []
+    assert [word for word in read_definition(engine).renamed if f"--{word}" in names] == []
+
+
+def test_a_meaning_leads_from_each_engine_to_each_other() -> None:
+    """The files of two engines meet in a meaning's name: a typing error there would lose the advice."""
+    shared = [name for engine in SEPARATE for name in read_definition(engine).words]
+    assert {name for name in shared if shared.count(name) == 1} <= {"model"}
+    assert right_word(read_data("trtllm", "1.3.0rc"), "--max-model-len").word == "--max_seq_len"
+    assert right_value("sglang", "kv-cache-dtype", ("fp8",)) == "fp8_e4m3"
 
 
 def test_the_best_word_that_this_version_has_is_taken() -> None:

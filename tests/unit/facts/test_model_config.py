@@ -136,7 +136,7 @@ FAMILIES = {
     "gptq": (GPTQ, {"format": "int4", "group": 128, "rows": 0, "moe_layers": 94, "dense_layers": 0}),
     "every sixth": (GEMMA, {"full_layers": 10, "window_layers": 52, "window": 1024, "vocab": 262208}),
     "lists": (KIMI, {"full_layers": 7, "state_layers": 20, "state_heads": 32, "state_width": 4096, "moe_layers": 26}),
-    "mixed": (QWEN36, {
+    "mixed": (QWEN36, {"output_format": "nvfp4",
         "format": "fp8", "group": 0, "expert_format": "nvfp4", "expert_group": 16, "quantization": "modelopt"}),
     "mixed experts": (QWEN38, {"format": "bf16", "expert_format": "nvfp4", "expert_group": 16}),
     "experts alone": (BLOCKS, {"format": "fp8", "rows": 128, "group": 128, "expert_format": "nvfp4"}),
@@ -243,3 +243,23 @@ def test_configurations_in_each_other_without_end() -> None:
 def test_packings_give_their_bits(section: dict[str, Any], written: str) -> None:
     """Guards EXL3 and AQLM: their configs say how many bits a weight has, and absurd figures say nothing."""
     assert read(LLAMA | {"torch_dtype": "float16", "quantization_config": section}).format == written
+
+
+@for_each(
+    "named, output",
+    [
+        ({"targets": ["re:.*lm_head"], "weights": {"num_bits": 8, "type": "float"}}, "fp8"),
+        ({"targets": ["lm_head"], "weights": {"num_bits": 4, "type": "int", "group_size": 128}}, "int4"),
+        ({"targets": ["lm_head"], "weights": {"num_bits": 3, "type": "int"}}, ""),
+        ({"targets": ["Linear"], "weights": {"num_bits": 8, "type": "float"}}, ""),
+        ({"targets": "lm_head", "weights": None}, ""),
+        ("lm_head", ""),
+    ],
+    ids=str,
+)
+def test_an_output_that_is_quantized(named: object, output: str) -> None:
+    """unsloth's Qwen3.8-27B has its output in FP8: each token of a draft reads it, in 16 bits 2.5 GB of it."""
+    config = LLAMA | {
+        "quantization_config": {"quant_method": "compressed-tensors", "config_groups": {"group_0": named}}
+    }
+    assert read(config).output_format == output

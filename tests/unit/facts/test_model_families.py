@@ -27,7 +27,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "qwen3.6-35b-a3b": {
         "full_layers": 10, "state_layers": 30, "state_kind": "gdn", "state_heads": 16, "state_width": 4096,
         "state_conv": 4, "state_conv_width": 8192, "state_matrix": 524288, "state_format": "fp32", "mtp_layers": 1,
-        "kv_heads": 2, "head_dim": 256, "senses": True, "draft_architecture": "MTP", "format": "bf16"},
+        "kv_heads": 2, "head_dim": 256, "senses": True, "encoder": 411, "draft_architecture": "MTP", "format": "bf16"},
     "qwen3.8-flash-next": {
         "full_layers": 12, "state_layers": 36, "state_kind": "gdn", "state_matrix": 786432, "state_conv_width": 10240,
         "index_kind": "qsa", "index_layers": 12, "index_heads": 4, "index_dim": 128, "index_topk": 2048,
@@ -102,9 +102,30 @@ def test_every_dimension_is_read_from_some_file() -> None:
     """Guards that no field of a shape exists which no config.json can fill."""
     shapes = [read(path.name.removesuffix(".config.json")) for path in sorted(DATA.glob("*.config.json"))]
     # `inferred` is of tensors alone; `unread` and `loose` are of what is not understood.
-    # No family that is served today has values of another width in its windows only, or tables that cannot be counted.
+    # No family that is served today has values of another width in its windows only, or tables that cannot be counted;
+    # configs with an output that is quantized are those of single checkpoints (test_model_config.py).
     unread = {f.name for f in fields(ModelShape) if not any(getattr(shape, f.name) for shape in shapes)}
-    assert unread == {"window_value_dim", "tables_unknown", "inferred", "unread", "loose"}
+    assert unread == {"window_value_dim", "tables_unknown", "inferred", "unread", "loose", "output_format"}
+
+
+@for_each(
+    "eyes, millions",
+    [
+        ({"depth": 27, "hidden_size": 1152, "intermediate_size": 4304}, 411),
+        ({"num_hidden_layers": 50, "hidden_size": 1536, "intermediate_size": 8960}, 1848),
+        ({"encoder_layers": 32, "d_model": 1280, "encoder_ffn_dim": 5120}, 629),
+        ({"depth": 27, "hidden_size": 1152}, 0),
+        ({"depth": 10**9, "hidden_size": 1152, "intermediate_size": 4304}, 0),
+        ({"depth": 27, "hidden_size": -1152, "intermediate_size": 4304}, 0),
+        ({"depth": "27", "hidden_size": 1152, "intermediate_size": 4304}, 0),
+    ],
+    ids=str,
+)
+def test_an_encoder_has_the_size_of_its_own_configuration(eyes: dict[str, Any], millions: int) -> None:
+    """Muse-Glimmer's has 1.8 billion numbers, four times the usual one; one without sizes, or with absurd ones, 0."""
+    top = json.loads((DATA / "qwen3.6-35b-a3b.config.json").read_text())
+    shape = parse(json.dumps({**top, "vision_config": eyes}))
+    assert isinstance(shape, ModelShape) and shape.senses and shape.encoder == millions
 
 
 @for_each("path", sorted(DATA.glob("*.config.json")), ids=lambda path: path.name)

@@ -137,3 +137,17 @@ def test_many_long_prompts_are_sorted_at_once() -> None:
     began = time.process_time()
     assert len(best_first(rows)) == 256
     assert time.process_time() - began < 2.0
+
+
+def test_a_clock_that_jumps_keeps_no_text_beyond_its_time() -> None:
+    """Guards the promise of `remember_hours`: a year ahead and back again, a text is forgotten an hour after its use.
+
+    One that jumps ahead costs the texts, and nothing else.
+    """
+    year, hour = 365 * 86_400.0, 3600.0
+    shelf = PromptShelf(1 << 20, hour)
+    shelf.add(chat_prompt("hello"), 100, year)
+    assert [one.at for one in shelf.sort(0.0)] == [0.0]
+    assert len(shelf.sort(hour)) == 1 and shelf.sort(hour + 1.0) == ()
+    shelf.add(chat_prompt("hello"), 100, 0.0)
+    assert shelf.sort(year) == () and len(shelf) == 0

@@ -9,12 +9,13 @@ from sparkwright.domain.facts import GpuProcess, Memory, NodeFacts, RankStatus, 
 from sparkwright.domain.ledger import KV_POOL, Lack, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB
-from sparkwright.domain.verdict import ActionKind, Goal
+from sparkwright.domain.verdict import ActionKind, Goal, Load
 from sparkwright.planner.judge import Ground, RealJudge, verdict
 from sparkwright.planner.knobs import Surroundings
 from sparkwright.planner.optimize import BUDGET, optimize
 from sparkwright.planner.pool import actions
 from sparkwright.planner.remedies import remedies
+from sparkwright.planner.speed import UNCACHED
 from unit.planner.memory_samples import node, recipe, shape
 
 NVFP4 = shape("minimax-m2.7-nvfp4")
@@ -70,6 +71,24 @@ def test_a_node_that_reports_nothing_is_not_judged() -> None:
     found = judge(facts).verdict(minimax())
     assert found.fits and not found.known
     assert remedies(minimax(), judge(facts), around(judge(facts))) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("cached", "lacks", "known"), [(4, "", True), (40, "", False), (0, "", False), (4, "spark-2", False)]
+)
+def test_files_that_no_page_cache_can_hold_come_from_the_disk(cached: int, lacks: str, known: bool) -> None:
+    """The range of a start is half as wide then; a stock node, or files that are still to be copied, tell nothing."""
+    facts = two()
+    for name, one in facts.items():
+        assert isinstance(one.memory, Memory)
+        facts[name] = replace(one, memory=replace(one.memory, cached=cached * GIB))
+    files = Checkpoint("/m", "/m", "abc", 131 * GIB, 4, shape=NVFP4, weights=131 * GIB)
+    found = judge(facts, checkpoints={name: files for name in facts if name != lacks}).speed(minimax(), Load())
+    assert found
+    wide = found.loading.high / found.loading.low
+    assert (found.starts[0][0] == UNCACHED) is known
+    assert wide < 7 if known else wide > 10
+    assert found.starts[1] == judge(two(), checkpoints={"spark-1": files}).speed(minimax(), Load()).starts[1]  # type: ignore[union-attr]
 
 
 def test_a_line_that_nobody_knows_is_no_promise() -> None:

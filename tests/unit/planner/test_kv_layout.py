@@ -134,6 +134,9 @@ def test_a_draft_model_of_its_own_is_assumed() -> None:
     """Guards that what nobody knows is marked as assumed."""
     assert "assumed 8 layers" in cached(QWEN36, draft=("dflash", 15))[1].why
     assert "assumed a window of 2048" in cached(shape("glm-5.3-flash"), draft=("dflash2", 7))[1].why
+    named = cached(shape("glm-5.3-flash"), draft=("dflash", 7, {"model": "org/GLM-5.3-Flash-DFlash2-MXFP8"}))
+    assert "assumed a window of 2048" in named[1].why
+    assert "assumed 5 layers" in cached(shape("glm-5.3-flash"), draft=("dflash", 7, {"model": "org/GLM-DFlash"}))[1].why
     assert cached(QWEN36, draft=("ngram", 0)) == cached(QWEN36)
 
 

@@ -54,6 +54,14 @@ def test_another_recipe_is_worked_out_again(changes: dict[str, object]) -> None:
     assert [kept(BASE), kept(replace(BASE, **changes))] == [1, 2]  # type: ignore[arg-type]
 
 
+def test_work_that_reads_one_limit_is_asked_again_for_that_one_only() -> None:
+    """Weights hang on batched tokens alone: a search over contexts and sequences counts them once."""
+    kept = once(Counter(), limits=lambda one: one.serving.batched_tokens)
+    others = replace(BASE, serving=Serving(context=4096, sequences=4, kv_dtype="fp8"))
+    batch = replace(BASE, serving=Serving(batched_tokens=512))
+    assert [kept(BASE), kept(others), kept(batch)] == [1, 1, 2]
+
+
 def test_each_node_has_the_ledger_that_it_has_alone() -> None:
     """Nodes that are alike are counted once; one with less free, or with other work on it, is not among them."""
     given = recipe(shape("minimax-m2.7-nvfp4"), tp=4, nodes=4, serving={"context": 65536, "memory_fraction": 0.8})

@@ -294,3 +294,12 @@ def test_the_shipped_v4_flash_has_the_shape_of_its_config() -> None:
     assert found("MODEL003", Context(CLUSTER, recipe=made, checkpoints={"a": checkpoint(DSV4)})) == []
     step = cost(made, made.model.shape, made.model.size, 1).step
     assert 1 / step[1] < 27.1 < 1 / step[0]
+
+
+def test_judging_needs_no_prices() -> None:
+    """A search for remedies asks dozens of times which splits work, and never what they cost."""
+    asked = recipe(DSV4, 4)
+    priced, judged = advise(asked, {}), advise(asked, {}, priced=False)
+    assert {(s.parallelism, s.refused) for s in judged.splits} == {(s.parallelism, s.refused) for s in priced.splits}
+    assert judged.chosen and priced.chosen and judged.chosen.parallelism == priced.chosen.parallelism
+    assert any(s.cost for s in priced.splits) and not any(s.cost for s in judged.splits)

@@ -109,6 +109,20 @@ def test_attention_is_as_large_as_the_checkpoint_states(tmp_path: Path) -> None:
     assert (large.format, large.expert_format) == ("bf16", "nvfp4")
 
 
+@for_each(
+    "model, rest, output",
+    [
+        ("nvidia/Qwen3.6-35B-A3B-NVFP4", "fp8", "nvfp4"),
+        ("RedHatAI/Qwen3.6-35B-A3B-NVFP4", "bf16", ""),
+        ("Qwen3.6-35B-A3B", "bf16", ""),
+    ],
+)
+def test_a_checkpoint_that_is_written_unlike_others(tmp_path: Path, model: str, rest: str, output: str) -> None:
+    """One of the same name has BF16 where the other has four and eight bits, and decodes half as fast."""
+    found = shape(case(tmp_path, model=model, quant="nvfp4", checkpoint_gb=None))
+    assert (found.format, found.expert_format, found.output_format) == (rest, "nvfp4", output)
+
+
 def test_tables_are_written_as_the_checkpoint_states() -> None:
     """51 billion numbers of n-grams: of three published NVFP4 checkpoints each has them in a format of its own."""
     found = parse((ROOT / "tests" / "data" / "models" / "qwen3.8-flash-next.config.json").read_text())

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from sparkwright.domain.checkpoint import Checkpoint, TensorGroup
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.ledger import Fit as Verdict
-from sparkwright.domain.ledger import Lack, LedgerLine, Origin
+from sparkwright.domain.ledger import Fit, Lack, LedgerLine, Origin
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Model, Parallelism, Recipe, Speculation
 from sparkwright.domain.units import GIB, MIB, gib
@@ -19,7 +18,7 @@ from sparkwright.planner.kv_cache import capacity
 from sparkwright.planner.ledger import ledger
 from sparkwright.planner.parts import by_bytes, settled
 from sparkwright.planner.speed import speed
-from sparkwright.planner.weights import Fit, checkpoint_size, fitted, least_by_name, rank_weights
+from sparkwright.planner.weights import WeightFactors, checkpoint_size, fitted, least_by_name, rank_weights
 from unit.checks.samples import ABSENT, WHOLE
 from unit.for_each import for_each
 from unit.planner.memory_samples import node, recipe, shape
@@ -114,18 +113,18 @@ def test_published_sizes() -> None:
 @for_each(
     "size, exact, wanted",
     [
-        (0, False, Fit()),
-        (20, True, Fit()),
-        (103, False, Fit()),
-        (103, True, Fit(103 / 110, 103 / 110)),
-        (115, False, Fit(draft=1.5)),
-        (99, False, Fit(1.0, 0.0)),
-        (99, True, Fit(0.99, 0.0)),
-        (101, True, Fit(1.01, 0.0)),
-        (200, True, Fit(rest=90)),
+        (0, False, WeightFactors()),
+        (20, True, WeightFactors()),
+        (103, False, WeightFactors()),
+        (103, True, WeightFactors(103 / 110, 103 / 110)),
+        (115, False, WeightFactors(draft=1.5)),
+        (99, False, WeightFactors(1.0, 0.0)),
+        (99, True, WeightFactors(0.99, 0.0)),
+        (101, True, WeightFactors(1.01, 0.0)),
+        (200, True, WeightFactors(rest=90)),
     ],
 )
-def test_what_a_size_reports(size: int, exact: bool, wanted: Fit) -> None:
+def test_what_a_size_reports(size: int, exact: bool, wanted: WeightFactors) -> None:
     """Guards each case by hand, for a model counted as 100 with draft layers of 10."""
     assert fitted(100, 10, size, exact) == wanted
 
@@ -203,8 +202,8 @@ def test_a_name_can_only_make_the_verdict_worse() -> None:
         verdict([ledger(recipe(None, model=Model(f"org/Some-{size}-BF16")), node(), None, 1)])
         for size in ("550B", "8B")
     )
-    assert (large.fit, large.known, large.lack) == (Verdict.NOT, False, Lack.POOL) and large.short > 800 * GIB
-    assert (small.fit, small.kv) == (Verdict.UNKNOWN, None) and "model.size" in small.missing[0]
+    assert (large.fit, large.known, large.lack) == (Fit.NOT, False, Lack.POOL) and large.short > 800 * GIB
+    assert (small.fit, small.kv) == (Fit.UNKNOWN, None) and "model.size" in small.missing[0]
 
 
 def test_the_files_own_tensors_come_first() -> None:

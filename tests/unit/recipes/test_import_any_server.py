@@ -79,6 +79,14 @@ def test_tensorfold_is_read_from_its_own_words():
     assert recipe.flags == {"mtp-drafts": 3}
 
 
+def test_tensorfold_s_version_is_read_from_the_tag_and_its_name_from_the_image():
+    line = "docker run --gpus all ghcr.io/own/glm-tensorfold:v0.6.0-a1897d591f70 {} --context 4096 --port 8000\n"
+    for words in ("tensorfold serve org/m", "serve org/m"):
+        recipe, made = read(line.format(words), "run.sh")
+        assert (recipe.engine.name, recipe.engine.version) == ("tensorfold", "0.6.0"), made.notes
+    assert any("0.6.0 is written: the image's tag names it" in note for note in made.notes)
+
+
 def test_a_server_that_nobody_knows_is_custom():
     recipe, made = read(
         "docker run --gpus all -v /w:/data -e MODE=fast own/speech:1 speech-serve --model org/voice --port 9000 "

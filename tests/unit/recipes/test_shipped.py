@@ -69,7 +69,7 @@ def test_what_is_shipped():
     assert (
         "deepseek-v4-flash", "deepseek-v4-flash-0731", "deepseek-v4-flash-built", "deepseek-v4-flash-sglang",
         "deepseek-v4.1-flash", "deepseek-v4.1-flash-exl3", "gemma-4-26b-a4b", "glm-5.3-flash", "glm-5.3-flash-exl3",
-        "gpt-oss-120b", "gpt-oss-20b", "inkling-small",
+        "glm-5.3-flash-exl3-vllm", "gpt-oss-120b", "gpt-oss-20b", "inkling-small",
         "laguna-s-2.1",
         "minimax-m2.7-fp8-sglang", "minimax-m2.7-nvfp4", "minimax-m3", "nemotron-3-nano-30b", "nemotron-3-super-120b",
         "nemotron-3-super-llama-cpp-rpc", "qwen3-235b-a22b-gptq-int4", "qwen3-235b-a22b-nvfp4-trtllm",
@@ -211,3 +211,32 @@ def test_simulators_are_simulated():
     assert [name for name in NAMES if shipped(name).model.simulated] == ["simulator", "simulator-deepseek"]
     assert shipped("simulator", "docker").engine.runtime is Runtime.DOCKER
     assert shipped("simulator").engine.runtime is Runtime.PROCESS
+
+
+@pytest.mark.parametrize("name", ["glm-5.3-flash-exl3", "glm-5.3-flash-exl3-vllm"])
+def test_exl3_recipes_are_as_published(name):
+    """Both EXL3 recipes of GLM-5.3-Flash for two nodes: an image by digest, and figures with their conditions."""
+    recipe = shipped(name)
+    assert recipe.state is RecipeState.DOCUMENTED and recipe.nodes == 2 and "@sha256:" in recipe.engine.image
+    assert len(recipe.published) >= 9 and all(figure.conditions for figure in recipe.published)
+    for profile in recipe.profiles:
+        other = shipped(name, profile)
+        assert (other.engine.image, other.model.id, other.nodes) == (recipe.engine.image, recipe.model.id, 2)
+        assert other.hash != recipe.hash
+
+
+def test_the_exl3_profiles_are_the_kits_table():
+    """Context, sequences, cache and drafts of each row of the kit's table of configurations."""
+    rows = {}
+    for profile in ("", "nvfp4-kv", "1m", "agents", "mtp"):
+        recipe = shipped("glm-5.3-flash-exl3-vllm", profile)
+        serving = recipe.serving
+        rows[profile] = (serving.context, serving.sequences, serving.kv_dtype, recipe.speculation.method)
+    assert rows == {
+        "": (524288, 4, "fp8_ds_mla", "dflash"),
+        "nvfp4-kv": (524288, 4, "nvfp4_ds_mla", "dflash"),
+        "1m": (1048576, 4, "nvfp4_ds_mla", "dflash"),
+        "agents": (131072, 12, "fp8_ds_mla", ""),
+        "mtp": (524288, 4, "fp8_ds_mla", "mtp"),
+    }
+    assert "model" not in shipped("glm-5.3-flash-exl3-vllm", "mtp").speculation.options

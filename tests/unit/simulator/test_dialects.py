@@ -102,13 +102,13 @@ def test_a_failed_start_is_an_error_for_the_reader(
 async def test_metrics_have_the_engine_s_names_and_the_mark(
     engine: str, talking: Callable[[str], tuple[SimulatedRank, io.StringIO]]
 ) -> None:
-    """Every name that is looked for is there, but for speculation's while it is off; none of vLLM's is left."""
+    """Every name is there, but those of speculation and of cache tiers, which are off; none of vLLM's is left."""
     dialect, _, _, names = TALKS[engine]
     rank, _ = talking(engine)
     core = Core(rank, HeadLink(1), QUIET)
     text = bytes((await Site(core, engine, dialect.metrics, dialect.labels).scrape(NOBODY)).body).decode()
     assert text.startswith("# HELP sparkwright_simulated 1") and "vllm:" not in text
-    wanted = {name for name in names.values() if "spec" not in name}
+    wanted = {name for role, name in names.items() if "spec" not in name and not role.startswith("tier_")}
     assert [name for name in wanted if f"\n{name}" not in text] == []
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from simulators import console, llama, ray, sglang, trtllm
-from simulators.console import Stopped
+from simulators.console import NoStart
 
 CONFIG = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 512}
 
@@ -26,7 +26,7 @@ def test_sglang_refuses_what_its_version_does_not_have(capsys: pytest.CaptureFix
 
 def test_sglang_has_the_flags_of_the_version_that_is_asked_for() -> None:
     """0.5.10's data, not another's; a version without data is named."""
-    with pytest.raises(Stopped, match=r"sglang-0\.4\.1") as stopped:
+    with pytest.raises(NoStart, match=r"sglang-0\.4\.1") as stopped:
         sglang.run(["--model-path", "m"], {"SPARKWRIGHT_SIMULATOR_VERSION": "0.4.1"})
     assert stopped.value.code == 2
 
@@ -62,7 +62,7 @@ def test_trtllm_refuses_as_click_does(capsys: pytest.CaptureFixture[str]) -> Non
 def test_trtllm_reports_when_mpi_has_too_few_ranks(tmp_path: Path) -> None:
     """Two ranks need mpirun: started alone it does not wait for ever."""
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
-    with pytest.raises(Stopped, match="world size 2"):
+    with pytest.raises(NoStart, match="world size 2"):
         trtllm.run([str(tmp_path), "--tp_size", "2"], {})
 
 
@@ -92,7 +92,7 @@ def test_llama_server_loads_only_gguf(tmp_path: Path, capsys: pytest.CaptureFixt
     """A file that is none ends it with code 1, as does a word that it does not know."""
     file = tmp_path / "m.gguf"
     file.write_bytes(b"PK\x03\x04")
-    with pytest.raises(Stopped, match="invalid magic") as stopped:
+    with pytest.raises(NoStart, match="invalid magic") as stopped:
         llama.run(["-m", str(file)], {})
     assert stopped.value.code == 1
     with pytest.raises(SystemExit) as stop:

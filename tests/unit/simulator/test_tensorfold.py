@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from simulators import tensorfold
-from simulators.console import Stopped
+from simulators.console import NoStart
 from simulators.site import Site
 from sparkwright.domain.deployment import Phase
 from sparkwright.engines.catalog import engine
@@ -179,7 +179,7 @@ def test_a_key_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "api-key"
     file.write_text("# a comment\nme: one\ntwo\n")
     file.chmod(0o644)
-    with pytest.raises(Stopped, match="readable by other users"):
+    with pytest.raises(NoStart, match="readable by other users"):
         tensorfold._keys(str(file))
     file.chmod(0o600)
     assert tensorfold._keys(str(file)) == ("one", "two")
@@ -191,5 +191,5 @@ def test_options_are_the_documented_ones(capsys: pytest.CaptureFixture[str]) -> 
     assert "unrecognized arguments" in capsys.readouterr().err
     given = tensorfold._given(["serve", "m", "--tp", "2", "--rank", "1", "--master", "h", "--no-drafts"])
     assert isinstance(given, Namespace) and (given.tp, given.rank, given.master_port) == (2, 1, 29551)
-    with pytest.raises(Stopped, match="--tp 2 needs --master"):
+    with pytest.raises(NoStart, match="--tp 2 needs --master"):
         tensorfold.run(["serve", "m", "--tp", "2"], {})

@@ -10,6 +10,7 @@ from sparkwright.domain.live import LiveEngine
 from sparkwright.supervisor import disk_cache
 from sparkwright.supervisor.core.events import Fault
 from sparkwright.supervisor.core.state import Recovery
+from sparkwright.supervisor.endpoint import note_cache_tiers
 from unit.supervisor.watchtower import Tower, tower
 
 SIZE = 200 * 1024**3
@@ -69,6 +70,27 @@ async def test_slots_are_restored_and_saved_after_work() -> None:
     path, body = it.scene.endpoint.asked[3]
     assert path == "/slots/1?action=save" and json.loads(body) == {"filename": "slot-1.bin"}
     task.cancel()
+
+
+async def test_what_the_slots_got_back_and_the_engine_tells_is_noted() -> None:
+    """Guards `status`: tokens by llama.cpp's own `n_restored`; vLLM's figures from its last page, none while it is
+    away."""
+    it = cached_tower("llama-cpp", "b7000")
+    it.scene.endpoint.answers = {
+        "/slots/0?action=restore": reply({"n_restored": 14_955}),
+        "/slots/1?action=restore": reply("no such file", 400),
+    }
+    await disk_cache.ask_slots(it.bus, "restore")
+    note_cache_tiers(it.context)
+    (tier,) = it.context.seen.cache_tiers
+    assert (tier.tier, tier.restored, tier.hits) == ("disk", 14_955.0, None)
+    it = cached_tower()
+    it.context.seen.page = 'vllm:prompt_tokens_cached_by_source_total{source="disk"} 300.0\n'
+    note_cache_tiers(it.context)
+    assert it.context.seen.cache_tiers[0].hits is None
+    it.context.seen.engine = LiveEngine(1.0)
+    note_cache_tiers(it.context)
+    assert it.context.seen.cache_tiers[0].hits == 300.0
 
 
 async def test_a_save_that_fails_is_a_trouble_and_a_restore_is_not() -> None:

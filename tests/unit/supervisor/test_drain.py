@@ -8,8 +8,7 @@ from sparkwright.domain.live import DeploymentState, GatewayUse
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.supervisor.core.state import State, StopRanks
-from sparkwright.supervisor.drain import drained
-from sparkwright.supervisor.effects import EffectRunner
+from sparkwright.supervisor.effects import EffectRunner, drained
 from unit.supervisor.test_effects import answer
 from unit.supervisor.watchtower import Tower, tower
 

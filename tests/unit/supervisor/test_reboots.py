@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -134,3 +135,14 @@ async def test_a_peer_that_is_away_costs_only_the_copy() -> None:
         while not it.scene.nodes[1].ran(is_copy):
             await asyncio.sleep(0.01)
     copying.cancel()
+
+
+async def test_a_node_that_is_alone_has_nobody_to_copy_to() -> None:
+    """Guards a single node: the task ends, nothing is read again and again."""
+    it = tower()
+    recipe = replace(it.context.desired.recipe, nodes=1)
+    it.context.desired = replace(it.context.desired, recipe=recipe)
+    assert len(it.context.nodes) == 1
+    it.bus.serving, it.context.seen.boots = True, {"spark-1": "a:1"}
+    await asyncio.wait_for(copy_to_peer(it.bus), 10.0)
+    assert not it.scene.nodes[0].ran(lambda command: command.argv[-2:] == ("twin", "a:1"))

@@ -94,7 +94,14 @@ async def _together(job: LoadJob, workers: list[Process]) -> AsyncGenerator[Row 
     finally:
         for reader in readers:
             reader.cancel()
-    yield _worst(lags)
+    yield Lag(  # the worst figures of all processes; CPU is their sum
+        max(lag.p50 for lag in lags),
+        max(lag.p99 for lag in lags),
+        max(lag.most for lag in lags),
+        sum(lag.cpu for lag in lags),
+        max(lag.cores for lag in lags),
+        len(lags),
+    )
 
 
 async def _listen(worker: Process, heard: "asyncio.Queue[list[Any]]") -> None:
@@ -115,18 +122,6 @@ def _lost(code: int, words: str) -> Exception:
         return RuntimeError(f"a load worker ended before its job did: {words}")
     hint = "is this machine short of memory? What was measured is saved: sparkwright bench --resume last continues it"
     return NotReady(f"the process that sends the requests was killed by signal {-code}", hint)
-
-
-def _worst(lags: list[Lag]) -> Lag:
-    """The worst figures of all processes; CPU is their sum."""
-    return Lag(
-        max(lag.p50 for lag in lags),
-        max(lag.p99 for lag in lags),
-        max(lag.most for lag in lags),
-        sum(lag.cpu for lag in lags),
-        max(lag.cores for lag in lags),
-        len(lags),
-    )
 
 
 def _row(job: LoadJob, values: list[Any]) -> Row:

@@ -62,7 +62,13 @@ class LoadWorker:
 
     def __init__(self, job: dict[str, Any], out: Out) -> None:
         self._job, self._out, self._loop = job, out, WorkerLoop()
-        self._pool = self._connections()
+        host, unknown, addresses = self._job["host"], "", []
+        tls = (_context(self._job["authority"]), host) if self._job["tls"] else None
+        try:
+            addresses = resolve(host, self._job["port"])
+        except OSError as error:
+            unknown = f"{host}: {error.strerror}"
+        self._pool = SocketPool(lambda pool, address: Connection(self._loop, pool, address, tls), addresses, unknown)
         self._player = Player(self._loop, self._pool, self._request)
         self._player.keep_text, self._player.limit = job["keep_text"], job["concurrency"]
         self._player.emit = lambda row: out.put((ROW, *row))
@@ -81,15 +87,6 @@ class LoadWorker:
         self._loop.run()
         self._out.put((LAG, *self._lag()))
         self._out.close()
-
-    def _connections(self) -> SocketPool:
-        host, unknown, addresses = self._job["host"], "", []
-        tls = (_context(self._job["authority"]), host) if self._job["tls"] else None
-        try:
-            addresses = resolve(host, self._job["port"])
-        except OSError as error:
-            unknown = f"{host}: {error.strerror}"
-        return SocketPool(lambda pool, address: Connection(self._loop, pool, address, tls), addresses, unknown)
 
     def _request(self, length: int, parts: tuple[bytes, ...]) -> bytes:
         return b"".join((self._job["head"], b"%d\r\n\r\n" % length, *parts))

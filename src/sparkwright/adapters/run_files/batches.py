@@ -1,6 +1,6 @@
 """Levels as llama-benchy sees them: requests of one prompt, output and depth, so many at once."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -115,7 +115,8 @@ def _decode_of_all(rows: Sequence[Row]) -> float:
 
 def _peak(rows: Sequence[Row]) -> float:
     """The most tokens in one second; over the whole of what lasted less than that."""
-    events = sorted(_events(rows))
+    reads = ((row.sent, zip(row.reads.at, row.reads.tokens, strict=True)) for row in rows)
+    events = sorted((sent + at, count) for sent, pairs in reads for at, count in pairs)
     if len(events) < 2:
         return 0.0
     whole = events[-1][0] - events[0][0]
@@ -129,8 +130,3 @@ def _peak(rows: Sequence[Row]) -> float:
             start += 1
         most = max(most, inside)
     return most / _WINDOW
-
-
-def _events(rows: Sequence[Row]) -> Iterator[tuple[float, int]]:
-    for row in rows:
-        yield from ((row.sent + at, count) for at, count in zip(row.reads.at, row.reads.tokens, strict=True))

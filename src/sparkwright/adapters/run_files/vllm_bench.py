@@ -24,9 +24,15 @@ from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Single
 
 TOOL = "vllm bench serve"
 _DATE = "%Y%m%d-%H%M%S"
+# Name of a figure here -> in vLLM's files
 _TIMES = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "end_to_end": "e2el"}
-_RATES = {"output_rate": "output_throughput", "total_rate": "total_token_throughput"}
-_RATES |= {"request_rate": "request_throughput", "goodput": "request_goodput"}
+_RATES = {
+    "output_rate": "output_throughput",
+    "total_rate": "total_token_throughput",
+    "request_rate": "request_throughput",
+    "goodput": "request_goodput",
+}
+_STATISTICS = {"mean": "mean", "deviation": "std", "median": "median", "p90": "p90", "p99": "p99"}
 
 
 def is_vllm_bench(tree: Mapping[str, Any]) -> bool:
@@ -45,33 +51,34 @@ def read(tree: Mapping[str, Any]) -> Run:
 
 
 def _detailed(tree: Mapping[str, Any]) -> Level:
+    """The level from lists with an entry for each request."""
     starts: Sequence[float] = tree.get("start_times") or [0.0] * len(tree["ttfts"])
     began = min(starts, default=0.0)
     lists = (tree.get(name) or [] for name in ("ttfts", "itls", "input_lens", "output_lens", "errors"))
-    told = zip(starts, *lists, strict=False)
-    rows = tuple(_row(place, start - began, one) for place, (start, *one) in enumerate(told))
+    requests = zip(starts, *lists, strict=False)
+    rows = tuple(_row(number, start - began, one) for number, (start, *one) in enumerate(requests))
     prompt, output = tree.get("input_lens") or [0], tree.get("output_lens") or [0]
     shape = Single(Length(min(prompt), max(prompt)), Length(min(output), max(output)))
-    plan = LevelPlan(_name(tree), shape, _pace(tree), len(rows), 0)
-    return Level(plan, 0, 0.0, float(tree.get("duration") or 0.0), rows)
+    plan = LevelPlan(_name(tree), shape, _pace(tree), requests=len(rows), warmup=0)
+    return Level(plan, repeat=0, began=0.0, seconds=float(tree.get("duration") or 0.0), rows=rows)
 
 
 def _totals(tree: Mapping[str, Any]) -> Level:
+    """The level from sums and statistics of all requests."""
     good, failed = int(number(tree.get("completed")) or 0), int(number(tree.get("failed")) or 0)
     prompt, output = (number(tree.get(f"total_{side}_tokens")) or 0.0 for side in ("input", "output"))
     shape = Single(fixed_length(prompt / max(good, 1)), fixed_length(output / max(good, 1)))
     sent = max(int(number(tree.get("num_prompts")) or 0), good + failed)
-    plan = LevelPlan(_name(tree), shape, _pace(tree), max(sent, 1), 0)
+    plan = LevelPlan(_name(tree), shape, _pace(tree), requests=max(sent, 1), warmup=0)
     totals = Totals(sent, good, int(output), {"error": failed} if failed else {})
-    return Level(
-        plan, 0, 0.0, number(tree.get("duration")) or 0.0, stated=known_figures(_stated(tree, good)), totals=totals
-    )
+    seconds, stated = number(tree.get("duration")) or 0.0, known_figures(_stated(tree, good))
+    return Level(plan, repeat=0, began=0.0, seconds=seconds, stated=stated, totals=totals)
 
 
 def _stated(tree: Mapping[str, Any], good: int) -> Iterator[StatedFigures | None]:
+    """The figures as the tool states them. good: requests that they are of."""
     for name, word in _TIMES.items():
-        keys = {"mean": "mean", "deviation": "std", "median": "median", "p90": "p90", "p99": "p99"}
-        found = {key: tree.get(f"{begin}_{word}_ms") for key, begin in keys.items()}
+        found = {ours: tree.get(f"{theirs}_{word}_ms") for ours, theirs in _STATISTICS.items()}
         # A request of one token has no time between tokens: the tool writes 0 then.
         made = statement(name, found, MS, good) if found["mean"] or found["median"] else None
         yield made
@@ -81,25 +88,27 @@ def _stated(tree: Mapping[str, Any], good: int) -> Iterator[StatedFigures | None
 
 
 def _name(tree: Mapping[str, Any]) -> str:
-    places = tree.get("max_concurrency")
-    return f"c{places}" if places else f"rate {tree.get('request_rate', 'inf')}"
+    most = tree.get("max_concurrency")
+    return f"c{most}" if most else f"rate {tree.get('request_rate', 'inf')}"
 
 
 def _pace(tree: Mapping[str, Any]) -> Pace:
-    rate, places = tree.get("request_rate"), int(tree.get("max_concurrency") or 0)
+    """The pace of the requests: at a rate, or, where that is `inf`, each as soon as one of so many had ended."""
+    rate, concurrency = tree.get("request_rate"), int(tree.get("max_concurrency") or 0)
     if not isinstance(rate, int | float):
-        return Pace(Arrival.CLOSED, places)
-    return Pace(Arrival.POISSON, places, float(rate))
+        return Pace(Arrival.CLOSED, concurrency)
+    return Pace(Arrival.POISSON, concurrency, float(rate))
 
 
-def _row(place: int, sent: float, told: Sequence[Any]) -> Row:
-    ttft, itls, prompt, output, error = told
+def _row(session: int, sent: float, request: Sequence[Any]) -> Row:
+    """One request; what it was intended for is not in the file, so that is when it was sent."""
+    ttft, itls, prompt, output, error = request
     if error:
-        return Row(place, 0, sent, sent, kind="error", error=str(error)[-300:], planned_prompt=prompt)
+        return Row(session, 0, sent, sent, kind="error", error=str(error)[-300:], planned_prompt=prompt)
     at = tuple(accumulate((ttft, *itls)))
     reads = Reads(at, _shared(output, len(at)), exact=output == len(at))
     first = {"first": ttft, "end": at[-1]} if output else {}
-    return Row(place, 0, sent, sent, **first, reads=reads, prompt_tokens=prompt, output_tokens=output)
+    return Row(session, 0, sent, sent, **first, reads=reads, prompt_tokens=prompt, output_tokens=output)
 
 
 def _shared(tokens: int, chunks: int) -> tuple[int, ...]:

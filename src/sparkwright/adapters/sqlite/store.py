@@ -200,7 +200,9 @@ class SqliteStore:
         its record not be written."""
         if incident.number and (folder := self._folders.of(incident.number)):
             return incident.number, folder
-        free = 1 + max(self._last, self._folders.last(), self._history.write(_highest) or 0)
+        highest = "SELECT coalesce(max(number), 0) FROM incidents"
+        stored = self._history.write(lambda connection: int(connection.execute(highest).fetchone()[0]))
+        free = 1 + max(self._last, self._folders.last(), stored or 0)
         made = self._on_disk(lambda: self._folders.make(incident.deployment, incident.number or free))
         number, folder = made or (incident.number or free, None)
         self._last = max(self._last, number)
@@ -240,10 +242,6 @@ class SqliteStore:
         told: tuple[int, int] | None = self._history.write(lambda c: c.execute(text, (deployment,)).fetchone())
         mine = [number for number, folder in self._folders.numbered() if folder.parent.name == deployment]
         return told if told else (len(mine), max(mine, default=0))
-
-
-def _highest(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT coalesce(max(number), 0) FROM incidents").fetchone()[0])
 
 
 def _row(incident: Incident) -> dict[str, str | int | float]:

@@ -1,7 +1,7 @@
 """One benchmark from its target to its run: what is probed, under which conditions, and the run itself."""
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from sparkwright.app.bench.measure import RunningBench, create_run, measure, resumed, same_server
@@ -16,7 +16,6 @@ from sparkwright.app.bench.target import (
     PreparedBench,
     Screen,
 )
-from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Run, RunConditions
@@ -85,30 +84,30 @@ async def prepare_run(
     """Raises NotReady, UsageError."""
     workload, probed = request.workload, await probe_server(bench.asker, bench.clock, target)
     levels, left_out = fitting_levels(workload, probed)
-    _judgeable(workload, probed)
+    if workload.search and workload.slo and workload.slo.tpot and not probed.usage:
+        what = f"profile {workload.name}: a limit on TPOT cannot be searched for: the server's streams have no `usage`"
+        raise UsageError(what, "a workload of your own with limits on ttft and end_to_end only")
     target = replace(target, model=probed.model)
     tokenizer = await bench.tokenizer(bench.asker, target.engine, probed)
     known = conditions(bench, target, probed, ours)
     known = replace(known, tokenizer=tokenizer.name, seed=workload.seed)
     earlier = "" if request.resume else await bench.runs.unfinished(workload, known.endpoint) or ""
-    return PreparedBench(target, probed, request, levels, left_out, tokenizer, known, earlier)
+    return PreparedBench(bench, target, probed, request, levels, left_out, tokenizer, known, earlier)
 
 
-def _judgeable(workload: Workload, probed: Probed) -> None:
-    if workload.search and workload.slo and workload.slo.tpot and not probed.usage:
-        what = f"profile {workload.name}: a limit on TPOT cannot be searched for: the server's streams have no `usage`"
-        raise UsageError(what, "a workload of your own with limits on ttft and end_to_end only")
+async def run_benchmark(prepared: PreparedBench, screen: Screen) -> Run:
+    """The run as it was kept: a new one, or that of the request, resumed.
 
-
-async def run_benchmark(bench: Bench, prepared: PreparedBench, screen: Screen, resume: Run | None = None) -> Run:
-    """The run as it was kept. Raises NotReady when the server is gone for good, UsageError for another server."""
+    Raises NotReady when the server is gone for good, UsageError for another server than the resumed run had.
+    """
+    bench, resume = prepared.bench, prepared.request.resume
     if resume:
         same_server(resume, prepared.conditions)
-    run = resumed(resume) if resume else await create_run(bench, prepared)
+    run = resumed(resume) if resume else await create_run(prepared)
     texts = await prepare(prepared, f"{run.id}/{bench.machine.nonce}", screen.note)
     await (bench.runs.end(run.id, "running", 0.0) if resume else bench.runs.begin(run))
     screen.note(f"{'resuming' if resume else 'stored as'} {run.id}")
-    return await measure(RunningBench(bench, prepared, screen, run, texts))
+    return await measure(RunningBench(prepared, screen, run, texts))
 
 
 _URL = re.compile(r"https?://\S+|[\w.-]+:\d+(/\S*)?|\[[0-9a-fA-F:]+\]:\d+(/\S*)?|\d+(\.\d+){3}", re.ASCII)
@@ -120,15 +119,11 @@ def is_endpoint_url(named: str) -> bool:
 
 @asynccontextmanager
 async def url_target(
-    bench: Bench,
-    target: BenchTarget,
-    keys: Sequence[Secret | None],
-    request: BenchRequest,
-    ours: DeploymentInfo | None = None,
+    bench: Bench, target: BenchTarget, request: BenchRequest, ours: DeploymentInfo | None = None
 ) -> AsyncIterator[PreparedBench]:
-    """keys: tried in this order for as long as the server refuses them. Raises KeyWanted when all are refused."""
+    """Tries the request's keys for as long as the server refuses them. Raises KeyWanted when all are refused."""
     refused: KeyWanted | None = None
-    for key in keys:
+    for key in request.keys:
         try:
             found = await prepare_run(bench, replace(target, key=key), ours, request)
         except KeyWanted as error:

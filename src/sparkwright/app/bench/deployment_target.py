@@ -19,7 +19,7 @@ from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
 from sparkwright.domain.probed import LaunchCommand
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import gib
-from sparkwright.domain.values import dataclass, replace
+from sparkwright.domain.values import replace
 from sparkwright.facts import ranks
 from sparkwright.facts.memory import MEMORY
 from sparkwright.facts.ranks import parse_container, parse_process
@@ -43,10 +43,6 @@ async def _reached(services: Services, head: RankStatus, gateway: str) -> AsyncI
         return
     async with services.hosts[node].tunnel(_LOOPBACK, parts.port or 443) as url:
         yield url.replace("http:", f"{parts.scheme}:"), True
-
-
-def _away(services: Services, head: RankStatus) -> bool:
-    return not services.cluster.node(head.node).is_local
 
 
 async def _started(services: Services, deployment: str) -> DeploymentInfo:
@@ -123,18 +119,9 @@ def _watched(services: Services, request: BenchRequest, ours: DeploymentInfo) ->
     return replace(request, memory=partial(memory, services, ours.names), incidents=seen)
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayTarget:
-    """A gateway of the cluster. url: as it is measured. keys: to be tried, in this order."""
-
-    deployment: str
-    url: str
-    keys: Sequence[Secret | None]
-
-
 @asynccontextmanager
 async def deployment(
-    bench: Bench, services: Services, name: str, key: Secret | None, request: BenchRequest
+    bench: Bench, services: Services, name: str, request: BenchRequest
 ) -> AsyncIterator[PreparedBench]:
     """Yields a deployment ready to be measured, with its launch settings and its nodes' memory.
 
@@ -143,31 +130,32 @@ async def deployment(
     """
     ours = await _started(services, name)
     head = ours.head
-    key = key or _key(services, head)
+    key = request.own_key or _key(services, head)
     watched = _watched(services, request, ours)
     async with _engine(services, head) as url:
         target = BenchTarget(url, head.served_name, key, name)
-        yield await prepare_run(bench, target, replace(ours, tunnelled=_away(services, head)), watched)
+        tunnelled = not services.cluster.node(head.node).is_local
+        yield await prepare_run(bench, target, replace(ours, tunnelled=tunnelled), watched)
 
 
 @asynccontextmanager
-async def gateway(
-    bench: Bench, services: Services, gateway: GatewayTarget, request: BenchRequest
-) -> AsyncIterator[PreparedBench]:
-    """Yields a deployment to be measured through its gateway's URL, with TLS, keys and proxy.
+async def gateway(bench: Bench, services: Services, name: str, request: BenchRequest) -> AsyncIterator[PreparedBench]:
+    """Yields a deployment to be measured through its gateway, with TLS, keys and proxy.
 
-    The engine is asked for its figures behind it. Raises as `deployment`, but for its key.
+    The engine is asked for its figures behind it. Raises as `deployment`, but for its key, and UsageError when it has
+    no gateway.
     """
-    ours = await _started(services, gateway.deployment)
+    public = request.gateway or await gateway_url(services, name)
+    ours = await _started(services, name)
     head, key = ours.head, services.secrets.get(ours.head.key_env)
     watched = _watched(services, request, ours)
-    async with _engine(services, head) as url, _reached(services, head, gateway.url) as (at, tunnelled):
-        engine = BenchTarget(url, head.served_name, key, gateway.deployment)
+    async with _engine(services, head) as url, _reached(services, head, public) as (at, tunnelled):
+        engine = BenchTarget(url, head.served_name, key, name)
         # Without its key it tells nothing, and one engine's figures are not those of all replicas
         behind = None if (head.key_env and not key) or head.replica_of else engine
-        target = BenchTarget(at, head.served_name, None, f"{gateway.deployment} ({gateway.url})", behind)
-        info = replace(ours, tunnelled=tunnelled, gateway=gateway.url)
-        async with url_target(bench, target, gateway.keys, watched, info) as found:
+        target = BenchTarget(at, head.served_name, None, f"{name} ({public})", behind)
+        info = replace(ours, tunnelled=tunnelled, gateway=public)
+        async with url_target(bench, target, watched, info) as found:
             yield found
 
 

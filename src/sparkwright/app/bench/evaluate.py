@@ -49,7 +49,6 @@ def workload(kind: str, seed: int, title: str) -> Workload:
 class Sender:
     """Asks one endpoint, so many requests at once; counts them."""
 
-    bench: Bench
     ready: PreparedBench
     asked: int = 0
     gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
@@ -62,20 +61,20 @@ class Sender:
             self.asked += 1
             try:
                 url, seconds = f"{target.root}{ask.path}", _SECONDS + len(body) / _PER_SECOND
-                return read(ask, await self.bench.asker.post(url, body, target.key, seconds))
+                return read(ask, await self.ready.bench.asker.post(url, body, target.key, seconds))
             except NotReady as error:
                 return ProbeAnswer(trouble=error.message)
 
     async def alive(self) -> bool:
         target = self.ready.target
         try:
-            return (await self.bench.asker.get(f"{target.root}/v1/models", target.key, 10.0)).status != 0
+            return (await self.ready.bench.asker.get(f"{target.root}/v1/models", target.key, 10.0)).status != 0
         except NotReady:
             return False
 
 
 async def given_of(
-    bench: Bench, ready: PreparedBench, longest: int, names: Sequence[str], note: Callable[[str], None]
+    ready: PreparedBench, longest: int, names: Sequence[str], note: Callable[[str], None]
 ) -> ProbeInputs:
     """The server as probes need it. Raises NotReady when it stops answering."""
     probed, seed = ready.probed, ready.workload.seed
@@ -93,7 +92,7 @@ async def given_of(
         return given
     most = lengths(given)[-1]
     plan = LevelPlan("longest", Single(Length(most, most), Length(8, 8)))
-    made = await prepare(replace(ready, levels=(plan,)), bench.machine.nonce, note)
+    made = await prepare(replace(ready, levels=(plan,)), ready.bench.machine.nonce, note)
     return replace(given, filler=lambda tokens, salt: _filler(made, tokens, salt, seed))
 
 
@@ -104,15 +103,15 @@ def _filler(texts: PromptTexts, tokens: int, salt: int, seed: int) -> str:
 
 
 async def probe_all(
-    bench: Bench, ready: PreparedBench, entries: Sequence[ProbeEntry], longest: int, watch: EvaluationScreen
+    ready: PreparedBench, entries: Sequence[ProbeEntry], longest: int, watch: EvaluationScreen
 ) -> AsyncIterator[ProbeOutcome]:
     """Each probe's outcome, in their order. A server that is gone, or gives two probes in a row no answer, ends it."""
-    send, seen = Sender(bench, ready), dict[str, ProbeOutcome]()
-    names = [entry.name for entry in entries]
-    given, gone, mute = await given_of(bench, ready, longest, names, watch.note), False, False
+    send, seen = Sender(ready), dict[str, ProbeOutcome]()
+    names, clock = [entry.name for entry in entries], ready.bench.clock
+    given, gone, mute = await given_of(ready, longest, names, watch.note), False, False
     for number, entry in enumerate(entries):
         watch.begins(entry.name, number, len(entries))
-        began, asked = bench.clock.monotonic(), send.asked
+        began, asked = clock.monotonic(), send.asked
         lacking = next((name for name in entry.needs if seen[name].state is not ProbeState.PASSED), "")
         if gone:
             outcome = ProbeOutcome(entry.name, ProbeState.SKIPPED, "the server does not answer any more")
@@ -122,7 +121,7 @@ async def probe_all(
             outcome = await play_probe(entry, given, send)
             gone = outcome.state is ProbeState.BROKEN and (mute or not await send.alive())
             mute = outcome.state is ProbeState.BROKEN
-        took = bench.clock.monotonic() - began
+        took = clock.monotonic() - began
         seen[entry.name] = outcome = replace(outcome, requests=send.asked - asked, seconds=took)
         yield outcome
 
@@ -161,14 +160,13 @@ class EvaluationPlan:
 
 
 async def evaluate(
-    bench: Bench,
     ready: PreparedBench,
     plan: EvaluationPlan,
     outcomes: AsyncIterator[ProbeOutcome],
     watch: EvaluationScreen,
 ) -> Run:
     """The run as it is stored at the end, also of what was judged until Ctrl-C or until the time was up."""
-    run = await create_run(bench, ready)
+    run, bench = await create_run(ready), ready.bench
     found: list[ProbeOutcome] = []
     state = "stopped"
     try:
@@ -198,10 +196,10 @@ _NOT_ASKED = "not asked: the time was up"
 
 
 async def ask_all(
-    bench: Bench, ready: PreparedBench, asks: Sequence[ProbeRequest], watch: EvaluationScreen
+    ready: PreparedBench, asks: Sequence[ProbeRequest], watch: EvaluationScreen
 ) -> tuple[ProbeAnswer, ...]:
     """The answers in the order asked. What is not there when the time is up is trouble."""
-    send = Sender(bench, ready, gate=asyncio.Semaphore(_PROMPTS_AT_ONCE))
+    send = Sender(ready, gate=asyncio.Semaphore(_PROMPTS_AT_ONCE))
     heard = [ProbeAnswer(trouble=_NOT_ASKED)] * len(asks)
     done = 0
 
@@ -221,30 +219,29 @@ async def ask_all(
     return tuple(heard)
 
 
-async def instruct(bench: Bench, ready: PreparedBench, count: int, watch: EvaluationScreen) -> Run:
+async def instruct(ready: PreparedBench, count: int, watch: EvaluationScreen) -> Run:
     """`eval instructions`: so many prompts, judged and stored."""
-    given = await given_of(bench, ready, 0, (), watch.note)
+    given = await given_of(ready, 0, (), watch.note)
     prompts = instructions.prompts(given.seed, count)
     asks = [prompt.ask(given) for prompt in prompts]
-    heard = await ask_all(bench, ready, asks, watch)
+    heard = await ask_all(ready, asks, watch)
     judged = [instructions.judge_prompt(*one) for one in zip(prompts, asks, heard, strict=True)]
-    return await store_evaluation(bench, ready, Evaluation("instructions", instructions.outcomes(judged)))
+    return await store_evaluation(ready, Evaluation("instructions", instructions.outcomes(judged)))
 
 
 async def answers(
-    bench: Bench,
     ready: PreparedBench,
     count: int,
     watch: EvaluationScreen,
     more: Mapping[str, Any] = MappingProxyType({}),
 ) -> Evaluation:
     """`eval same`: each prompt greedily, and all of them once more, so that the noise of the server is known."""
-    given = await given_of(bench, ready, 0, (), watch.note)
-    prompts, send = same.prompts(given.seed, count), Sender(bench, ready)
+    given = await given_of(ready, 0, (), watch.note)
+    prompts, send = same.prompts(given.seed, count), Sender(ready)
     served = not (await send(same.ask(given, prompts[0], True, more))).refused
     asks = [same.ask(given, prompt, served, more) for prompt in prompts]
-    first = await ask_all(bench, ready, asks, watch)
-    again = await ask_all(bench, ready, asks[::-1], watch)
+    first = await ask_all(ready, asks, watch)
+    again = await ask_all(ready, asks[::-1], watch)
     pairs = zip(prompts, first, again[::-1], strict=True)
     return Evaluation("same", (), tuple(same.greedy(prompt, (one, two)) for prompt, one, two in pairs))
 
@@ -261,8 +258,8 @@ def same_prompts(base: Run, new: Run, allow_simulated: bool) -> None:
         raise UsageError("one side is simulated", "--allow-simulated compares them")
 
 
-async def store_evaluation(bench: Bench, ready: PreparedBench, evaluation: Evaluation) -> Run:
+async def store_evaluation(ready: PreparedBench, evaluation: Evaluation) -> Run:
     """A whole evaluation as a run."""
-    run = await create_run(bench, ready)
-    await finished(_stored(bench, run, evaluation, "done"))
-    return await bench.runs.load(run.id)
+    run = await create_run(ready)
+    await finished(_stored(ready.bench, run, evaluation, "done"))
+    return await ready.bench.runs.load(run.id)

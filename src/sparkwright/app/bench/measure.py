@@ -40,16 +40,20 @@ class RunningBench:
     soak: for hours. Only the ends of each answer are stored, samples are rare, and the clock ends each level.
     """
 
-    bench: Bench
     prepared: PreparedBench
     screen: Screen
     run: Run
     texts: PromptTexts
     soak: bool = False
 
+    @property
+    def bench(self) -> Bench:
+        return self.prepared.bench
 
-async def create_run(bench: Bench, prepared: PreparedBench) -> Run:
+
+async def create_run(prepared: PreparedBench) -> Run:
     """Create a run with the first free id; it is not stored yet. One call may measure several endpoints."""
+    bench = prepared.bench
     now = bench.clock.now()
     day = time.strftime("%Y%m%d", time.gmtime(now))
     taken = {one.id for one in await bench.runs.list()}
@@ -179,13 +183,13 @@ async def measure_level(running: RunningBench, repeat: int, plan: LevelPlan, sec
     if before:
         # What warms up is sent no harder than what is measured
         await _collect(running, key, _job(prepared, before, Pace(concurrency=max(1, pace.concurrency)), seconds), rows)
-    async with watched(bench, prepared, _SELDOM if running.soak else _EVERY) as scrapes:
+    async with watched(prepared, _SELDOM if running.soak else _EVERY) as scrapes:
         left = max(1.0, ends - bench.clock.monotonic())
         whole, lag = await _collect(running, key, _job(prepared, planned, pace, left), rows)
         if plan.rest:
             await bench.clock.sleep(plan.rest)
     level = replace(level, rows=tuple(rows), lag=lag, scrapes=tuple(scrapes))
-    lost = await _lost(bench, prepared) if not whole or unanswered(level) else None
+    lost = await _lost(prepared) if not whole or unanswered(level) else None
     requests = sum(len(session.turns) for session in planned)
     ended_by_plan = running.soak or seconds == plan.seconds
     level = _ended(level, requests, whole and not lost, ended_by_plan)
@@ -249,10 +253,10 @@ def condensed(reads: Reads) -> Reads:
     return Reads((reads.at[0], reads.at[-1]), (reads.tokens[0], sum(reads.tokens[1:])), exact=False)
 
 
-async def _lost(bench: Bench, prepared: PreparedBench) -> NotReady | None:
+async def _lost(prepared: PreparedBench) -> NotReady | None:
     """The reason why the server does not answer; None if it answers, whatever the status."""
     try:
-        await bench.asker.get(f"{prepared.target.root}/v1/models", prepared.target.key, _QUICK)
+        await prepared.bench.asker.get(f"{prepared.target.root}/v1/models", prepared.target.key, _QUICK)
     except NotReady as error:
         return error
     return None
@@ -310,29 +314,30 @@ _SECONDS = 5.0
 
 
 @asynccontextmanager
-async def watched(bench: Bench, prepared: PreparedBench, every: float = _EVERY) -> AsyncIterator[list[Scrape]]:
+async def watched(prepared: PreparedBench, every: float = _EVERY) -> AsyncIterator[list[Scrape]]:
     """Fills the list while it is open; the first and the last are taken before and after, as far as it answers."""
     seen: list[Scrape] = []
-    began = bench.clock.monotonic()
+    clock = prepared.bench.clock
+    began = clock.monotonic()
 
     async def take(memory: bool) -> None:
         nodes = await prepared.request.memory() if memory else {}
-        counted = await _figures(bench, prepared)
+        counted = await _figures(prepared)
         if counted or nodes:
-            seen.append(Scrape(bench.clock.monotonic() - began, counted, nodes))
+            seen.append(Scrape(clock.monotonic() - began, counted, nodes))
 
     async def go_on() -> None:
         last, pause = 0.0, _FIRST
         while True:
-            await bench.clock.sleep(pause)
+            await clock.sleep(pause)
             pause = min(1.5 * pause, every)
-            now = bench.clock.monotonic()
+            now = clock.monotonic()
             due = now - last >= _MEMORY_EVERY
             last = now if due else last
             await take(due)
 
     await take(memory=True)
-    began = bench.clock.monotonic()
+    began = clock.monotonic()
     seen[:] = [Scrape(0.0, one.figures, one.memory) for one in seen]
     going = asyncio.ensure_future(go_on())
     try:
@@ -351,12 +356,12 @@ async def end_task(task: asyncio.Task[None]) -> None:
         task.result()
 
 
-async def _figures(bench: Bench, prepared: PreparedBench) -> Mapping[str, float]:
+async def _figures(prepared: PreparedBench) -> Mapping[str, float]:
     if not prepared.probed.metrics:
         return {}
     try:
         engine = prepared.target.engine
-        reply = await bench.asker.get(engine.root + prepared.probed.metrics, engine.key, _SECONDS)
+        reply = await prepared.bench.asker.get(engine.root + prepared.probed.metrics, engine.key, _SECONDS)
     except NotReady:
         return {}
     return figures(reply.body, prepared.probed.names) if reply.status == 200 else {}

@@ -61,7 +61,11 @@ async def parser_findings(services: Services, plan: Plan) -> tuple[Finding, ...]
     if (first := found[0]).state is not ProbeState.PASSED:
         services.notice(f"the parsers were not judged: a one-word instruction: {first.detail}", warning=True)
         return ()
-    return tuple(_finding(plan, one) for one in found if one.state not in (ProbeState.PASSED, ProbeState.SKIPPED))
+    return tuple(
+        PARSERS.on(plan.deployment, f"{parser_of(plan.recipe.parsers, one.name)}: {one.detail}")
+        for one in found
+        if one.state not in (ProbeState.PASSED, ProbeState.SKIPPED)
+    )
 
 
 async def played(entries: Sequence[ProbeEntry], send: Send, seed: int = 0) -> list[ProbeOutcome]:
@@ -78,10 +82,6 @@ async def played(entries: Sequence[ProbeEntry], send: Send, seed: int = 0) -> li
         if entry.name == "follows" and found[-1].state is not ProbeState.PASSED:
             break
     return found
-
-
-def _finding(plan: Plan, outcome: ProbeOutcome) -> Finding:
-    return PARSERS.on(plan.deployment, f"{parser_of(plan.recipe.parsers, outcome.name)}: {outcome.detail}")
 
 
 def parser_probes(parsers: Parsers) -> tuple[str, ...]:

@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
 from sparkwright.app.bench.evaluate import probe_all
 from sparkwright.app.bench.measure import RunningBench, create_run, end_task, measure_level, same_server
 from sparkwright.app.bench.prompt_corpus import prepare
-from sparkwright.app.bench.target import Bench, PreparedBench, Screen
+from sparkwright.app.bench.target import PreparedBench, Screen
 from sparkwright.app.services import finished
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.evaluation import Evaluation, Event, ProbeOutcome, ProbeState
@@ -29,19 +29,19 @@ _LEAVES, _LONGEST = (0.3, 3.0), 4000
 _BREATH = 1.0  # after a level in which everything was refused at once
 
 
-async def soak(bench: Bench, ready: PreparedBench, screen: Screen, resume: Run | None = None) -> Run:
+async def soak(ready: PreparedBench, screen: Screen) -> Run:
     """The run as it is stored at the end. Whatever ends it, it can be resumed for the time that is left.
 
     Raises UsageError for a run that cannot be resumed, NotReady for a server that does not answer at the beginning.
     """
-    workload = ready.workload
-    terms = workload.soak or Soak()
+    bench, resume = ready.bench, ready.request.resume
+    terms = ready.workload.soak or Soak()
     if resume:
         same_server(resumable(resume), ready.conditions)
-    run = resume or replace(await create_run(bench, ready), evaluation=Evaluation(SOAK, floor=terms.floor))
+    run = resume or replace(await create_run(ready), evaluation=Evaluation(SOAK, floor=terms.floor))
     texts = await prepare(ready, f"{run.id}/{bench.machine.nonce}", screen.note)
     await (bench.runs.end(run.id, "running", 0.0) if resume else bench.runs.begin(run))
-    running = RunningBench(bench, ready, screen, run, texts, soak=True)
+    running = RunningBench(ready, screen, run, texts, soak=True)
     going = _Soaking(running, terms, run.evaluation or Evaluation(SOAK))
     screen.note(f"{'resuming' if resume else 'stored as'} {run.id}; Ctrl-C ends it, --resume {run.id} continues it")
     if resume:
@@ -161,7 +161,7 @@ class _Soaking:
         self.probed_at = self.found.seconds
         workload, at = self.running.prepared.workload, self.running.bench.clock.now() - self.running.run.began
         seeded = self.running.prepared.with_workload(replace(workload, seed=workload.seed + len(self.found.outcomes)))
-        asked = probe_all(self.running.bench, seeded, chosen((), True), _LONGEST, _Silent())
+        asked = probe_all(seeded, chosen((), True), _LONGEST, _Silent())
         outcomes = [replace(one, at=at) async for one in asked]
         self.found = replace(self.found, outcomes=(*self.found.outcomes, *outcomes))
         for one in outcomes:
@@ -202,13 +202,9 @@ class _Soaking:
         if level is None:
             return f"[{of}] {plan.name}: cut short"
         failed = sum(bool(row.error) and row.kind != "time-up" for row in level.rows)
-        return f"[{of}] {plan.name}: {len(level.rows)} requests, {failed} failed{''.join(_memory(level))}"
-
-
-def _memory(level: Level) -> Iterator[str]:
-    last = next((scrape.memory for scrape in reversed(level.scrapes) if scrape.memory), {})
-    for node, size in last.items():
-        yield f", {gib(size)} available on {node}"
+        last = next((scrape.memory for scrape in reversed(level.scrapes) if scrape.memory), {})
+        memory = "".join(f", {gib(size)} available on {node}" for node, size in last.items())
+        return f"[{of}] {plan.name}: {len(level.rows)} requests, {failed} failed{memory}"
 
 
 class _Silent:

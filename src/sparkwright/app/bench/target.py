@@ -1,6 +1,6 @@
 """The server that is to be measured, what its refusals mean, and what a benchmark needs from outside."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from sparkwright.domain.command import Secret
@@ -167,9 +167,12 @@ async def no_incidents() -> Mapping[float, str]:
 
 @dataclass(frozen=True, slots=True)
 class BenchRequest:
-    """The settings of a benchmark. resume: the run to continue. files: path -> text of what the workload replays.
+    """The settings of a benchmark and the way to its endpoint. files: path -> text of what the workload replays.
 
-    memory: of the nodes, {} where they are not ours. incidents: when each was opened -> what it is.
+    resume: the run to continue. model: '' takes the server's own. keys: tried in this order; with key_given the first
+    is the user's own. gateway: URL to go through, '' for the deployment's own; None goes to the engine, or to the
+    gateway of a model with replicas. memory: bytes available by node, {} where the nodes are not ours. incidents: when
+    each was opened -> what it is.
     """
 
     workload: Workload
@@ -177,18 +180,34 @@ class BenchRequest:
     tags: tuple[str, ...] = ()
     note: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
+    model: str = ""
+    keys: tuple[Secret | None, ...] = (None,)
+    key_given: bool = False
+    gateway: str | None = None
     memory: Callable[[], Awaitable[Mapping[str, int]]] = no_memory
     incidents: Callable[[], Awaitable[Mapping[float, str]]] = no_incidents
+
+    @property
+    def own_key(self) -> Secret | None:
+        """The key that the user gave, None without one."""
+        return self.keys[0] if self.key_given else None
+
+    def with_keys_of(self, cluster: Sequence[Secret | None]) -> "BenchRequest":
+        """The request with the keys of a cluster's gateway to try, too; one for somebody else's service comes last."""
+        first, *general = self.keys
+        found = (self.own_key,) if self.own_key else (first, *cluster, *general)
+        return replace(self, keys=tuple(filter(None, found)) or (None,))
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedBench:
-    """An endpoint that answered, and what would be done with it.
+    """An endpoint that answered, and what would be done with it. bench: asks it, and trusts its certificate.
 
     levels: those that fit the server's context. left_out: a sentence for each other one. unfinished: a run like it
     that can be resumed.
     """
 
+    bench: Bench
     target: BenchTarget
     probed: Probed
     request: BenchRequest

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from sparkwright.app.bench.evaluate import EvaluationScreen, store_evaluation
-from sparkwright.app.bench.target import Bench, PreparedBench
+from sparkwright.app.bench.target import PreparedBench
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.run import Run
@@ -45,9 +45,7 @@ class Scenarios:
         return (*where, *which, *how, *(() if self.thinking else ("--no-think",)))
 
 
-async def run_scenarios(
-    bench: Bench, ready: PreparedBench, tool: Tool, which: Scenarios, watch: EvaluationScreen
-) -> Run:
+async def run_scenarios(ready: PreparedBench, tool: Tool, which: Scenarios, watch: EvaluationScreen) -> Run:
     """The stored run. Raises NotReady without a result: also when the time was up, for it writes one at its end."""
     limit = ready.workload.deadline
     try:
@@ -59,7 +57,7 @@ async def run_scenarios(
         raise NotReady(f"not all scenarios were run in {limit:.0f} s", "give it more --time, or --short") from None
     assert found.evaluation
     workload = replace(found.workload, seed=ready.workload.seed)
-    return await store_evaluation(bench, ready.with_workload(workload), found.evaluation)
+    return await store_evaluation(ready.with_workload(workload), found.evaluation)
 
 
 def _show(event: dict[str, Any], watch: EvaluationScreen) -> None:

@@ -21,12 +21,9 @@ async def inspect_container(services: Services, node: str, name: str) -> str:
         raise UsageError(f"--from-container: {name!r} is no name of a container", hint="docker ps shows the names")
     row = await _inspect(services, node, ("docker", "inspect", "--type", "container", name))
     image = str(row[0].get("Image", "")) if row else ""
-    base = await _inspect(services, node, ("docker", "image", "inspect", image)) if _id(image) else []
+    is_id = re.fullmatch(r"sha256:[0-9a-f]{64}", image)
+    base = await _inspect(services, node, ("docker", "image", "inspect", image)) if is_id else []
     return json.dumps([*row, *base])
-
-
-def _id(image: str) -> bool:
-    return re.fullmatch(r"sha256:[0-9a-f]{64}", image) is not None
 
 
 async def _inspect(services: Services, node: str, argv: tuple[str, ...]) -> list[dict[str, object]]:

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from functools import cache
 
 from sparkwright.app.cluster_state import model_path, nodes_for
-from sparkwright.app.plan.gate import Weighed, judge_of, weighed
+from sparkwright.app.plan.gate import judge_of, weighed
 from sparkwright.app.services import ClusterState, LaunchRequest, Services
 from sparkwright.checks.attention import attention
 from sparkwright.domain.check import Context
@@ -43,7 +43,8 @@ _OBSTACLE = "nothing that fits passes all checks; the first obstacle is"
 def make_plan(services: Services, request: LaunchRequest, cluster_state: ClusterState, seek: bool = True) -> Plan:
     """Make the plan for this state of the cluster. Findings do not raise: the caller checks them (`stopping`).
 
-    seek: search remedies and estimate speeds, too.
+    seek: search remedies, estimate speeds and what other splits cost, and label the ranks, too. False judges only: of
+    the checks it has what stops a start.
     """
     from sparkwright.checks.catalog import check_all, worst_first  # loaded after the nodes were asked
 
@@ -54,10 +55,10 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
     library = cluster_state.flags.for_builds([build for build, _ in cluster_state.images.values()])
     placement, findings = _choose_placement(nodes, cluster_state)
     complete = len(placement.fabric) == len(nodes) == recipe.parallelism.world_size
-    specs = _specs(services, request, cluster_state, placement) if complete else ()
+    specs = _specs(services, request, cluster_state, placement, labelled=seek) if complete else ()
     findings += (in_recipe(finding, recipe.engine.name) for finding in review(recipe, specs, library))
     findings += check_identity(wanted, cluster_state.engines, cluster_state.facts, _pythons(services), library)
-    advice = advise(recipe, cluster_state.checkpoints)
+    advice = advise(recipe, cluster_state.checkpoints, priced=seek)
     refusal = _refusal(services, request, cluster_state) if seek else None
     found = weighed(services, request, cluster_state, nodes, refusal)
     context = Context(
@@ -74,7 +75,11 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
         published=cluster_state.published,
     )
     unknown = check_quantization(recipe, advice.quantization, library)
-    findings += (*unknown, *(_remedied(f, found) for f in check_all(context)))
+    checked = check_all(context, stopping=not seek)
+    findings += (
+        *unknown,
+        *(with_remedy(f, found.remedies, found.obstacles) if found.sought else f for f in checked),
+    )
     heeded = attention(worst_first(findings), {}, services.cluster.ignore)
     return Plan(
         deployment=request.deployment,
@@ -172,9 +177,10 @@ def first_refusal(
     from sparkwright.checks.catalog import check_all
 
     checkpoints = judge.ground.of(recipe)
-    advice, counted = advise(recipe, checkpoints), judge.ground.ledgers(recipe)
+    advice, counted = advise(recipe, checkpoints, priced=False), judge.ground.ledgers(recipe)
     context = Context(cluster=cluster, recipe=recipe, ledgers=counted, checkpoints=checkpoints, advice=advice)
-    found = (*rehearse(recipe, library), *check_quantization(recipe, advice.quantization, library), *check_all(context))
+    of_engine = (*rehearse(recipe, library), *check_quantization(recipe, advice.quantization, library))
+    found = (*of_engine, *check_all(context, stopping=True))
     stops = [one for one in found if one.severity in (Severity.BLOCK, Severity.OVERRIDE)]
     stops = [one for one in stops if not families or one.code.startswith(families)]
     return f"{stops[0].code} ({stops[0].title})" if stops else ""
@@ -188,13 +194,10 @@ def with_remedy(finding: Finding, remedies: Sequence[Remedy], obstacles: Sequenc
     return replace(finding, remedy=remedies[0].change if remedies else none)
 
 
-def _remedied(finding: Finding, found: Weighed) -> Finding:
-    return with_remedy(finding, found.remedies, found.obstacles) if found.sought else finding
-
-
 def _specs(
-    services: Services, request: LaunchRequest, cluster_state: ClusterState, placement: Placement
+    services: Services, request: LaunchRequest, cluster_state: ClusterState, placement: Placement, labelled: bool
 ) -> tuple[RankSpec, ...]:
+    """The ranks of the plan; without labels, which hash all of it, where nobody launches them."""
     nodes = [services.cluster.node(name) for name in dict.fromkeys(placement.nodes)]
     recipe = request.recipe
     context = RenderContext(
@@ -212,6 +215,8 @@ def _specs(
     specs = with_mods(recipe, engine_of(recipe).render(recipe, placement, context))
     homes = {name: home_of(facts) for name, facts in cluster_state.facts.items()}
     placed = (_at_home(spec, services.cluster.node(spec.node), homes[spec.node]) for spec in specs)
+    if not labelled:
+        return tuple(placed)
     return tuple(_label_rank(spec, services, request, context) for spec in placed)
 
 

@@ -26,7 +26,11 @@ async def open_ways(
     key = (await did(services, where.node, node_ssh.make_key(where.home, tag))).stdout.strip()
     if not Plain.HOST_KEY.fits(key):
         raise CommandFailed(where.node, f"the supervisor's ssh key is none: {key[:100]!r}")
-    reaches = await by_node(workers, lambda name: _reach(services, name))
+
+    async def reach(name: str) -> Reach:
+        return understood(name, "how others reach it", parse_reach(await services.run(name, service.reach())))
+
+    reaches = await by_node(workers, reach)
     await _configure(services, where, reaches)
     line = node_ssh.authorized_line(key, service_host.addresses, tag)
     tried = await by_node(workers, lambda name: _opened(services, where, name, reaches[name], (line, tag)))
@@ -70,7 +74,3 @@ async def _configure(services: Services, where: Installation, reaches: Mapping[s
     ways, host = tuple(reaches.items()), services.hosts[where.node]
     await host.put(node_ssh.known_hosts(ways).encode(), f"{where.home}/ssh/known_hosts", 0o600)
     await host.put(node_ssh.config(where.home, ways).encode(), f"{where.home}/ssh/config", 0o600)
-
-
-async def _reach(services: Services, name: str) -> Reach:
-    return understood(name, "how others reach it", parse_reach(await services.run(name, service.reach())))

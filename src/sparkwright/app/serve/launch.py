@@ -33,7 +33,7 @@ from sparkwright.domain.errors import CommandFailed, NodeError, NotReady, Refuse
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.finding import prevented
 from sparkwright.domain.homes import resolved_paths
-from sparkwright.domain.plan import Plan, RankSpec, stopping
+from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.domain.values import dataclass, replace
@@ -246,7 +246,8 @@ async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus
         try:
             # A start that was cut off half-way could not be cleaned: the daemon may go on with it.
             for group in start_groups(plan.recipe, plan.specs):
-                await together(finished(_start(services, outcome, spec)) for spec in group)
+                ways = [(spec, _way(services, outcome, spec.node)) for spec in group]
+                await together(finished(rank_work.start(services, plan, spec, way)) for spec, way in ways)
         except BaseException as error:
             if not held.lost:
                 await finished(clean(services, plan))
@@ -273,10 +274,6 @@ async def _keep(services: Services, outcome: Outcome) -> None:
         if services.program:
             raise
         services.notice(f"{error.message}; the ranks read their files", warning=True)
-
-
-async def _start(services: Services, outcome: Outcome, spec: RankSpec) -> None:
-    await rank_work.start(services, outcome.plan, spec, _way(services, outcome, spec.node))
 
 
 def _way(services: Services, outcome: Outcome, node: str) -> rank_work.Way:

@@ -39,7 +39,7 @@ async def apply_notify(services: Services, node: str) -> Applied | None:
     folder = f"{services.state_on(node)}/{FOLDER}"
     if missing and (await services.run(node, service.read(folder, FILE))).stdout.strip():
         return Applied(node, (), missing, kept=True)
-    await did(services, node, _write(folder, receivers))
+    await did(services, node, service.write(folder, FILE, to_json(receivers).encode()))
     return Applied(node, tuple(str(one.form) for one in receivers.receivers), missing)
 
 
@@ -93,7 +93,3 @@ def _receiver(channel: Channel, values: dict[str, str]) -> Receiver:
     if channel.form is Form.MAIL:
         return Receiver(channel.form, to=channel.to, sender=channel.sender, program=channel.program)
     return Receiver(channel.form, values.get(channel.url_env, ""), values.get(channel.token_env, ""))
-
-
-def _write(folder: str, receivers: Receivers) -> Command:
-    return service.write(folder, FILE, to_json(receivers).encode())

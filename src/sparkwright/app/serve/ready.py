@@ -64,6 +64,8 @@ async def until_ready(
                 error.causes, error.explanation = found
         raise
     services.sink.report(StepDone("engine", services.clock.monotonic() - watch.began))
+    if said := _smaller_window(plan, watch.facts):
+        services.notice(said, warning=True)
     if watch.not_understood:
         services.notice(f"the logs that were not understood are in {_saved(services, plan, watch)}")
     return answer, watch
@@ -86,6 +88,20 @@ def diagnosed(
     return found.causes, found.explanation
 
 
+def _smaller_window(plan: Plan, facts: Mapping[str, str]) -> str:
+    """A warning for an engine of a file that gives a request less than the recipe asks for; '' otherwise.
+
+    TensorFold fits its window to the memory, and says so in one line of its log only.
+    """
+    told, wanted = facts.get("context", ""), plan.recipe.serving.context
+    if definition_of(plan.recipe) is None or not told.isdecimal() or int(told) >= wanted:
+        return ""
+    return (
+        f"{plan.recipe.engine.label} gives a request {int(told):,} tokens at most, and serving.context asks for "
+        f"{wanted:,}: it printed this window when it started; fewer sequences or a smaller context may get more"
+    )
+
+
 async def watched(services: Services, plan: Plan, watch: StartWatch) -> Answer:
     """The answer. Raises NotReady when a rank ends or makes no progress before."""
     try:
@@ -99,6 +115,7 @@ async def watched(services: Services, plan: Plan, watch: StartWatch) -> Answer:
             watch.phases[Phase.ANSWER] = services.clock.monotonic()
             services.sink.report(StepStarted("answer", "asking for a real completion"))
             answer = await _answered(services, plan, watch.limit(Phase.ANSWER))
+            await watch.confirm_head()
             for job in jobs:
                 job.cancel()
     except BaseExceptionGroup as group_error:

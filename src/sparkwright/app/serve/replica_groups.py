@@ -109,7 +109,11 @@ async def find_present(services: Services, request: LaunchRequest) -> Present:
     other = request.replaces or request.deployment
     old = await _members(services, [one for one in found if other != request.deployment and one.replica_of == other])
     alone = await _members(services, [one for one in found if one.name == other and not one.replica_of])
-    strangers = [one.name for one in found if _is_taken(request.deployment, one)]
+    strangers = [
+        one.name
+        for one in found
+        if one.name != request.deployment and is_part_of(request.deployment, one.name) and not one.replica_of
+    ]
     if strangers:
         said = f"{strangers[0]} stands alone, and a replica of {request.deployment} would have its name"
         raise UsageError(said, f"`sparkwright down {strangers[0]}`, or another name for the replicas: `--name`")
@@ -121,11 +125,6 @@ async def find_present(services: Services, request: LaunchRequest) -> Present:
     old = tuple(one for one in old if one.number not in numbers)
     members = tuple(sorted((*mine, *old), key=lambda one: one.number))
     return Present(members, {one.number: one.name for one in old})
-
-
-def _is_taken(model: str, one: Deployment) -> bool:
-    """True for a deployment that is no replica and has the name of one."""
-    return one.name != model and is_part_of(model, one.name) and not one.replica_of
 
 
 async def survey(services: Services, recipe: Recipe) -> Survey:
@@ -183,11 +182,15 @@ async def starts_of(
             replaces=present.replaced.get(number, ""),
             replica=replace(place, listen=listen, gateway=gateway),
         )
-        # Several nodes that are one machine have its ports in common
-        one = moved(one, number - 1) if _is_one_machine(services.cluster) else one
+        one = group_ports(services.cluster, one, number)
         there = replace(services, cluster=group_cluster(services.cluster, nodes), secrets=secrets)
         made.append(ReplicaStart(number, there, one, number not in here))
     return tuple(made)
+
+
+def group_ports(cluster: Cluster, request: LaunchRequest, number: int) -> LaunchRequest:
+    """The request with ports of its own where the nodes are one machine and have its ports in common."""
+    return moved(request, number - 1) if _is_one_machine(cluster) else request
 
 
 def _is_one_machine(cluster: Cluster) -> bool:

@@ -74,7 +74,8 @@ async def _ask(services: Services, supervised: Supervised, ask: Ask, why: str, d
     content = to_json(Request(ask, services.who, why, services.nonce, drain=drain))
     for _ in range(_TRIES):
         done = await services.run(node, service.send_request(state, name, content, str(ask)))
-        if done.exit_code == service.OCCUPIED and _replacing(done.stdout):
+        other = _request(done.stdout) if done.exit_code == service.OCCUPIED else None
+        if other is not None and other.ask is Ask.REPLACE:
             break
         await services.run(node, service.resume(state, name))  # it may be down: the request before ours waits, too
         if done.exit_code != service.OCCUPIED:
@@ -84,11 +85,6 @@ async def _ask(services: Services, supervised: Supervised, ask: Ask, why: str, d
     if not done.ok:
         raise CommandFailed(node, f"the supervisor of {name} could not be asked: {done.stderr.strip()[:200]}")
     return node
-
-
-def _replacing(told: str) -> bool:
-    request = _request(told)
-    return request is not None and request.ask is Ask.REPLACE
 
 
 def _request(told: str) -> Request | None:

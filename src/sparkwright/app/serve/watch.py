@@ -233,6 +233,17 @@ class StartWatch:
             await self._services.clock.sleep(0.05)
         raise self._exited()
 
+    async def confirm_head(self) -> None:
+        """Return once the head's rank is known to run; after an answer of one that has ended, `exits` raises.
+
+        Asked of engines that only a file describes: one that goes into the background answers, and the end of its first
+        process may be known here later than the answer.
+        """
+        head = next(rank for rank in self.ranks if rank.spec.is_head)
+        where = (self._services, self._plan.deployment, head.spec.rank, head.spec.node)
+        while self._described and not await runs(*where):
+            await self._services.clock.sleep(0.5)
+
     async def guard(self) -> None:
         """Raises NotReady when no rank has progressed for longer than the slowest rank's phase allows."""
         while True:

@@ -17,7 +17,7 @@ from sparkwright.domain.values import dataclass, replace
 from sparkwright.evals import fitness
 from sparkwright.evals.heard import ProbeAnswer
 from sparkwright.gateway.clients import Client, ServedModel, served
-from sparkwright.gateway.keys import Keys, Role, digest
+from sparkwright.gateway.keys import Role, digest
 from sparkwright.ports import Endpoint
 
 LOOPBACK = "127.0.0.1"
@@ -97,7 +97,9 @@ async def _gateway(services: Services, deployment: str) -> Deployment:
 async def _key(services: Services, deployment: str, name: str) -> tuple[str, Secret | None]:
     """The file on this machine and the key in it. Raises UsageError for a name that it has none of."""
     files = services.keyring.saved(services.cluster.name) if services.keyring else ()
-    known = await _known(services)
+    from sparkwright.app.setup.keys import listed
+
+    known = await listed(services)
     callers = (one for one in known.keys if one.role is not Role.VIEWER)
     opening = {one.sha256 for one in callers if one.deployment in ("", deployment) and name in ("", one.name)}
     for path, secret in files:
@@ -111,12 +113,6 @@ async def _key(services: Services, deployment: str, name: str) -> tuple[str, Sec
     hint = "`sparkwright keys add NAME` makes one here; or copy the .key file from the machine where `up` was called "
     hint += f"(below ~/.local/state/sparkwright/keys/{services.cluster.name})"
     raise UsageError(f"no key on this machine opens {deployment}{where}", hint)
-
-
-async def _known(services: Services) -> Keys:
-    from sparkwright.app.setup.keys import listed
-
-    return await listed(services)
 
 
 async def check(asker: Endpoint, way: EndpointWay, client: Client) -> EndpointCheck:
@@ -133,7 +129,11 @@ async def found(asker: Endpoint, way: EndpointWay) -> EndpointCheck:
     if way.model and names and way.model not in names:
         raise UsageError(f"{way.url} does not serve {way.model}", f"it serves: {', '.join(names)[:500]}")
     if not (model := way.model or next(iter(names), "")):
-        raise NotReady(f"{way.url}: no list of models, but {_said(listing)}", _hint(listing))
+        from sparkwright.app.bench.target import server_message
+
+        hint = "is this the address with /v1? `sparkwright status` shows it"
+        said = f"{way.url}: no list of models, but HTTP {listing.status}: {server_message(listing)}"
+        raise NotReady(said, "name a key: --key NAME, or --key-file FILE" if listing.status == 401 else hint)
     row: Mapping[str, Any] = next((row for row in rows if row["id"] == model), {})
     at = served(way.url, model, key_file=way.key_file, authority=way.authority, context=_context(row))
     simulated = listing.headers.get(_SIMULATED, "") not in ("", "0")
@@ -167,18 +167,6 @@ def _context(row: Mapping[str, Any]) -> int:
     meta = row.get("meta")
     given = row.get("max_model_len") or (meta.get("n_ctx") if isinstance(meta, dict) else None)
     return given if isinstance(given, int) and not isinstance(given, bool) and 0 < given < 1 << 31 else 0
-
-
-def _said(reply: Reply) -> str:
-    from sparkwright.app.bench.target import server_message
-
-    return f"HTTP {reply.status}: {server_message(reply)}"
-
-
-def _hint(reply: Reply) -> str:
-    if reply.status == 401:
-        return "name a key: --key NAME, or --key-file FILE"
-    return "is this the address with /v1? `sparkwright status` shows it"
 
 
 def through(way: EndpointWay, port: int) -> EndpointWay:

@@ -19,11 +19,13 @@ from sparkwright.app.lease import holding
 from sparkwright.app.services import Services, by_node, together, understood
 from sparkwright.app.setup.init_fabric import Ends, set_fabric
 from sparkwright.app.setup.init_layout import pinged, planned, wires_of
+from sparkwright.app.setup.init_wake import wake_cards
 from sparkwright.checks.reading import is_gb10
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import Refused, UsageError
+from sparkwright.domain.fabric_facts import WakeCard
 from sparkwright.domain.facts import DockerTrouble, NodeFacts
-from sparkwright.domain.finding import AppliedFix, Finding, Fix, Rights
+from sparkwright.domain.finding import AppliedFix, Fix, Rights
 from sparkwright.domain.service import Reach
 from sparkwright.domain.unknown import Unknown, known
 from sparkwright.domain.values import dataclass, replace
@@ -44,6 +46,7 @@ class InitSurvey:
     """steps: what `prepare` may make, in order. ready: (node, step, text) of those that hold already.
 
     notes: for the user. reaches: how each node is reached by the others. homes: of the ssh users.
+    wakes: node -> the card that could wake it, which the cluster file does not name yet.
     """
 
     checked: CheckReport
@@ -53,6 +56,7 @@ class InitSurvey:
     notes: tuple[str, ...]
     reaches: Mapping[str, Reach]
     homes: Mapping[str, str]
+    wakes: Mapping[str, WakeCard]
 
 
 async def rights_there(services: Services, password: Secret | None) -> dict[str, Rights]:
@@ -83,12 +87,13 @@ async def survey(services: Services, rights: Mapping[str, Rights], forced: bool 
     fixes += [("peers", fix) for fix in await _introductions(services, homes, reaches)]
     fixes += _fabric_fixes(services, wires, layout) if not layout.apart else []
     fixes += [pair for name, found in facts.items() for pair in _system_fixes(name, found)]
-    fixes += [*_of_findings(checked.findings)]
+    fixes += [("sysctl", one.fix) for one in checked.findings if one.code in _SYSCTLS and one.fix]
     asked = [WantedFix(code, fix, rights[fix.node]) for code, fix in fixes]
     now = await together(value_of(services, one.fix) for one in asked)
     wanted = tuple(one for one, value in zip(asked, now, strict=True) if value != one.fix.sets)
     ready = tuple((w.fix.node, w.code, w.fix.says) for w in asked if w not in wanted)
-    return InitSurvey(checked, layout, wanted, ready, tuple(notes), reaches, homes)
+    wakes = wake_cards(services.cluster, facts)
+    return InitSurvey(checked, layout, wanted, ready, tuple(notes), reaches, homes, wakes)
 
 
 def _foreign(facts: Mapping[str, NodeFacts]) -> list[str]:
@@ -168,11 +173,8 @@ def _fabric_fixes(services: Services, wires: Mapping[str, Cabling], layout: Layo
         return []
     one = {node: next(iter(found)) for node, found in each.items()}
     after = cabling.HEALS_AFTER * services.time_scale
-    return [("fabric", cabling.fabric_fix(node, one[node], _settings(layout.of(node)), after)) for node in one]
-
-
-def _settings(ports: Sequence[PlannedPort]) -> list[cabling.Setting]:
-    return [(port.name, str(port.address), port.routes) for port in ports]
+    settings = {node: [(port.name, str(port.address), port.routes) for port in layout.of(node)] for node in one}
+    return [("fabric", cabling.fabric_fix(node, one[node], settings[node], after)) for node in one]
 
 
 def _system_fixes(node: str, facts: NodeFacts) -> Iterator[tuple[str, Fix]]:
@@ -196,10 +198,6 @@ def _unread(node: str, facts: NodeFacts) -> Iterator[str]:
     for step, fact in needed.items():
         if isinstance(fact, Unknown):
             yield f"{node}: {step} left out, for what it depends on could not be read: {fact.why}"
-
-
-def _of_findings(findings: Sequence[Finding]) -> Iterator[tuple[str, Fix]]:
-    yield from (("sysctl", one.fix) for one in findings if one.code in _SYSCTLS and one.fix)
 
 
 def _hidden(rights: Mapping[str, Rights], layout: Layout) -> Iterator[str]:

@@ -43,7 +43,7 @@ GRACE = HANDSHAKE = 10.0  # seconds
 LONGEST = 1 << 20
 
 
-class Refused(Exception):
+class PeerRefused(Exception):
     """The other side is not who it must be, or asks for what it may not."""
 
 
@@ -68,18 +68,18 @@ def send(stream: BufferedRWPair, message: dict[str, Any]) -> None:
 
 
 def receive(stream: BufferedRWPair) -> dict[str, Any]:
-    """One message; empty once the other side is gone. Raises Refused for what is none."""
+    """One message; empty once the other side is gone. Raises PeerRefused for what is none."""
     try:
         message = json.loads(stream.readline(LONGEST) or b"{}")
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
-        raise Refused("does not speak this protocol")
+        raise PeerRefused("does not speak this protocol")
     return message
 
 
 def daemon_words(command: str, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-    """The words and environment of mpirun's shell command. Raises Refused for anything but its daemon."""
+    """The words and environment of mpirun's shell command. Raises PeerRefused for anything but its daemon."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words = list(lexer)
@@ -87,7 +87,7 @@ def daemon_words(command: str, environment: dict[str, str]) -> tuple[list[str], 
     # Contact addresses and node lists hold `;` inside quotes: without a shell they are only text.
     tail = words[at:-1] if words[-1:] == [")"] else words[at:]
     if at < 0 or any(word and not word.strip(OPERATORS) for word in tail):
-        raise Refused(f"asked for something that is not {' or '.join(DAEMONS)}: {command[:120]}")
+        raise PeerRefused(f"asked for something that is not {' or '.join(DAEMONS)}: {command[:120]}")
     env = dict(environment)
     for name, value in (match.groups() for word in words[:at] if (match := re.fullmatch(r"([A-Z_]+)=(.*)", word))):
         if name in MAY_SET:
@@ -108,7 +108,7 @@ def agent(key: str, address: str, port: int, wait: float) -> int:
     def consider(connection: socket.socket, peer: str) -> None:
         try:
             heads.put((connection, peer, admit(connection, key, environment)))
-        except (Refused, OSError) as error:
+        except (PeerRefused, OSError) as error:
             log_line(f"agent refused {peer}: {error}")
             connection.close()
 
@@ -134,7 +134,7 @@ def callers(listener: socket.socket, consider: Callable[[socket.socket, str], No
 
 
 def admit(connection: socket.socket, key: str, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-    """Raises Refused, having sent the other side the reason."""
+    """Raises PeerRefused, having sent the other side the reason."""
     connection.settimeout(HANDSHAKE)
     stream = connection.makefile("rwb")
     mine = secrets.token_hex(32)
@@ -143,9 +143,9 @@ def admit(connection: socket.socket, key: str, environment: dict[str, str]) -> t
     command, theirs = str(asked.get("command", "")), str(asked.get("challenge", ""))
     try:
         if not same(proof(key, "head", (mine, theirs), command), asked):
-            raise Refused("it does not know the key of this launch")
+            raise PeerRefused("it does not know the key of this launch")
         found = daemon_words(command, environment)
-    except Refused as error:
+    except PeerRefused as error:
         send(stream, {"refused": str(error)})
         raise
     send(stream, {"proof": proof(key, "agent", (mine, theirs), command)})
@@ -238,21 +238,21 @@ def rsh(key: str, port: int, host: str, command: str, wait: float) -> int:
         send(stream, {"challenge": mine, "command": command, "proof": proof(key, "head", (theirs, mine), command)})
         answer = receive(stream)
         if "refused" in answer:
-            raise Refused(f"refused: {answer['refused']}")
+            raise PeerRefused(f"refused: {answer['refused']}")
         if not same(proof(key, "agent", (theirs, mine), command), answer):
-            raise Refused("something else listens there: it does not know the key of this launch")
+            raise PeerRefused("something else listens there: it does not know the key of this launch")
         log_line(f"daemon starts on {host}")
         keep_alive(connection)
         while message := receive(stream):
             if "refused" in message:
-                raise Refused(str(message["refused"]))
+                raise PeerRefused(str(message["refused"]))
             if "exit" in message:
                 return int(message["exit"]) & 0xFF
             sys.stdout.write(str(message.get("out", "")))
             sys.stdout.flush()
         log_line(f"agent on {host} is gone: its rank has ended")
         return 1
-    except (Refused, OSError) as error:
+    except (PeerRefused, OSError) as error:
         log_line(f"agent on {host}: {error}")
         return 1
 

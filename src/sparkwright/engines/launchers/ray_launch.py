@@ -43,7 +43,7 @@ GONE_AFTER = 20.0  # seconds without the head's port; a refused connection count
 _LIBC = ctypes.CDLL(None)
 
 
-class Stopped(Exception):
+class SignalReceived(Exception):
     """SIGTERM or SIGINT."""
 
 
@@ -69,7 +69,7 @@ def main() -> int:
     _prepare(args.folder)
     try:
         return head(args) if args.mode == "head" else worker(args)
-    except Stopped:
+    except SignalReceived:
         log_line("stopping")
         return 143
     finally:
@@ -283,7 +283,7 @@ def log_line(text: str) -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    raise Stopped
+    raise SignalReceived
 
 
 def _die_with_parent() -> None:

@@ -56,7 +56,7 @@ def put_any_server(draft: Draft, words: Sequence[str]) -> None:
         name = flag_word(option if equals else before)
         value = value if equals or not word.startswith("-") else ""
         filled = _filled(draft, name, value, known) if value else ""
-        found.append(option + equals + filled if filled else _braced(word))
+        found.append(option + equals + filled if filled else word.replace("{", "{{").replace("}", "}}"))
         before = word if word.startswith("-") and not equals else ""
     draft.put("engine.command", found)
     draft.note(
@@ -79,10 +79,6 @@ def _filled(draft: Draft, name: str, value: str, known: Mapping[str, str]) -> st
         draft.put("model.served_name", value)
         return "{served_name}"
     return known.get(value, "")
-
-
-def _braced(word: str) -> str:
-    return word.replace("{", "{{").replace("}", "}}")
 
 
 def settle_any_server(draft: Draft) -> None:

@@ -52,7 +52,10 @@ def from_compose(
         (*_command(service.get("entrypoint"), source), *_command(service.get("command"), source)),
         env,
         tuple(_volume(row) for row in service.get("volumes") or ()),
-        tuple(_port(row) for row in service.get("ports") or ()),
+        tuple(
+            f"{row.get('published')}:{row.get('target')}" if isinstance(row, Mapping) else str(row)
+            for row in service.get("ports") or ()
+        ),
         str(service.get("shm_size") or ""),
         left=tuple(f"{name}.{key}" for key in left),
     )
@@ -174,7 +177,3 @@ def _volume(row: Any) -> str:
     if isinstance(row, Mapping):
         return f"{row.get('source', '')}:{row.get('target', '')}" + (":ro" if row.get("read_only") else "")
     return str(row)
-
-
-def _port(row: Any) -> str:
-    return f"{row.get('published')}:{row.get('target')}" if isinstance(row, Mapping) else str(row)

@@ -8,8 +8,7 @@ from types import MappingProxyType
 from sparkwright.domain.engine import CUSTOM
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import dataclass, field
-from sparkwright.engines.definitions import shipped_definitions
-from sparkwright.engines.releases import named_in, served_by, split_image
+from sparkwright.engines.releases import named_in, served_by
 from sparkwright.engines.written import only_engine_with
 from sparkwright.recipes.importers.any_server import any_server
 from sparkwright.recipes.importers.commands import Started, find_start, inner_shell, one_start, starts_in
@@ -141,7 +140,7 @@ def started_by(image: str, words: Sequence[str], source: str, env: Mapping[str, 
         return found
     rest = tuple(words[1:] if tuple(words[:1]) == ("serve",) else words)
     if not rest or rest[0].startswith("-") or "/" in rest[0]:
-        if engine := served_by(image) or _described_image(image):
+        if engine := served_by(image):
             return Started(engine, rest)
         if rest and (engine := named_in(image)):
             return Started(engine, rest, by_name=f"after the name of the image {image}")
@@ -159,17 +158,11 @@ def started_by(image: str, words: Sequence[str], source: str, env: Mapping[str, 
     )
 
 
-def _described_image(image: str) -> str:
-    """The engine of a shipped definition that names this image as one that starts it; ''."""
-    repository = split_image(image)[0].removeprefix("docker.io/")
-    return next((one.name for one in shipped_definitions().values() if repository in one.images), "")
-
-
 def put_mounts(draft: Draft, mounts: Iterable[str]) -> None:
     """The hub's cache is mounted anyway; the folder of the model becomes part of model.path."""
     kept, path = list[str](), str(draft.get("model.path", ""))
     for mount in mounts:
-        host, _, rest = _home(mount).partition(":")
+        host, _, rest = re.sub(r"^(\$\{?HOME\}?|~)(?=/|:)", "~", mount).partition(":")
         inside, _, mode = rest.partition(":")
         inside = inside or host
         if _HUB_AT.fullmatch(inside):
@@ -182,10 +175,6 @@ def put_mounts(draft: Draft, mounts: Iterable[str]) -> None:
             kept.append(f"{host}:{inside}" + (":ro" if "ro" in mode.split(",") else ""))
     if kept:
         draft.put("mounts", list(dict.fromkeys(kept)))
-
-
-def _home(mount: str) -> str:
-    return re.sub(r"^(\$\{?HOME\}?|~)(?=/|:)", "~", mount)
 
 
 def _put_port(draft: Draft, ports: Sequence[str]) -> None:

@@ -218,7 +218,10 @@ def _put(draft: Draft, engine: str, name: str, value: Any, one: Written | None) 
         draft.put(path, value[0])
         draft.note(f"{word}: only {value[0]!r} of {len(value)} values has a key")
     elif path == "serving.memory_fraction":
-        _fraction(draft, word, value)
+        try:
+            draft.put("serving.memory_fraction", float(value))
+        except (TypeError, ValueError):
+            draft.note(f"{word}: {value!r} is no number and is left out")
     else:
         draft.put(path, value)
 
@@ -233,13 +236,6 @@ def _put_number(draft: Draft, path: str, word: str, value: Any, one: Written | N
         draft.note(f"{word}: {value!r} is no whole number and is left out{more}")
     else:
         draft.put(path, number)
-
-
-def _fraction(draft: Draft, word: str, value: Any) -> None:
-    try:
-        draft.put("serving.memory_fraction", float(value))
-    except (TypeError, ValueError):
-        draft.note(f"{word}: {value!r} is no number and is left out")
 
 
 def _flag(draft: Draft, name: str, value: Any) -> None:

@@ -16,7 +16,7 @@ from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import imagined_ranks
 from sparkwright.engines.flag_data import versions
 from sparkwright.engines.releases import is_plausible, is_release, newest_on, tag_day, tag_version
-from sparkwright.engines.tables import DATA_OF, table
+from sparkwright.engines.tables import DATA_OF, SEPARATE
 from sparkwright.engines.variants import EngineVariant, join_names, named_by
 from sparkwright.engines.written import unknown_to, unread_by
 from sparkwright.recipes.importers.any_server import settle_any_server
@@ -62,8 +62,8 @@ def settle(draft: Draft, told: Told) -> None:
     engine, image = str(draft.get("engine.name")), str(draft.get("engine.image", ""))
     if engine == CUSTOM:
         settle_any_server(draft)
-    if DATA_OF.get(engine, engine) not in table("releases"):
-        draft.put("engine.version", told.asked)
+    if DATA_OF.get(engine, engine) not in SEPARATE:
+        _settle_described(draft, engine, image, told)
         return
     chosen = _choose(engine, image, told, _rendered(draft))
     draft.put("engine.version", chosen.version)
@@ -93,6 +93,14 @@ def settle(draft: Draft, told: Told) -> None:
                 f"engine.{key}: {', '.join(names[:_SHOWN])}: {what} that {engine} {chosen.version} does not have; "
                 f"{image} is no release of it, so they are passed on unchecked"
             )
+
+
+def _settle_described(draft: Draft, engine: str, image: str, told: Told) -> None:
+    """The version of an engine whose options no data of ours lists: as asked for, or as the image's tag names it."""
+    tag = "" if told.asked else tag_version(engine, image)
+    draft.put("engine.version", told.asked or tag)
+    if tag:
+        draft.note(f"engine.version: {tag} is written: the image's tag names it")
 
 
 def _others(names: Iterable[str], forks: Iterable[EngineVariant]) -> tuple[str, ...]:

@@ -57,7 +57,9 @@ def from_sparkrun(tree: Mapping[str, Any], source: str, options: ImportOptions, 
     put_model(draft, _filled(str(tree["model"]), values))
     draft.put("model.revision", tree.get("model_revision") or "")
     if started:
-        _put_started(draft, engine, started)
+        put_program(draft, started)
+        put_env(draft, {name: value for name, value in started.env if name != "PATH"})
+        put_command(draft, engine, started.words, model="known")
     else:
         _put_defaults(draft, engine, {k: _text(v, values) for k, v in defaults.items() if k not in _NOT_FLAGS})
     if engine == "llama-cpp" and not draft.get("model.path"):
@@ -94,12 +96,6 @@ def _started(command: str, source: str) -> Started | None:
     """The last engine that the command starts; what runs before it belongs to the container."""
     found = starts_in(Script(re.sub(r"\\[ \t]+\n", "\\\n", command), f"{source}: command"), source)
     return found[-1] if found else None
-
-
-def _put_started(draft: Draft, engine: str, started: Started) -> None:
-    put_program(draft, started)
-    put_env(draft, {name: value for name, value in started.env if name != "PATH"})
-    put_command(draft, engine, started.words, model="known")
 
 
 def _put_defaults(draft: Draft, engine: str, defaults: Mapping[str, Any]) -> None:

@@ -28,8 +28,12 @@ class Behind:
 
     def __init__(self, home: Path, clock: Clock) -> None:
         self._clock, now, self.name, self.home = clock, clock.monotonic, home.name, home
-        self._setting = Watched[RouteSetting | None](home / "door" / ROUTE, _route, None, now).at_most_every(_SAME)
-        self._live = Watched[Live | None](home / "live.json", _report, None, now).at_most_every(_SAME)
+        self._setting = Watched[RouteSetting | None](
+            home / "door" / ROUTE, lambda text: from_json(RouteSetting, text), None, now
+        ).at_most_every(_SAME)
+        self._live = Watched[Live | None](
+            home / "live.json", lambda text: from_json(Live, text), None, now
+        ).at_most_every(_SAME)
         self._secrets: Watched[dict[str, str]] = Watched(home / "secrets.json", _secrets, {}, now)
         self.under_way = self.waiting = self.unread = 0
         self.heard: float | None = None
@@ -165,14 +169,6 @@ class Deployed:
     @property
     def name(self) -> str:
         return self.behind.name
-
-
-def _report(text: bytes) -> Live:
-    return from_json(Live, text)
-
-
-def _route(text: bytes) -> RouteSetting:
-    return from_json(RouteSetting, text)
 
 
 def _secrets(text: bytes) -> dict[str, str]:

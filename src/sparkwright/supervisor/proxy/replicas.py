@@ -71,10 +71,10 @@ class Replicas:
         found: dict[Group, list[Deployed]] = {}
         for one in deployed:
             found.setdefault(_group(one.setting), []).append(one)
-        return [ReplicaSet(tuple(members), self._known_of(group)) for group, members in found.items()]
-
-    def _known_of(self, group: Group) -> KnownBeginnings:
-        return self._known.setdefault(group, KnownBeginnings())
+        return [
+            ReplicaSet(tuple(members), self._known.setdefault(group, KnownBeginnings()))
+            for group, members in found.items()
+        ]
 
     def forget(self, deployed: Iterable[Deployed]) -> None:
         """Forget sets that are gone."""

@@ -98,7 +98,7 @@ class Scene:
         machine = ClientMachine("client", "host", "clock", nonce)
         bench = Bench(self.asker, self.client, self.runs, self.clock, machine, counting)
         found = await prepare_run(bench, BenchTarget("http://node:1"), None, BenchRequest(workload, resume))
-        return await run_benchmark(bench, found, self.listener, resume)
+        return await run_benchmark(found, self.listener)
 
 
 async def test_all_levels_are_measured_and_kept() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fakes.prepared_bench import NO_BENCH
 from fakes.tokenizer import CountingTokenizer
 from sparkwright.app.bench.benchmark import adjusted, fitting_levels
 from sparkwright.app.bench.measure import repeated_levels
@@ -44,7 +45,9 @@ def test_requests_and_tokens_add_up() -> None:
     40 more)."""
     found, known = probed(4096), RunConditions("http://node", "m")
     outlines = fitting_levels(WORK, found)
-    made = PreparedBench(BenchTarget("http://node"), found, BenchRequest(WORK), *outlines, CountingTokenizer(), known)
+    made = PreparedBench(
+        NO_BENCH, BenchTarget("http://node"), found, BenchRequest(WORK), *outlines, CountingTokenizer(), known
+    )
     assert made.requests == 2 * (4 + 6)
     assert made.tokens == 2 * (4 * 110 + 6 * ((600 + 800 + 1050) // 3 + 40))
 

@@ -56,9 +56,7 @@ class Soaking(Scene):
         machine = ClientMachine("client", "host", "clock", nonce)
         bench = Bench(self.asker, self.client, self.runs, self.clock, machine, counting)
         request = BenchRequest(ROUNDS, resume, memory=memory, incidents=incidents)
-        return await soak(
-            bench, await prepare_run(bench, BenchTarget("http://node:1"), None, request), self.listener, resume
-        )
+        return await soak(await prepare_run(bench, BenchTarget("http://node:1"), None, request), self.listener)
 
 
 def events(run: Run) -> list[str]:

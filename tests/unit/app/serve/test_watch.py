@@ -18,6 +18,7 @@ from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.progress import Notice, RankPhase
 from sparkwright.domain.recipe import PhaseTime
 from sparkwright.engines.catalog import engine
+from sparkwright.recipes.load import load_recipe
 from unit.app.scene import COMPILES, HEAD, JOINS, LOADS, READY, SHARD, WARM, Scene, recipe, request, scene
 
 ERROR = "(Worker_TP1 pid=1) ERROR 11-21 09:02:00 [multiproc_executor.py:857] torch.OutOfMemoryError: CUDA out of memory"
@@ -304,3 +305,49 @@ async def test_a_node_that_stays_away_ends_the_wait() -> None:
     with pytest.raises(Unreachable):
         await up(here.services, request(), Options())
     assert here.nodes[1].running == []
+
+
+BACKGROUND = """name: r
+title: t
+model: {path: /m/a.bin, served_name: m}
+engine: {name: custom, runtime: process, command: [serve, --host, "{host}", --port, "{port}"]}
+"""
+
+
+async def test_a_server_that_answers_from_the_background_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards a fork: its child answers before the end of the first process is known, and `status` says stopped then."""
+
+    async def ended(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr("sparkwright.app.serve.watch.runs", ended)
+    here = scene(1)
+    here.nodes[0].script = ("loading", 60.0, Exit(0))
+    here.endpoint = FakeEndpoint(ANSWER)
+    forks = load_recipe(BACKGROUND, "r.yaml")
+    forks = replace(forks, model=replace(forks.model, simulated=True))  # nothing to copy
+    assert "gone into the background" in (await failure(here, recipe=forks)).message
+
+
+@pytest.mark.parametrize(("window", "warned"), [(8192, True), (262144, False)])
+async def test_a_window_that_the_engine_made_smaller_is_named(window: int, warned: bool) -> None:
+    """Guards TensorFold's start that takes 262,144 and allocates 8,192: a long prompt would be refused later."""
+    log = """  definition:
+    log: {rule: [{phase: load, pattern: 'reply window (?P<w>\\d+)', facts: {context: w}}]}
+serving: {context: 262144}
+"""
+    text = f"""name: r
+title: t
+model: {{path: /m/a.bin, served_name: m}}
+engine:
+  name: custom
+  runtime: process
+  command: [serve, --host, "{{host}}", --port, "{{port}}"]
+{log}"""
+    made = load_recipe(text, "r.yaml")
+    here = scene(1)
+    here.nodes[0].script = (f"allocated prompt/reply window {window}", 60.0, "still there", 3600.0)
+    here.endpoint = FakeEndpoint(ANSWER)
+    await up(here.services, request(recipe=replace(made, model=replace(made.model, simulated=True))), Options())
+    said = [one.text for one in here.sink.of(Notice) if "tokens at most" in one.text]
+    assert bool(said) == warned and all("8,192" in one and "262,144" in one for one in said)

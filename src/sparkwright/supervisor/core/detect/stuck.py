@@ -220,7 +220,11 @@ class Stuck:
             return replace(halt, evidence=(*halt.evidence, *_evidence(life, gpus)))
         still = at - max(life.moved, self.busy)
         if still >= self.setting.patience.spin and self._all_spin(gpus, at):
-            return Fault(at, "spin", _spins(life, still), Recovery.RELAUNCH, _evidence(life, gpus))
+            spins = (
+                f"all GPUs are busy without work: nothing has moved for {duration(still)} (last: {life.by}), "
+                "and they draw little power or touch no memory"
+            )
+            return Fault(at, "spin", spins, Recovery.RELAUNCH, _evidence(life, gpus))
         allowed = self.allowance(life, gpus, at)
         if still <= allowed.seconds:
             return None
@@ -235,13 +239,6 @@ class Stuck:
 
 def fresh_ones(gpus: Mapping[str, GpuWatch], stale: float, at: float) -> list[GpuWatch]:
     return [gpu for gpu in gpus.values() if gpu.read_at and at - gpu.read_at <= stale]
-
-
-def _spins(life: Life, still: float) -> str:
-    return (
-        f"all GPUs are busy without work: nothing has moved for {duration(still)} (last: {life.by}), "
-        "and they draw little power or touch no memory"
-    )
 
 
 def _evidence(life: Life, gpus: Mapping[str, GpuWatch]) -> tuple[str, ...]:
