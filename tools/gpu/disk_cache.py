@@ -1,6 +1,6 @@
 """`serving.disk_cache` with a real engine by `up`: the same long prompt before and after `kill -9`, on one local node.
 
-    python tools/gpu/disk_cache.py --engine vllm --engine-version 0.33.0 --venv /opt/vllm --model MODEL --work W --out OUT
+    python tools/gpu/disk_cache.py --engine vllm --engine-version 0.33.0 --venv VENV --model MODEL --work W --out OUT
 
 MODEL: the tokenizer of a small model; its config.json gets Qwen3-32B's dimensions with --layers layers, weights are
 random. The first answer is without anything cached; then the files of the disk have come to rest, every process of the

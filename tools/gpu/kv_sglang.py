@@ -1,4 +1,4 @@
-"""Starts the real SGLang with each row of a file of predictions and compares the KV tokens, one start on the GPU at a time.
+"""Starts the real SGLang with each row of a file of predictions and compares the KV tokens, one start at a time.
 
     python tools/gpu/kv_tokens.py predict --rows ROWS --gpu "NVIDIA H200" --gpu-mib 143771 --out predicted.json
     python tools/gpu/kv_sglang.py --rows ROWS --predicted predicted.json --python /opt/sglang/bin/python --out OUT

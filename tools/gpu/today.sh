@@ -6,7 +6,8 @@
 #     ... tools/gpu/today.sh grid       24 settings of vLLM, whole, in four lanes at the same time
 #     ... tools/gpu/today.sh search     the real `tune` with four seeds, each in a quarter of the grid's time (GRID: a
 #                                       recording; without it the parts that `grid` left in OUT)
-#     ... tools/gpu/today.sh supervised SGLang under the supervisor, and `serving.disk_cache` of both next to it
+#     ... tools/gpu/today.sh supervised SGLang under the supervisor, with weights whose answers are no garbage
+#     ... tools/gpu/today.sh disk       `serving.disk_cache` of both engines: a context of 80,000 tokens after kill -9
 #     ... tools/gpu/today.sh kv         KV tokens of SGLang, predicted before (PREDICTED, ROWS)
 #
 # SGLANG, VLLM: folders with bin/python that runs the engine; PYTHON (default python3) runs sparkwright. MODELS: tiny/
@@ -94,9 +95,11 @@ grid)
 search)
     clusters
     : "${GRID:=$(echo "$OUT"/grid?.json)}"
+    keep_rank_logs & keeper=$!
     # shellcheck disable=SC2086
     for n in 0 1 2 3; do tuner $n search $GRID --seed $((n + 1)) --searches 1 & done
-    wait
+    while [ "$(jobs -rp | grep -vcx "$keeper")" -gt 0 ]; do sleep 1; done
+    kill $keeper
     cp "$WORKS"/tune?/search-*.json "$OUT"
     ;;
 supervised)
@@ -106,9 +109,11 @@ supervised)
     # shellcheck disable=SC2046
     MODELS_TINY=$MODELS/noise SPARKWRIGHT_SUPERVISOR_SCALE=0.3 lane 2 sglang supervised.py --one --pinned \
         --flag cuda-graph-backend-prefill=disabled $(cases plan serve learned killed frozen gone) &
-    disk vllm 0.33.0 "$VLLM" & disk sglang 0.5.23 "$SGLANG" &
     while [ "$(jobs -rp | grep -vcx "$keeper")" -gt 0 ]; do sleep 1; done
     kill $keeper
+    ;;
+disk)
+    disk vllm 0.33.0 "$VLLM"; disk sglang 0.5.23 "$SGLANG"
     ;;
 kv)
     timeout -k 5 "$LIMIT" "$PYTHON" "$here/kv_sglang.py" --rows "${ROWS:?}" --predicted "${PREDICTED:?}" --ahead 5 \
