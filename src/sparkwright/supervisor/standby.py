@@ -156,7 +156,8 @@ class VoteKeeper:
         if (before.why, before.holder) != (why, holder):
             self._log.write(f"{role.node} does not serve: {why}")
             self._term = Term(before.boot, before.until, why, holder, before.at)
-            self._save()
+            if self._term_path.exists() or not self._is_head:  # before its first votes a new head serves as it did
+                self._save()
 
     async def _each(self, made: Callable[[tuple[str, str]], Command]) -> dict[str, Vote | None]:
         """The answer of each voter, None without one in time."""
@@ -325,8 +326,8 @@ class Records:
 
 
 def parse_vote(done: Completed) -> Vote | None:
-    """None for an answer that is none."""
-    match done.stdout.split() if done.ok else ():
+    """None for an answer that is none. A login that prints something comes before it."""
+    match done.stdout.strip().rpartition("\n")[2].split() if done.ok else ():
         case ["granted"]:
             return Vote(granted=True)
         case ["free"]:

@@ -354,6 +354,8 @@ def test_a_failure_that_a_playbook_ignores_is_none() -> None:
         "Exception: Capture of the graph failed: Could not run 'ops::norm' with arguments from the 'CUDA' backend.",
         "failed to register layer: write /usr/lib/python3/dist-packages/a.so: input/output error",
         "./server: --hosts unknown argument",
+        "Failed: Cuda error /src/reduce.cuh:164 'invalid argument'",
+        "install failed: docker run failed (exit 125)",
     ],
 )
 def test_a_single_line_may_report_a_failure(line: str) -> None:

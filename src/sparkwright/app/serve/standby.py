@@ -117,7 +117,12 @@ async def _install(services: Services, plan: Plan, head: _Site, deployment: str)
         head.node, head.node, standby.node, services.cluster, voters_of(services.cluster), tree, url=gateway.url
     )
     await _start(services, head, role)
-    await _await_votes(services, head, standby, left)
+    try:
+        await _await_votes(services, head, standby, left)
+    except NodeError:
+        if not known:  # nothing is to depend on votes that never came
+            await _remove_from(services, [head.node])
+        raise
     await _start(services, standby, replace(role, node=standby.node, programs=_programs(left, gateway)))
     await did(services, head.node, commands.note_second(deployment, gateway.url))
     await apply_notify(services, standby.node)

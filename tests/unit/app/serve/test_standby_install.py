@@ -79,6 +79,7 @@ async def test_a_head_without_votes_starts_no_standby() -> None:
     found = await up(hosts)
     assert [one.code for one in found.findings] == ["SUP012"] and "no votes" in found.findings[0].evidence
     assert not roles_of(hosts[1])
+    assert any("disarm _standby" in one.changes for one in hosts[0].commands), "it serves on as before"
 
 
 async def test_without_a_standby_the_role_is_taken_away() -> None:
