@@ -161,6 +161,7 @@ class Drive:
     node_env: dict[str, str] = field(default_factory=dict)  # of every call on the nodes
     notify: dict[str, Any] = field(default_factory=dict)  # of the cluster file
     supervise: bool = False  # `up` leaves a supervisor and a gateway
+    standby: str = ""  # of the cluster file
     calls: list[Call] = field(default_factory=list)
 
     @property
@@ -170,8 +171,9 @@ class Drive:
             {"name": n.name, "ssh": f"{self.users[n.name]}@{n.name}" if n.name in self.users else n.name, **env}
             for n in self.testbed.nodes
         ]
-        mark = {"simulated": True} if self.simulated else {}
+        mark: dict[str, Any] = {"simulated": True} if self.simulated else {}
         mark |= {"notify": self.notify} if self.notify else {}
+        mark |= {"standby": self.standby} if self.standby else {}
         return self._write("cluster.yaml", {"name": "testbed", "nodes": nodes, **mark})
 
     def recipe(self, runtime: str, env: Mapping[str, str] = QUICK, **changes: Any) -> str:

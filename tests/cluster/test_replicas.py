@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from cluster.clients import asking
-from cluster.drive import NAME, Drive, assert_clean, running
+from cluster.drive import NAME, QUICK, Drive, assert_clean, running
 from cluster.test_several import Site
 from functional.tiny_gguf import write_tiny_gguf
 from patience import wait_until
@@ -136,20 +136,36 @@ def test_llama_cpp_on_both_nodes(both_nodes: Site, nodes: list[Node]) -> None:
     assert_clean(nodes)
 
 
-def tokens_a_second(client: httpx.Client, seconds: float = 20.0) -> float:
-    """Tokens of eight clients at once, by the engine's own count."""
+@pytest.mark.full
+def test_replicas_of_fixed_speed_on_both_nodes(both_nodes: Site, nodes: list[Node]) -> None:
+    """Simulated engines that sleep between tokens, started by `up`: the figures of the whole path are printed."""
+    drive = both_nodes.drive
+    env = {**QUICK, "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1", "SPARKWRIGHT_SIMULATOR_STEP_MS": "50"}
+    recipe = drive.recipe("process", env=env, serving={"expose": "all"}, **ONE)
+    rates = {}
+    for count in (1, 2):
+        drive.good("up", recipe, "--replicas", str(count))
+        with both_nodes.client() as client:
+            rates[count] = tokens_a_second(client, model="twin-tiny", clients=24)
+    print(f"tokens a second: {rates}, {rates[2] / rates[1]:.2f} times")
+    drive.good("down", NAME)
+    assert_clean(nodes)
+
+
+def tokens_a_second(client: httpx.Client, seconds: float = 20.0, model: str = "tiny", clients: int = 8) -> float:
+    """Tokens of so many clients at once, by the engine's own count."""
     began = time.monotonic()
 
     def ask(number: int) -> int:
         tokens = 0
         while time.monotonic() < began + seconds:
-            answer = ask_chat(client, "tiny", f"{number} {tokens} tell me", 64)
+            answer = ask_chat(client, model, f"{number} {tokens} tell me", 64)
             assert answer.status_code == 200, answer.text
             tokens += answer.json()["usage"]["completion_tokens"]
         return tokens
 
-    with ThreadPoolExecutor(8) as pool:
-        return sum(pool.map(ask, range(8))) / (time.monotonic() - began)
+    with ThreadPoolExecutor(clients) as pool:
+        return sum(pool.map(ask, range(clients))) / (time.monotonic() - began)
 
 
 @pytest.mark.full

@@ -80,15 +80,63 @@ def test_files_for_nodes_that_nobody_has(shell: Shell, form: str, words: tuple[s
     assert "/home/user/hub" in out
 
 
-@pytest.mark.parametrize("words", [("--nodes", "1"), ()])
-def test_files_for_replicas_are_refused(shell: Shell, tmp_path: Path, words: tuple[str, ...]) -> None:
-    """Guards who asked for two replicas and would get the files of one without a word."""
+@pytest.fixture
+def two_replicas(tmp_path: Path) -> str:
+    """A recipe with two replicas of one node."""
     recipe = tmp_path / "two.yaml"
     text = "engine: {name: vllm, version: 0.33.0, runtime: process, venv: /opt/vllm}\nserving: {replicas: 2}\n"
     recipe.write_text(f"title: Two\nmodel: {{id: openai/gpt-oss-20b, size: 13GiB}}\n{text}")
-    code, out, err = shell.run("plan", str(recipe), *words, "--emit", "k8s", "--folder", str(tmp_path / "files"))
-    assert (code, out) == (2, "") and "serving.replicas: 2" in err
-    assert not (tmp_path / "files").exists()
+    return str(recipe)
+
+
+@pytest.mark.parametrize("words", [("--nodes", "2"), ()])
+def test_files_for_replicas(shell: Shell, two_replicas: str, words: tuple[str, ...]) -> None:
+    """Guards who asked for two replicas and would get the files of one without a word."""
+    code, out, err = shell.run(
+        "plan", two_replicas, *words, "--emit", "systemd", "--folder", "files", "--force", "a test"
+    )
+    assert code == 0, err
+    units = sorted(str(path.relative_to(shell.folder / "files")) for path in shell.folder.rglob("*.service"))
+    assert units == ["two-r1/node-1/sparkwright-two-r1.service", "two-r2/node-2/sparkwright-two-r2.service"], out
+    assert "Nothing here routes" in (shell.folder / "files/README.md").read_text()
+
+
+def test_too_few_nodes_for_the_recipe_s_replicas(shell: Shell, two_replicas: str) -> None:
+    """Files are for all replicas or refused; the plan for one node is about one of them."""
+    code, out, err = shell.run("plan", two_replicas, "--nodes", "1", "--emit", "systemd", "--force", "a test")
+    assert (code, out) == (2, "") and "1 nodes are too few for 2 replicas of 1 node" in err
+    assert "replicas" not in shell.run("plan", two_replicas, "--nodes", "1", "--force", "a test")[1]
+    assert shell.run("plan", two_replicas, "--nodes", "2")[1].startswith("2 replicas of 1 node each")
+
+
+def test_files_of_more_nodes_than_one_replica_takes(shell: Shell) -> None:
+    """Guards a split over 16 nodes that nobody has measured: the files have the groups that the plan shows."""
+    _, shown, _ = shell.run("plan", "deepseek-v4-flash@1m", "--nodes", "16")
+    code, out, err = shell.run("plan", "deepseek-v4-flash@1m", "--nodes", "16", "--emit", "k8s")
+    assert code == 0 and shown.startswith("8 replicas of 2 nodes each"), err
+    assert out.count("kind: LeaderWorkerSet") == 8 and "node-16.sh" in out and "192.168.100.16" in out
+    code, out, _ = shell.run("plan", "gpt-oss-20b", "--replicas", "3", "--emit", "k8s")
+    assert code == 0 and out.count("kind: LeaderWorkerSet") == 1 and "replicas: 3" in out
+
+
+@pytest.mark.parametrize(("expose", "address"), [("loopback", "127.0.0.1"), ("fabric", "192.168.100.1")])
+def test_a_service_of_assumed_nodes_has_an_address(shell: Shell, tmp_path: Path, expose: str, address: str) -> None:
+    """Guards an EndpointSlice without an address, which no cluster takes: there is one on the fabric, else none."""
+    image = "image: acme/vllm:1, entrypoint: [vllm, serve]"
+    text = f"engine: {{name: vllm, version: 0.33.0, {image}}}\nserving: {{expose: {expose}, replicas: 2}}\n"
+    (tmp_path / "two.yaml").write_text(f"title: Two\nmodel: {{id: openai/gpt-oss-20b, size: 13GiB}}\n{text}")
+    code, out, err = shell.run("plan", "./two.yaml", "--emit", "k8s", "--force", "a test")
+    assert code == 0 and f"listens on {address}:8000 of node-1" in out, err
+    assert ("kind: EndpointSlice" in out, f"- {address}\n" in out) == (expose == "fabric", expose == "fabric")
+    assert ("there is no Service" in out) is (expose == "loopback")
+
+
+def test_a_table_with_many_nodes_has_groups_too(shell: Shell) -> None:
+    """Guards two answers to one question: 16 nodes in a table are what 16 nodes alone are."""
+    code, out, _ = shell.run("plan", "deepseek-v4-flash@1m", "--nodes", "2,16")
+    assert code == 0 and "16: 8 x 2" in out and "8 replicas of 2" in out
+    rows = json.loads(shell.run("plan", "deepseek-v4-flash@1m", "--nodes", "2,16", "--json")[1])["plans"]
+    assert [(one["nodes"], one["replicas"], len(one["memory"])) for one in rows] == [(2, 1, 2), (16, 8, 2)]
 
 
 def test_files_start_no_process_that_keeps_weights(shell: Shell, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ EXPOSE = OutageDrill(
     "serving.expose changed",
     "`up` of what serves with `expose: loopback`, then with `expose: all` again",
     faults.change_expose,
-    Expected(incidents=None),
+    Expected(incidents=None, meant=True),
 )
 PEOPLE = OutageDrill(
     "two people",

@@ -24,6 +24,15 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+def seconds_since_boot() -> float:
+    """A clock that runs on while the machine sleeps, and that nobody sets."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+
+
 # What each time daemon leaves while it is in step (systemd-timesyncd, chrony, ntpd): nothing is started to ask them.
 _SYNCED = {
     "systemd-timesyncd": "/run/systemd/timesync/synchronized",

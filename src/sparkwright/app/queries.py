@@ -146,6 +146,11 @@ async def _deployment(
         name, endpoint = supervised.deployment, supervised.endpoint or found.endpoint
         problems = (*found.problems, supervised.trouble)
         found = replace(found, name=name, state=state, endpoint=endpoint, problems=problems)
+    if supervised and supervised.fenced:
+        said = f"the gateway on {supervised.node} does not serve: {supervised.fenced}"
+        said += f"; clients use {supervised.second}, `sparkwright up` gives the role back" if supervised.second else ""
+        state = DeploymentState.DEGRADED if found.state in _MAY_SERVE else found.state
+        found = replace(found, state=state, problems=(*found.problems, said))
     simulated = found.simulated or any(rank.simulated for rank in ordered)
     return replace(found, ranks=ordered, supervised=supervised, simulated=simulated)
 

@@ -93,7 +93,12 @@ def _slow(facts: NodeFacts, rail: Rail) -> str:
 
 def auto_addresses(context: Context) -> Iterator[Found]:
     here = [(facts, _profiles(facts)) for facts in wired(context)]
-    alike = all(found and {p.ipv4 for p in found} == {_MADE_UP} and _each(facts, found) for facts, found in here)
+    alike = all(
+        found
+        and {profile.ipv4 for profile in found} == {_MADE_UP}
+        and {profile.interface for profile in found} == {rail.name for rail in rails(facts)}
+        for facts, found in here
+    )
     for facts, found in here if not alike else ():
         for profile in found:
             if profile.ipv4 in (_MADE_UP, "auto"):
@@ -105,10 +110,6 @@ def _profiles(facts: NodeFacts) -> tuple[Profile, ...]:
     network = known(facts.network)
     names = {rail.name for rail in rails(facts)}
     return tuple(profile for profile in (network.profiles if network else ()) if profile.interface in names)
-
-
-def _each(facts: NodeFacts, found: tuple[Profile, ...]) -> bool:
-    return {profile.interface for profile in found} == {rail.name for rail in rails(facts)}
 
 
 def _auto_configured(node: str, profile: Profile) -> Found:

@@ -84,7 +84,8 @@ def media_fetches(context: Context) -> Iterator[Found]:
             "image_url may also be file:///... or a path: clients read files of the head node",
             "keep the endpoint to clients that you trust (expose: loopback or fabric), or serve the model with vLLM",
         )
-    if traits(recipe).media == "hosts" and not _closed(recipe):
+    closed = flag(recipe, "allowed-media-domains") or on(recipe, "language-model-only")
+    if traits(recipe).media == "hosts" and not closed:
         yield _finding(
             INFO if recipe.serving.expose is Expose.LOOPBACK else WARN,
             "flags.allowed-media-domains is not set: any host that the head node can reach",
@@ -133,10 +134,6 @@ def mod_empty(context: Context) -> Iterator[Found]:
                 title=f"files of mod {mod.name} are missing",
                 subject=f"mods.{mod.name}",
             )
-
-
-def _closed(recipe: Recipe) -> bool:
-    return bool(flag(recipe, "allowed-media-domains")) or on(recipe, "language-model-only")
 
 
 def _finding(severity: Severity, evidence: str, remedy: str) -> Found:

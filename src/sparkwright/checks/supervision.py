@@ -1,4 +1,4 @@
-"""The findings about what prevents supervision. Codes SUP001 to SUP011 are never reused."""
+"""The findings about what prevents supervision. Codes SUP001 to SUP013 are never reused."""
 
 from sparkwright.domain.check import Check, explained
 from sparkwright.domain.finding import WARN
@@ -16,6 +16,8 @@ CHECKS = explained(
     Check("SUP009", WARN, "parser does not fit the model"),
     Check("SUP010", WARN, "gateway's CA has changed: clients need the new ca.crt"),
     Check("SUP011", WARN, "answers repeat themselves"),
+    Check("SUP012", WARN, "no standby for the head's gateway"),
+    Check("SUP013", WARN, "standby without a third node"),
 )
 (
     NO_PYTHON,
@@ -29,4 +31,6 @@ CHECKS = explained(
     PARSERS,
     NEW_CA,
     REPEATS,
+    NO_STANDBY,
+    TWO_NODES,
 ) = CHECKS

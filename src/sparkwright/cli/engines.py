@@ -14,7 +14,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import EngineChoice, Runtime
-from sparkwright.domain.values import asdict
+from sparkwright.domain.values import asdict, dataclass
 from sparkwright.engines.flag_data import FlagData, FlagLibrary, nearest
 from sparkwright.engines.tables import SEPARATE
 from sparkwright.engines.variants import shipped_variants
@@ -100,6 +100,19 @@ def show(engine: str, version: str, as_json: bool) -> None:
 engines.add_command(engine_files.validate)
 
 
+@dataclass(frozen=True, slots=True)
+class UpdateOptions:
+    """The command line of `engines update`; '' for what is not given. node: of the venv or the image."""
+
+    engine: str
+    wheel: Path | None
+    venv: str
+    image: str
+    node: str
+    where: ClusterOptions
+    as_json: bool
+
+
 @engines.command(short_help="Read the options of an engine from a wheel, a venv or an image.")
 @click.argument("engine", metavar="[ENGINE]", default="", type=click.Choice(("", *SEPARATE)))
 @click.option(
@@ -113,7 +126,7 @@ engines.add_command(engine_files.validate)
 @click.option("--node", default="", metavar="NAME", help="The node to ask. [default: this machine]")
 @shared.cluster_options
 @shared.json_option
-def update(engine: str, wheel: Path | None, where: ClusterOptions, as_json: bool, **place: str) -> None:
+def update(**given: Any) -> None:
     """Read the options of an engine's version, so that recipes for it are checked exactly.
 
     Asking an engine starts its argument parser (half a minute of one CPU); no model is loaded. The result is kept in
@@ -125,33 +138,38 @@ def update(engine: str, wheel: Path | None, where: ClusterOptions, as_json: bool
       sparkwright engines update vllm --venv ~/venvs/vllm
       sparkwright engines update vllm --image vllm/vllm-openai:v0.34.0 --node spark-1
     """
-    if wheel is None and not engine:
+    options = UpdateOptions(**given)
+    wheel = options.wheel
+    if wheel is None and not options.engine:
         raise click.UsageError("give --wheel FILE, or the ENGINE to ask with --venv or --image")
-    if wheel and (engine or any(place.values())):
+    if wheel and (options.engine or options.venv or options.image or options.node):
         raise click.UsageError("--wheel goes without ENGINE, --venv, --image and --node")
-    if place["venv"] and place["image"]:
+    if options.venv and options.image:
         raise click.UsageError("--venv and --image exclude each other")
     from sparkwright.app.plan.engine_options import read_from_wheel  # the readers of wheels
 
-    row = read_from_wheel(wheel, time.time()) if wheel else _asked(engine, place, where, as_json)
+    row = read_from_wheel(wheel, time.time()) if wheel else _asked(options)
     path = flag_store().save(row)
     data = flag_store().load().read(row["engine"], row["version"])
     text = f"{data.engine} {data.version}: {len(data.options)} options, {len(data.env)} variables\n"
-    shared.answer(as_json, _row(data) | {"file": path}, f"{text}read from: {_row(data)['from']}\nkept in: {path}")
+    shared.answer(
+        options.as_json, _row(data) | {"file": path}, f"{text}read from: {_row(data)['from']}\nkept in: {path}"
+    )
 
 
-def _asked(engine: str, place: dict[str, str], where: ClusterOptions, quiet: bool) -> Row:
+def _asked(options: UpdateOptions) -> Row:
+    """The options as the engine in a venv or an image tells them."""
     from sparkwright.app.plan.engine_options import read_from_node
     from sparkwright.app.plan.estimate import HERE
 
-    cluster = shared.open_cluster(where) if place["node"] else HERE
-    node = cluster.node(place["node"]) if place["node"] else cluster.nodes[0]
-    runtime = Runtime.DOCKER if place["image"] else Runtime.PROCESS
-    venv = place["venv"]
-    if venv and not place["node"]:
+    where, venv = options.where, options.venv
+    cluster = shared.open_cluster(where) if options.node else HERE
+    node = cluster.node(options.node) if options.node else cluster.nodes[0]
+    runtime = Runtime.DOCKER if options.image else Runtime.PROCESS
+    if venv and not options.node:
         venv = str(Path(venv).expanduser().absolute())
-    choice = EngineChoice(engine, "", runtime, place["image"], venv=venv)
-    return shared.drive_on(cluster, where, lambda services: read_from_node(services, node, choice), quiet)
+    choice = EngineChoice(options.engine, "", runtime, options.image, venv=venv)
+    return shared.drive_on(cluster, where, lambda services: read_from_node(services, node, choice), options.as_json)
 
 
 def _row(data: FlagData) -> dict[str, Any]:

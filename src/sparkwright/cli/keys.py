@@ -1,7 +1,8 @@
 """`sparkwright keys`: who may use the gateway."""
 
 import time
-from dataclasses import asdict
+from collections.abc import Mapping
+from functools import wraps
 from typing import Any
 
 import click
@@ -13,12 +14,21 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned
 from sparkwright.cli.kinds import Whole
 from sparkwright.domain.units import counted, duration
+from sparkwright.domain.values import asdict, dataclass
 from sparkwright.gateway.keys import Key, Role
 from sparkwright.gateway.usage import Used
 
+_LIMITS = ("per_minute", "at_once", "tokens_a_day", "reasoning_tokens", "end_loops")
+
 
 def limit_options(function: Any) -> Any:
-    """The limits of a key; the function gets them as `how`."""
+    """The limits of a key; the function gets them as `limits`, None for one that is not named."""
+
+    @wraps(function)
+    def packed(**given: Any) -> Any:
+        return function(limits={name: given.pop(name) for name in _LIMITS}, **given)
+
+    made: Any = packed
     at_least = Whole(min=0)
     told = (
         ("--per-minute", "Requests a minute; 0 for no limit."),
@@ -27,9 +37,9 @@ def limit_options(function: Any) -> Any:
         ("--reasoning-tokens", "Reasoning tokens of a streamed answer; 0 for no limit."),
     )
     for name, text in reversed(told):
-        function = click.option(name, type=at_least, default=None, metavar="N", help=text)(function)
+        made = click.option(name, type=at_least, default=None, metavar="N", help=text)(made)
     text = "End streams that repeat themselves endlessly."
-    return click.option("--end-loops/--no-end-loops", default=None, help=text)(function)
+    return click.option("--end-loops/--no-end-loops", default=None, help=text)(made)
 
 
 @click.group()
@@ -41,6 +51,19 @@ def keys() -> None:
     \b
     Example: sparkwright keys add laptop
     """
+
+
+@dataclass(frozen=True, slots=True)
+class AddKeyOptions:
+    """The command line of `keys add`. deployment: '' for all."""
+
+    name: str
+    deployment: str
+    show: bool
+    role: str
+    limits: Mapping[str, int | None]
+    where: ClusterOptions
+    as_json: bool
 
 
 @keys.command(short_help="Add a key for all deployments, or for one.")
@@ -57,7 +80,7 @@ def keys() -> None:
 @limit_options
 @shared.cluster_options
 @shared.json_option
-def add(name: str, deployment: str, where: ClusterOptions, as_json: bool, **how: Any) -> None:
+def add(**given: Any) -> None:
     """Add a key for all deployments of the head node, or only for DEPLOYMENT.
 
     The key is written to a file on this machine that only you can read; there is no other copy.
@@ -69,13 +92,18 @@ def add(name: str, deployment: str, where: ClusterOptions, as_json: bool, **how:
       sparkwright keys add wall-screen --role viewer --show
       sparkwright keys add guests --per-minute 30 --tokens-a-day 2000000
     """
-    role, show = Role(how.pop("role")), how.pop("show")
-    made = shared.drive(where, lambda services: use.add(services, name, deployment, role, **how), quiet=as_json)
-    key = {"key": made.secret.reveal()} if show else {}
+    options = AddKeyOptions(**given)
+    name, role = options.name, Role(options.role)
+
+    async def make(services: Services) -> use.Made:
+        return await use.add(services, name, options.deployment, role, **options.limits)
+
+    made = shared.drive(options.where, make, quiet=options.as_json)
+    key = {"key": made.secret.reveal()} if options.show else {}
     document = {**_json(made.key), "file": made.path, **key}
     client = f'export OPENAI_API_KEY="$(cat {made.path})"' if role is not Role.VIEWER else f"cat {made.path}"
     text = f"key {name} ({role}) for {made.key.opens}: {made.path}\n{key.get('key') or client}"
-    shared.answer(as_json, document, text)
+    shared.answer(options.as_json, document, text)
 
 
 @keys.command("limit", short_help="Limit what a key may use.")
@@ -83,7 +111,7 @@ def add(name: str, deployment: str, where: ClusterOptions, as_json: bool, **how:
 @limit_options
 @shared.cluster_options
 @shared.json_option
-def limit_key(name: str, where: ClusterOptions, as_json: bool, **limits: int | None) -> None:
+def limit_key(name: str, limits: Mapping[str, int | None], where: ClusterOptions, as_json: bool) -> None:
     """Limit what a key may use: beyond it requests get 429 with Retry-After.
 
     A limit that is not named stays as it is. Requests in progress are completed.

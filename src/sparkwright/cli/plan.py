@@ -95,6 +95,7 @@ def plan(**given: Any) -> None:
       sparkwright plan --history
       sparkwright plan deepseek-v4-flash@1m --from-log rank-0.log
       sparkwright plan deepseek-v4-flash --emit compose --folder ./v4
+      sparkwright plan gpt-oss-20b --replicas 2 --emit k8s
     """
     options = PlanOptions(**given)
     recipes, form = options.recipes, options.form
@@ -123,13 +124,7 @@ def plan(**given: Any) -> None:
 
 
 def _for_files(recipe: Recipe, form: str | None) -> Recipe:
-    """The recipe without what only sparkwright itself starts next to the ranks, where files are asked for.
-
-    Raises click.UsageError for replicas: no form has the gateway that sends each request to one of them.
-    """
-    if form and recipe.serving.replicas > 1:
-        said = f"{recipe.label} has `serving.replicas: {recipe.serving.replicas}`, and --emit writes one of them"
-        raise click.UsageError(f"{said}: take the key out of the recipe, and put a router of your own in front")
+    """The recipe without what only sparkwright itself starts next to the ranks, where files are asked for."""
     if not (form and recipe.loading.weight_cache):
         return recipe
     click.echo("loading.weight_cache is left out: these files start no process that keeps weights", err=True)
@@ -152,7 +147,7 @@ def _on_nodes(recipe: Recipe, options: PlanOptions) -> None:
         return await prepare(services, replace(request, api_key=api_key(services, request.recipe)))
 
     if (options.replicas or recipe.serving.replicas) > 1:
-        _replicas(request, options)
+        (_replica_files if options.form else _replicas)(request, options)
         return
     outcome = shared.drive(where, planned, quiet=True)
     from sparkwright.cli.plan_result import print_plan, without_ports_in_use
@@ -180,6 +175,18 @@ def _replicas(request: LaunchRequest, options: PlanOptions) -> None:
     shared.answer(options.as_json, replicas_json(found), groups_text(found), code)
 
 
+def _replica_files(request: LaunchRequest, options: PlanOptions) -> None:
+    """Write the files of every group of nodes. Raises Refused if `up` would refuse one of them."""
+    from sparkwright.app.serve.replicas import plan_groups
+    from sparkwright.cli.plan_result import print_groups
+
+    async def planned(services: Services) -> Sequence[Outcome]:
+        asked = replace(request, api_key=api_key(services, request.recipe))
+        return await plan_groups(services, asked, options.replicas or 0)
+
+    print_groups(request.deployment, shared.drive(options.where, planned, quiet=True), options)
+
+
 def _history(recipes: Sequence[str], as_json: bool) -> None:
     from sparkwright.adapters.plan_history import FilePlanHistory  # nothing else of a plan is loaded for it
     from sparkwright.cli.plan_history import history_json, history_text
@@ -195,7 +202,7 @@ def _check_words(options: PlanOptions) -> None:
         raise click.UsageError("--folder goes with --emit, and not with --json")
     if options.goal and options.form:
         raise click.UsageError("--optimize goes without --emit: paste what it finds into the recipe first")
-    if options.replicas and (said := _given(options, ("goal", "form", "logs"))):
+    if options.replicas and (said := _given(options, ("goal", "logs"))):
         raise click.UsageError(f"--replicas goes without --{_SPELLED[said[0]]}: plan one replica for that")
     alone = ("replicas", "goal", "form", "logs", "name", "force", "why", "splits", "commands")
     given = _given(options, alone)

@@ -24,15 +24,22 @@ def rows_text(found: Sequence[ComparisonRow], kind: str) -> str:
     table = aligned([_HEAD, *map(_row, found)])
     notes = dict.fromkeys(f"{one.name}: {one.trouble}" for one in found if one.trouble)
     more = "more of one of them: sparkwright plan NAME --nodes N"
+    if several := next((one for one in found if one.replicas > 1 and one.plan), None):
+        size = several.plan.recipe.nodes if several.plan else 1
+        label = f"{several.nodes}: {several.replicas} x {size}"
+        more = f"{label} are {several.replicas} replicas of {size} behind one address; `one` is one user\n{more}"
     return "\n\n".join(filter(None, (fold(assumed, 2), table, "\n".join(fold(note, 2) for note in notes), more)))
 
 
 def rows_json(found: Sequence[ComparisonRow]) -> dict[str, Any]:
-    """`plans`: each as of `plan --json` with its name and nodes, or {name, nodes, error}."""
+    """`plans`: each as of `plan --json` with its name and nodes, or {name, nodes, error}.
+
+    With more than one replica the plan is that of one of them.
+    """
     rows = []
     for one in found:
         told: dict[str, Any] = plan_json(one.plan, ()) if one.plan else {"error": one.trouble}
-        rows.append({"name": one.name, "nodes": one.nodes} | told)
+        rows.append({"name": one.name, "nodes": one.nodes, "replicas": one.replicas} | told)
     return {"plans": rows}
 
 
@@ -42,22 +49,25 @@ def _row(one: ComparisonRow) -> tuple[str, ...]:
     plan, found = one.plan, one.plan.verdict
     kv = found.kv if found.known and found.fit is not Fit.NOT and found.kv and found.kv.tokens else None
     context = plan.recipe.serving.context or (kv.context if kv else 0)
-    users = f"{found.sequences:.1f} x {context:,}" if kv and context else ""
-    alone, busy = _speeds(plan) if found.known and found.fit is not Fit.NOT else ("", "")
-    tokens = f"{kv.tokens:,}" if kv else ""
-    return (one.name, str(one.nodes), str(found.fit), tokens, users, alone, busy, _short(plan))
+    many = one.replicas
+    users = f"{found.sequences * many:.{int(many == 1)}f} x {context:,}" if kv and context else ""
+    alone, busy = _speeds(plan, many) if found.known and found.fit is not Fit.NOT else ("", "")
+    tokens = f"{kv.tokens * many:,}" if kv else ""
+    nodes = f"{one.nodes}: {many} x {plan.recipe.nodes}" if many > 1 else str(one.nodes)
+    return (one.name, nodes, str(found.fit), tokens, users, alone, busy, _short(plan))
 
 
-def _speeds(plan: Plan) -> tuple[str, str]:
+def _speeds(plan: Plan, replicas: int) -> tuple[str, str]:
     alone = next((one.decode for one in plan.speeds if one.load.concurrency == 1 and one.decode.known), None)
     busy = next((one for one in plan.speeds if one.load.concurrency > 1 and one.decode_all.known), None)
-    together = f"{_rate(busy.decode_all)}, {busy.load.concurrency} streams" if busy else ""
+    together = f"{_rate(busy.decode_all, replicas)}, {busy.load.concurrency * replicas:,} streams" if busy else ""
     return _rate(alone) if alone else "", together
 
 
-def _rate(one: Estimate) -> str:
-    digits = 1 if one.value < 100 else 0
-    return f"{one.value:,.{digits}f} ({one.low:,.{digits}f}-{one.high:,.{digits}f})"
+def _rate(one: Estimate, times: int = 1) -> str:
+    value, low, high = (figure * times for figure in (one.value, one.low, one.high))
+    digits = 1 if value < 100 else 0
+    return f"{value:,.{digits}f} ({low:,.{digits}f}-{high:,.{digits}f})"
 
 
 def _short(plan: Plan) -> str:

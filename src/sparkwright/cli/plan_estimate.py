@@ -17,10 +17,12 @@ from sparkwright.cli.kinds import Whole
 from sparkwright.cli.plan_options import PlanOptions, StockOptions
 from sparkwright.cli.plan_outlook import answers
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.ledger import Fit
 from sparkwright.domain.plan import not_known, stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib, parse_size
 from sparkwright.domain.values import fields
+from sparkwright.domain.verdict import Estimate
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
@@ -112,12 +114,13 @@ def model_of(name: str) -> str:
 
 def print_comparison(targets: Sequence[tuple[str, Recipe | None]], options: PlanOptions) -> None:
     """Print one row for each recipe or model, and for each count of nodes. Exit 1 if nothing surely fits."""
-    from sparkwright.app.plan.estimate import HERE, compare
+    from sparkwright.app.plan.estimate import HERE
+    from sparkwright.app.plan.fleet import compare_fleets
     from sparkwright.cli.plan_buyers import rows_json, rows_text
 
     counts = options.stock.nodes or (0,)
     every = [_asked(name, recipe, options.stock, count) for name, recipe in targets for count in counts]
-    found = shared.drive_on(HERE, options.where, lambda services: compare(services, every), quiet=True)
+    found = shared.drive_on(HERE, options.where, lambda services: compare_fleets(services, every), quiet=True)
     good = any(one.plan and not stopping(one.plan, "") and not not_known(one.plan) for one in found)
     shared.answer(options.as_json, rows_json(found), rows_text(found, every[0].kind), int(not good))
 
@@ -128,8 +131,9 @@ def print_estimate(name: str, recipe: Recipe | None, options: PlanOptions) -> in
     from sparkwright.app.plan.fleet import wants_groups
 
     asked = _asked(name, recipe, options.stock, _one_count(options.stock))
-    if wants_groups(asked.nodes, asked.tp, options.replicas or 0) and not options.form:
-        return _print_fleet(asked, options)
+    replicas = options.replicas or _own_replicas(recipe, asked.nodes, options.form)
+    if wants_groups(asked.nodes, asked.tp, replicas):
+        return _print_fleet(asked, options, replicas)
     found = shared.drive_on(HERE, options.where, lambda services: estimate(services, asked), quiet=True)
     if options.form:
         from sparkwright.app.plan.estimate import with_specs
@@ -154,35 +158,90 @@ def _estimate_json(found: Any) -> dict[str, Any]:
     return document | {"quantizations": [{"model": one[0], "bytes": one[1], "verdict": one[2]} for one in found.others]}
 
 
-def _print_fleet(asked: Any, options: PlanOptions) -> int:
-    """Print the plan of one replica below what all of them are together; the exit code."""
+def _own_replicas(recipe: Recipe | None, nodes: int, form: str | None) -> int:
+    """The recipe's number of replicas, 0 without one. A plan for fewer nodes is about one replica, files are not."""
+    count = recipe.serving.replicas if recipe else 1
+    few = recipe and 0 < nodes < count * recipe.nodes and not form
+    return 0 if count < 2 or few else count
+
+
+def _print_fleet(asked: Any, options: PlanOptions, replicas: int) -> int:
+    """Print the plan of one replica below what all of them are together, or write the files; the exit code."""
     from sparkwright.app.plan.estimate import HERE
     from sparkwright.app.plan.fleet import estimate_fleet
     from sparkwright.cli.plan_outlook import Shown
 
-    replicas = options.replicas or 0
-    found = shared.drive_on(HERE, options.where, lambda services: estimate_fleet(services, asked, replicas), quiet=True)
+    form = options.form
+    found = shared.drive_on(
+        HERE, options.where, lambda services: estimate_fleet(services, asked, replicas, compared=not form), quiet=True
+    )
     plan = found.one.plan
+    if form:
+        from sparkwright.app.plan.estimate import with_specs
+        from sparkwright.cli.plan_result import emit_stock
+
+        emit_stock(plan, with_specs, options, found.replicas)
+        return int(bool(stopping(plan, options.force)))
     rate = found.together
-    groups = {"replicas": found.replicas, "nodes": found.size, "left": found.left, "sequences": found.sequences}
-    document = _estimate_json(found.one) | {"groups": groups | {"decode_tokens_s": rate and rate.value}}
+    groups: dict[str, Any] = {"replicas": found.replicas, "nodes": found.size, "left": found.left}
+    groups |= {"sequences": found.sequences, "decode_tokens_s": rate and rate.value, "streams": found.streams}
+    document = _estimate_json(found.one) | {
+        "groups": groups,
+        "other_groups": [_group_json(one) for one in found.others],
+    }
     text = f"{fleet_text(found)}\n\n{estimate_text(found.one, Shown(options.why, options.splits))}"
     shared.answer(options.as_json, document, text)
     return int(bool(stopping(plan, options.force)) or not_known(plan))
 
 
+def _group_json(one: Any) -> dict[str, Any]:
+    alone, rate = one.alone, one.together
+    return {
+        "replicas": one.replicas,
+        "nodes": one.size,
+        "verdict": one.plan.verdict and one.plan.verdict.fit,
+        "one_tokens_s": alone and alone.value,
+        "decode_tokens_s": rate and rate.value,
+    }
+
+
 def fleet_text(found: Any) -> str:
-    """The groups in one sentence, and what they carry together if requests are spread evenly."""
-    plural = "s" * (found.size > 1)
-    lines = [f"{found.replicas} replicas of {found.size} node{plural} each, behind one address; one of them is below"]
-    if found.sequences:
-        lines.append(f"together: {found.sequences:.1f} requests of full length at once")
-    if rate := found.together:
-        spread = f"({rate.low:,.0f} to {rate.high:,.0f})"
-        lines.append(f"together: {rate.value:,.0f} tokens/s under load {spread}, if requests are spread evenly")
+    """The groups in one sentence, what they carry together if requests are spread evenly, and groups of other sizes."""
+    several = found.replicas > 1
+    where = ", behind one address; one of them is below" if several else "; its plan is below"
+    lines = [_replicas_text(found.replicas, found.size) + where]
+    if found.sequences and several:
+        context = found.one.plan.recipe.serving.context
+        length = f" of {context:,} tokens" if context else " of full length"
+        lines.append(f"together: {int(found.sequences):,} requests{length} at once")
+    if (rate := found.together) and several:
+        spread = f"({rate.low:,.0f} to {rate.high:,.0f}) with {found.streams:,} streams"
+        lines.append(f"together: {rate.value:,.0f} tokens/s {spread}, if requests are spread evenly")
     if found.left:
         lines.append(f"left over: {found.left} node{'s' * (found.left > 1)}")
-    return "\n".join(fold(line, 2) for line in lines)
+    text = "\n".join(fold(line, 2) for line in lines)
+    return f"{text}\n\n{_others_text(found)}" if found.others else text
+
+
+def _replicas_text(replicas: int, size: int) -> str:
+    each = f"{size} node{'s' * (size > 1)} each" if replicas > 1 else f"{size} node{'s' * (size > 1)}"
+    return f"{replicas} replica{'s' * (replicas > 1)} of {each}"
+
+
+def _others_text(found: Any) -> str:
+    """The same nodes in groups of other sizes: larger ones answer one user faster, and carry fewer."""
+    rows = [("these nodes as", "verdict", "tok/s, one user", "tok/s, together")]
+    for one in found.others:
+        verdict, alone, rate = one.plan.verdict, one.alone, one.together
+        speeds = ("", "")
+        if verdict and verdict.fit is not Fit.NOT and alone and rate:
+            speeds = (_speed(alone), f"{_speed(rate)}, {one.streams:,} streams")
+        rows.append((_replicas_text(one.replicas, one.size), str(verdict.fit) if verdict else "no plan", *speeds))
+    return aligned(rows)
+
+
+def _speed(rate: Estimate) -> str:
+    return f"{rate.value:,.0f} ({rate.low:,.0f} to {rate.high:,.0f})"
 
 
 def _one_count(stock: StockOptions) -> int:

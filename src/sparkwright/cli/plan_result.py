@@ -22,8 +22,9 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding, Severity, prevented
 from sparkwright.domain.homes import resolved_paths
 from sparkwright.domain.plan import Plan, stopping
+from sparkwright.domain.replica import replica_name
 from sparkwright.domain.values import replace
-from sparkwright.emit.catalog import FORMS
+from sparkwright.emit.catalog import FORMS, emit_groups
 from sparkwright.emit.source import DeploymentSource, EmittedFile
 from sparkwright.engines.catalog import engine_of
 
@@ -38,12 +39,11 @@ _PLACEHOLDERS = (
 
 def print_plan(outcome: Outcome, options: PlanOptions) -> None:
     plan, state = outcome.plan, outcome.cluster_state
-    staged, running = staging_text(plan, state), describe_running(plan, state)
     if options.form:
-        if stops := stopping(without_ports_in_use(plan), options.force):
-            raise nothing_written(plan, stops)
-        _emit(outcome, staged, options.form, options.out, options.as_json)
-    elif options.as_json:
+        print_groups(plan.deployment, [outcome], options)
+        return
+    staged, running = staging_text(plan, state), describe_running(plan, state)
+    if options.as_json:
         measured = {node: asdict(one) for node, one in state.calibrations.items()}
         shared.print_json(plan_json(plan, staged) | {"standing": running, "measured": measured})
     else:
@@ -55,16 +55,33 @@ def print_plan(outcome: Outcome, options: PlanOptions) -> None:
         echo("\n\n".join(filter(None, parts)))
 
 
-def _emit(outcome: Outcome, staged: Sequence[str], form: str, out: str, as_json: bool) -> None:
-    files = emitted(outcome, form)
-    if as_json:
+def print_groups(model: str, outcomes: Sequence[Outcome], options: PlanOptions) -> None:
+    """Write the files of one group of nodes or of several, and say what is still to be done there.
+
+    Raises Refused if `up` would refuse one of them.
+    """
+    for one in outcomes:
+        if stops := stopping(without_ports_in_use(one.plan), options.force):
+            raise nothing_written(one.plan, stops)
+    _print_files(model, [_source(one) for one in outcomes], options)
+    told: dict[str, None] = {}
+    for one in outcomes:
+        plan = without_ports_in_use(one.plan)
+        found = [finding for finding in plan.findings if finding.severity is not Severity.INFO]
+        told |= dict.fromkeys([findings_text(found)] if found else [])
+        told |= dict.fromkeys(still_to_copy(one.plan, staging_text(one.plan, one.cluster_state)))
+    for line in told:
+        echo(line, err=True)
+
+
+def _print_files(model: str, sources: Sequence[DeploymentSource], options: PlanOptions) -> None:
+    """Raises UsageError where the form cannot express the plan."""
+    assert options.form
+    files = emit_groups(options.form, model, sources) if len(sources) > 1 else FORMS[options.form](sources[0])
+    if options.as_json:
         shared.print_json({"files": [asdict(file) for file in files]})
     else:
-        deliver(files, out)
-    plan = without_ports_in_use(outcome.plan)
-    told = [finding for finding in plan.findings if finding.severity is not Severity.INFO]
-    for line in (*([findings_text(told)] if told else []), *still_to_copy(outcome.plan, staged)):
-        echo(line, err=True)
+        deliver(files, options.out)
 
 
 def without_ports_in_use(plan: Plan) -> Plan:
@@ -131,30 +148,29 @@ def _rank(spec: Any) -> dict[str, Any]:
     }
 
 
-def emit_stock(plan: Plan, with_specs: Callable[[Plan], Plan], options: PlanOptions) -> None:
-    """Write the files of a plan for which no node was asked, and say what in them is a placeholder."""
-    assert options.form
+def emit_stock(plan: Plan, with_specs: Callable[[Plan, int], Plan], options: PlanOptions, groups: int = 1) -> None:
+    """Write the files of a plan for which no node was asked, and say what in them is a placeholder.
+
+    groups: how many groups of nodes serve it, each with nodes of its own.
+    """
     if stops := stopping(plan, options.force):
         raise nothing_written(plan, stops)
-    made = with_specs(plan)
-    stop = engine_of(made.recipe).stop
-    states = dict.fromkeys(made.placement.nodes, _STATE)
-    files = FORMS[options.form](DeploymentSource(made, stop.signal, stop.grace, states))
-    if options.as_json:
-        shared.print_json({"files": [asdict(file) for file in files]})
-    else:
-        deliver(files, options.out)
+    stop, sources = engine_of(plan.recipe).stop, []
+    for number in range(1, groups + 1):
+        own = plan if groups == 1 else replace(plan, deployment=replica_name(plan.deployment, number))
+        made = with_specs(own, 1 + (number - 1) * len(plan.placement.nodes))
+        sources.append(DeploymentSource(made, stop.signal, stop.grace, dict.fromkeys(made.placement.nodes, _STATE)))
+    _print_files(plan.deployment, sources, options)
     for line in _PLACEHOLDERS:
         echo(line, err=True)
 
 
-def emitted(outcome: Outcome, form: str) -> tuple[EmittedFile, ...]:
-    """The files of one form. Raises UsageError where the form cannot express the plan."""
+def _source(outcome: Outcome) -> DeploymentSource:
     plan, facts = outcome.plan, outcome.cluster_state.facts
     stop = engine_of(plan.recipe).stop
     states = {name: resolved_paths(plan.cluster.node(name), facts[name]).state for name in plan.placement.nodes}
     users = {name: who.user for name in plan.placement.nodes if not isinstance(who := facts[name].identity, Unknown)}
-    return FORMS[form](DeploymentSource(plan, stop.signal, stop.grace, states, users))
+    return DeploymentSource(plan, stop.signal, stop.grace, states, users)
 
 
 def deliver(files: tuple[EmittedFile, ...], out: str) -> None:

@@ -184,6 +184,8 @@ def deployment_text(found: Deployment) -> str:
         if not found.all_asked:
             alone = "address and supervisor are unknown until every node answers"
         lines.append(fold(f"  {alone}", 4))
+    if supervised and supervised.second:
+        lines.append(f"  second address: {supervised.second}")
     if supervised and live:
         lines += _live(supervised, live)
         kept = f" by {supervised.unit}" if supervised.unit else ", not restarted after a reboot"

@@ -107,7 +107,9 @@ def _rows(outcome: Outcome) -> Iterator[tuple[str, str]]:
     engine, nodes = plan.recipe.engine, ", ".join(dict.fromkeys(plan.placement.nodes))
     yield "serves", f"{plan.served_name} ({engine.label}) on {nodes}"
     where = f" on {plan.head}" if reach.tunnel else ""
+    second = armed.reach.second if armed and armed.reach else ""
     yield "address", f"{reach.url}{where}"
+    yield "second", f"{second} (serves when {plan.supervisor_node} is gone)" if second else ""
     yield "console", f"{reach.url.removesuffix('/v1')}{CONSOLE_PATH}/{where}" if armed and armed.reach else ""
     if armed:
         yield "supervised", f"on {armed.node} {KEPT[armed.manager]}" if armed.node else "no: see below"

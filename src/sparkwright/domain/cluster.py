@@ -75,7 +75,8 @@ class Cluster:
     """Nodes in order; `head` is the node of rank 0. ignore: codes of findings that the owner has decided not to see.
 
     notes: what its file has that is no mistake, and has no effect. notify: None leaves what the head has as it is.
-    supervised_on: node of supervisor and gateway, '' for the head; another one for a replica elsewhere.
+    supervised_on: node of supervisor and gateway, '' for the head; another one for a replica elsewhere. standby: node
+    that takes the gateway over, '' for none.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Cluster:
     notes: tuple[str, ...] = ()
     notify: Notify | None = None
     supervised_on: str = ""
+    standby: str = ""
 
     def node(self, name: str) -> Node:
         """The node of that name. Raises KeyError."""

@@ -335,7 +335,8 @@ class Supervised:
     again: it is being started again. by: who called `up`. endpoint: the gateway's, '' without one. users_unit: the unit
     is one of the user's own systemd. unwritable: why its folder cannot be written, '' if it can. program: digest
     of ours that it runs, '' where that is not known. folder: the state folder there. replica_of: the model of which it
-    is a replica, '' for a deployment that stands alone.
+    is a replica, '' for a deployment that stands alone. second: URL of the standby's gateway, '' without one. fenced:
+    why the head's gateway does not serve at the moment, '' if it does.
     """
 
     deployment: str
@@ -352,6 +353,8 @@ class Supervised:
     program: str = ""
     folder: str = ""
     replica_of: str = ""
+    second: str = ""
+    fenced: str = ""
 
     @property
     def age(self) -> float | None:

@@ -46,10 +46,6 @@ def sentences(text: str) -> list[str]:
     return [one for one in _SENTENCE.findall(text) if _WORD.search(one)]
 
 
-def _parts(text: str) -> list[str]:
-    return [part for part in re.split(r"\n\s*\n", text.strip()) if part.strip()]
-
-
 def _at_least_words(dice: Random) -> tuple[str, Check]:
     count = dice.randrange(40, 120, 10)
     return f"Write at least {count} words.", lambda text: len(find_words(text)) >= count
@@ -69,7 +65,7 @@ def _paragraphs(dice: Random) -> tuple[str, Check]:
     count = dice.randrange(2, 5)
     return (
         f"Write exactly {count} paragraphs, with an empty line between them.",
-        lambda text: len(_parts(text)) == count,
+        lambda text: sum(bool(part.strip()) for part in re.split(r"\n\s*\n", text.strip())) == count,
     )
 
 

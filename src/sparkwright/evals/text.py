@@ -235,7 +235,8 @@ def usage(given: ProbeInputs) -> Steps:
     tally.judge("whole", whole, first, _adds_up)
     tally.judge("streamed", streamed, second, _adds_up)
     if not (first.trouble or second.trouble or third.trouble):
-        tally.found("both", _differ(first, second), streamed, second)
+        one, other = first.prompt_tokens, second.prompt_tokens
+        tally.found("both", "" if one == other else f"one prompt is {one} tokens, streamed {other}", streamed, second)
         grown = third.prompt_tokens - first.prompt_tokens
         wrong = "" if 20 <= grown <= 300 else f"40 more words are {grown} more prompt tokens"
         tally.found("longer prompt", wrong, longer, third)
@@ -247,11 +248,6 @@ def _adds_up(heard: ProbeAnswer) -> str:
     if not prompt or not output:
         return f"usage counts {prompt} prompt and {output} completion tokens"
     return "" if total == prompt + output else f"{prompt} + {output} tokens are {total} in total"
-
-
-def _differ(one: ProbeAnswer, other: ProbeAnswer) -> str:
-    first, second = one.prompt_tokens, other.prompt_tokens
-    return "" if first == second else f"one prompt is {first} tokens, streamed {second}"
 
 
 def length(given: ProbeInputs) -> Steps:

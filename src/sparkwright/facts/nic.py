@@ -30,13 +30,13 @@ def parse(done: Completed) -> Nic | Unknown:
         devices=tuple(_device(name, cells) for name, cells in devices if Plain.DEVICE.fits(name)),
         armed="armed" in parts.get("marker", "").split(),
         verbs=tuple(parts["verbs"].split()) if "verbs" in parts else _NO_PLACE,
-        bonds={name: _names(cells["bonding/slaves"]) for name, cells in bonds.items() if Plain.DEVICE.fits(name)},
+        bonds={
+            name: tuple(filter(Plain.DEVICE.fits, cells["bonding/slaves"].split()))
+            for name, cells in bonds.items()
+            if Plain.DEVICE.fits(name)
+        },
         tools=tuple(parts["tools"].split()),
     )
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(filter(Plain.DEVICE.fits, text.split()))
 
 
 def _cells(text: str, pattern: str | re.Pattern[str] = _CELL) -> Cells:

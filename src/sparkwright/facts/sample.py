@@ -140,12 +140,11 @@ def _gpu(text: str) -> GpuSample | Unknown:
     cells = [cell.strip() for cell in text.split(",")]
     if len(cells) != len(GPU_FIELDS):
         return Unknown(text[:200], "nvidia-smi gave no row")
-    busy, memory_busy, power, clock, heat = (_number(*one) for one in zip(GPU_FIELDS, cells, strict=True))
+    busy, memory_busy, power, clock, heat = (
+        found_or(decimal(cell.partition(" ")[0]), cell, f"nvidia-smi does not report {name}")
+        for name, cell in zip(GPU_FIELDS, cells, strict=True)
+    )
     return GpuSample(busy, memory_busy, power, clock, heat)
-
-
-def _number(name: str, cell: str) -> float | Unknown:
-    return found_or(decimal(cell.partition(" ")[0]), cell, f"nvidia-smi does not report {name}")
 
 
 def _sum(said: dict[str, str], *names: str) -> int | Unknown:

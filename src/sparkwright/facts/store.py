@@ -84,6 +84,8 @@ def _supervised(row: Mapping[str, Any], node: str, state: str) -> Supervised:
         unwritable=unwritable_text(*str(row.get("unwritable", "")).split()[:2] or [""]),
         folder=state,
         replica_of=of if is_deployment_name(of := str(row.get("replica_of", ""))) else "",
+        second=str(row.get("second", "")),
+        fenced=str(row.get("fenced", "")),
         program=found if _DIGEST.fullmatch(found := str(row.get("program", ""))) else "",
         **words,
     )

@@ -65,6 +65,15 @@ def comes_back(home):
         return state in ("active", "activating")
     return False
 
+def fenced(root):
+    # Why the gateway of this node may not serve, "" if it may: domain.standby.Term.
+    term = parsed(root + "/_standby/term.json")
+    if not isinstance(term, dict):
+        return ""
+    now, boot = float(text("/proc/uptime").split()[0]), text("/proc/sys/kernel/random/boot_id").strip()
+    held = term.get("boot") == boot and now < float(term.get("until", 0))
+    return "" if held else str(term.get("why") or "it has not the votes of most nodes")
+
 def row(home):
     live, desired = parsed(home + "/live.json"), parsed(home + "/desired.json")
     alive, unit, users = process(word(live, "pid"), home)
@@ -72,6 +81,7 @@ def row(home):
             "deployment": os.path.basename(home), "live": live, "by": word(desired, "by") or "", "running": alive,
             "replica_of": word(word(desired, "replica"), "of") or "",
             "again": not alive and comes_back(home), "unit": unit, "endpoint": text(home + "/door/endpoint").strip(),
+            "second": text(home + "/door/second").strip(), "fenced": fenced(root),
             "now": time.time()}
 
 root = os.path.join(sys.argv[1], "supervision")

@@ -101,6 +101,13 @@ NOTHING_DEPLOYED = away(
     "No deployment is behind this address: it was taken down, or another address serves what replaced it.",
     5,
 )
+
+
+def not_serving(why: str) -> GatewayAnswer:
+    """The refusal of a gateway without most votes. why: in words for clients."""
+    return away("gateway_fenced", f"This node's gateway does not serve: {why}. Ask the second address.", 3)
+
+
 # Of Caddy alone: our own process, which alone knows keys, is away or broke off, and Caddy does not know which.
 GATEWAY_BROKEN = away("gateway_unavailable", "The gateway gave no answer; where it has ended it is started again.", 5)
 GATEWAY_FAULT = GatewayAnswer(500, "server_error", "gateway_fault", "The gateway failed; its log has the cause.")

@@ -39,7 +39,8 @@ def endurance(run: Run) -> Endurance:
     counted = [row for _, _, row in timed if row.kind not in _OWN]
     ended = sorted(at + (row.end or 0.0) for at, _, row in timed if not row.error)
     latency = {name: series for name in _LATENCIES if len(series := _latency(timed, name)) >= FEWEST}
-    memory = tuple(_memory(_scrapes(run, levels), ended, found.floor))
+    scrapes = [(one.began - run.began + scrape.at, scrape) for one in levels for scrape in one.scrapes]
+    memory = tuple(_memory(scrapes, ended, found.floor))
     made = Endurance(
         seconds=found.seconds,
         requests=len(counted),
@@ -61,10 +62,6 @@ def _hung(levels: Sequence[Level]) -> dict[str, int]:
         rows = samples.counted(level)
         cut += len(rows) if rows and level.complete and all(row.kind == "time-up" for row in rows) else 0
     return {"no-answer": cut} if cut else {}
-
-
-def _scrapes(run: Run, levels: Sequence[Level]) -> list[tuple[float, Scrape]]:
-    return [(one.began - run.began + scrape.at, scrape) for one in levels for scrape in one.scrapes]
 
 
 def _memory(scrapes: Sequence[tuple[float, Scrape]], ended: Sequence[float], floor: int) -> Iterator[MemoryTrend]:

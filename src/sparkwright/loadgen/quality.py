@@ -22,11 +22,8 @@ def can_have(metric: str, run: Run) -> bool:
         return is_soak(run)
     if metric not in QUALITY:
         return bool(run.levels) or not run.evaluation
-    return bool(run.evaluation and run.evaluation.outcomes) and (metric == "score") == _scored(run)
-
-
-def _scored(run: Run) -> bool:
-    return any(one.score for one in run.evaluation.outcomes) if run.evaluation else False
+    outcomes = run.evaluation.outcomes if run.evaluation else ()
+    return bool(outcomes) and (metric == "score") == any(one.score for one in outcomes)
 
 
 def figure(metric: str, run: Run, where: Mapping[str, str]) -> Figure:

@@ -122,6 +122,7 @@ class NotifyPart(Part):
 class ClusterPart(Part):
     name: Annotated[Text, _NAME] = ""
     head: Text = ""
+    standby: Text = ""
     simulated: bool = False
     ignore: list[Annotated[Text, _CODE]] = Field(default_factory=list)
     transfer: TransferPart = TransferPart()
@@ -175,6 +176,7 @@ def _cluster(part: ClusterPart, source: str) -> Cluster:
         tuple(part.ignore),
         Transfer(**part.transfer.model_dump()),
         notify=domain_value(Notify, part.notify.model_dump()) if part.notify else None,
+        standby=part.standby,
     )
 
 
@@ -190,11 +192,23 @@ def _checks(cluster: Cluster, part: ClusterPart) -> Iterator[Complaint]:
         yield ("nodes",), "`nodes`: found an empty list; a cluster has at least one node"
     elif cluster.head not in cluster.names:
         yield ("head",), f"`head`: found {shown(cluster.head)}; allowed: {', '.join(cluster.names)}"
+    elif cluster.standby:
+        yield from _standby(cluster)
     yield from _twice(cluster)
     for index, channel in enumerate(part.notify.channels if part.notify else ()):
         yield from _channel(channel, ("notify", "channels", index))
     for index, node in enumerate(part.nodes):
         yield from env_complaints(node.env, ("nodes", index, "env"))
+
+
+def _standby(cluster: Cluster) -> Iterator[Complaint]:
+    others = [name for name in cluster.names if name != cluster.head]
+    if not others:
+        yield ("standby",), "`standby`: the cluster has one node; a standby is a second one"
+    elif cluster.standby == cluster.head:
+        yield ("standby",), f"`standby`: {cluster.head} is the head itself; allowed: {', '.join(others)}"
+    elif cluster.standby not in others:
+        yield ("standby",), f"`standby`: found {shown(cluster.standby)}; allowed: {', '.join(others)}"
 
 
 def _channel(part: ChannelPart, path: Path) -> Iterator[Complaint]:

@@ -196,11 +196,13 @@ unused_gateways
 h="$S/supervision/$2"; tag="$3"
 rm -f "$h/desired.json"
 ended "$h"
-rm -rf "$S/ring/$2" "$S/door/$2.prompts.key"; rmdir "$S/ring" 2>/dev/null
+rm -rf "$S/ring/$2" "$S/door/$2.prompts.key" "$S/supervision/_standby/state/supervision/$2"; rmdir "$S/ring" 2>/dev/null
 if grep -qsF " $tag" "$HOME/.ssh/authorized_keys"; then rewrite "$tag" "" || exit 1; fi
 [ ! -e "$h" ] || { echo was; rm -rf "$h"; }
 [ ! -e "$h" ] || exit 1
 unused_gateways
+[ "$2" != _standby ] || rm -f "${SPARKWRIGHT_LOCK_DIR:-/run/lock}/sparkwright/vote-"*".$(id -u)" \
+  "${SPARKWRIGHT_LOCK_DIR:-/run/lock}/sparkwright/vote-"*".$(id -u).lock"
 # The ssh connections of the supervisor and of the console.
 for n in "$h" "$h/console"; do
   c="/tmp/sparkwright-$(id -u)-$(printf %s "$n" | sha256sum | cut -c1-12)"

@@ -60,10 +60,6 @@ def _verdict(run: Run, soak: Endurance | None) -> str:
     return found.verdict or ", ".join(f"{count} {state}" for state, count in found.counts.items() if count)
 
 
-def _table(run: Run) -> Table:
-    return Table("Outcomes", _HEAD, tuple(_row(one) for one in _found(run).outcomes if not _is_few(one)))
-
-
 def _row(one: ProbeOutcome) -> tuple[str, ...]:
     return one.name, one.state.value, score_text(one), str(one.cases or ""), one.detail
 
@@ -75,7 +71,10 @@ def _is_few(one: ProbeOutcome) -> bool:
 
 def _tables(run: Run, soak: Endurance | None) -> list[Table]:
     """The tables. A soak's omit single probes of every round: failed ones have their exchanges below."""
-    found = [found_table(soak), memory_table(soak), events_table(run)] if soak else [_table(run)]
+    if soak:
+        found = [found_table(soak), memory_table(soak), events_table(run)]
+    else:
+        found = [Table("Outcomes", _HEAD, tuple(_row(one) for one in _found(run).outcomes if not _is_few(one)))]
     return [table for table in found if table.rows]
 
 

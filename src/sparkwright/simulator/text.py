@@ -71,7 +71,8 @@ def answer(seed: int, style: Style) -> Iterator[Piece]:
     if style.calls:
         return
     if style.tool is not None:
-        yield from _call(dice, style.tool)
+        yield Piece("call", str(style.tool.get("name", "tool")))
+        yield from _cut("arguments", json.dumps(_example(dice, style.tool.get("parameters") or {})))
         return
     if style.schema is not None:
         yield from _cut("content", json.dumps(_example(dice, style.schema)))
@@ -102,11 +103,6 @@ def _prose(dice: random.Random, kind: str, length: int | None) -> Iterator[Piece
         yield Piece(kind, text)
         count += 1
     yield Piece(kind, ".")
-
-
-def _call(dice: random.Random, tool: dict[str, Any]) -> Iterator[Piece]:
-    yield Piece("call", str(tool.get("name", "tool")))
-    yield from _cut("arguments", json.dumps(_example(dice, tool.get("parameters") or {})))
 
 
 def _cut(kind: str, text: str) -> Iterator[Piece]:

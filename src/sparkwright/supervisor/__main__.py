@@ -14,6 +14,7 @@ _PROGRAMS = {
     "door": "sparkwright.supervisor.proxy.gateway",
     "console": "sparkwright.console.server",
     "notify": "sparkwright.supervisor.notify",
+    "standby": "sparkwright.supervisor.standby",
 }
 
 

@@ -71,7 +71,8 @@ class Surface:
         bases = {smooth: _bases(self.settings, points, known, smooth) for smooth in _SMOOTH}
         for weight, kind, lower, solved in self.parts:
             cross = _kernel(bases[kind[2]], kind)
-            variance = _kernel((float(len(self.settings)), _pairs(len(self.settings))), kind)
+            count = len(self.settings)
+            variance = _kernel((float(count), count * (count - 1) / 2), kind)  # settings, and pairs of them
             half = np.linalg.solve(lower, cross.T)
             left = np.maximum(variance - np.sum(half**2, axis=0), 1e-12)
             yield weight, level + cross @ solved, np.sqrt(left)
@@ -109,10 +110,6 @@ def surface(settings: Sequence[TuneSetting], found: Mapping[Point, MeasuredPoint
     rows = [row for row in rows if row[0] > most - _UNLIKELY]
     whole = sum(exp(row[0] - most) for row in rows)
     return Surface(found, tuple(settings), tuple((exp(row[0] - most) / whole, *row[1:]) for row in rows))
-
-
-def _pairs(count: int) -> float:
-    return count * (count - 1) / 2
 
 
 def _kernel(bases: tuple[Floats | float, Floats | float], kind: tuple[float, float, float]) -> Floats:

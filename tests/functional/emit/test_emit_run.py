@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from functional.command import Shell
+from patience import wait_until
 from sparkwright.cli.demo import cluster_yaml
 from sparkwright.simulator.nodes import make_cluster
 
@@ -58,6 +59,27 @@ def test_the_emitted_scripts_serve(shell: Shell) -> None:
         ended = [subprocess.run([str(scripts[node]), "stop"], env=shell.environ, timeout=60) for node in scripts]
     assert [one.returncode for one in ended] == [0, 0]
     assert ask(port) == ""
+    shutil.rmtree(shell.folder / "nodes")
+    assert shell.left == []
+
+
+def test_the_scripts_of_two_groups_serve_side_by_side(shell: Shell) -> None:
+    """Groups are those that `up --replicas` would choose, each with its own ports where nodes are one machine."""
+    words = ("--replicas", "2", "--cluster", "cluster.yaml", "--emit", "shell", "--folder", "out")
+    code, _, err = shell.run("plan", "simulator@one-node", *words)
+    assert code == 0, err
+    scripts = sorted((shell.folder / "out").glob("*/*/rank.sh"))
+    assert [path.parent.parent.name for path in scripts] == ["simulator-r1", "simulator-r2"]
+    assert len({path.parent.name for path in scripts}) == 2
+    ports = [int(path.read_text().partition("--port ")[2].split()[0]) for path in scripts]
+    assert ports[1] == ports[0] + 1
+    try:
+        for script in scripts:
+            subprocess.run([str(script), "start"], env=shell.environ, check=True, timeout=60)
+        wait_until(lambda: all(ask(port) for port in ports), "both groups to answer", poll=0.1)
+    finally:
+        ended = [subprocess.run([str(script), "stop"], env=shell.environ, timeout=60) for script in scripts]
+    assert [one.returncode for one in ended] == [0, 0]
     shutil.rmtree(shell.folder / "nodes")
     assert shell.left == []
 

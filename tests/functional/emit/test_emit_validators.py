@@ -17,7 +17,7 @@ import yaml
 from functional.emit.lws_schema import SCHEMA
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
-from sparkwright.emit.catalog import FORMS
+from sparkwright.emit.catalog import FORMS, emit_groups
 from sparkwright.emit.source import DeploymentSource
 from sparkwright.remote import docker
 from unit.emit import samples
@@ -134,10 +134,19 @@ def manifest(source: DeploymentSource) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(file.text))
 
 
-@pytest.mark.parametrize("name", SOURCES)
+GROUPS: dict[str, Callable[[], list[DeploymentSource]]] = {
+    **{name: lambda make=make: [make()] for name, make in SOURCES.items()},  # type: ignore[misc]
+    "replicas": lambda: samples.groups(samples.one_node(), 3, "0.0.0.0"),
+    "groups": lambda: samples.groups(samples.with_files(), 2),
+    "groups-open": lambda: samples.groups(samples.awkward(), 2, "0.0.0.0"),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
 def test_kubernetes_accepts_every_object(name: str) -> None:
     """Kubernetes' own strict schemas accept the objects and both pod templates; the LeaderWorkerSet fits its API."""
-    for entry in manifest(SOURCES[name]()):
+    (file,) = emit_groups("k8s", "model", GROUPS[name]())
+    for entry in yaml.safe_load_all(file.text):
         if entry["kind"] != "LeaderWorkerSet":
             kubernetes_validate.validate(entry, "1.37", strict=True)
             continue

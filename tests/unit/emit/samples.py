@@ -56,3 +56,42 @@ def awkward() -> DeploymentSource:
 def simulator(profile: str = "", nodes: int = 2) -> DeploymentSource:
     recipe = replace(shipped("simulator", profile), nodes=nodes, parallelism=Parallelism(tp=nodes))
     return source(recipe, RenderContext(paths(), pythons=dict.fromkeys(("spark-1", "spark-2"), "/opt/py")), nodes)
+
+
+def one_node() -> DeploymentSource:
+    return source(shipped("gpt-oss-20b"), hub_context(1), 1)
+
+
+def groups(one: DeploymentSource, count: int = 2, bind: str = "") -> list[DeploymentSource]:
+    """Groups like this one, each on nodes and addresses of its own. bind: of every head, in place of the first's."""
+    return [_group(one, number, bind) for number in range(1, count + 1)]
+
+
+def _group(one: DeploymentSource, number: int, bind: str) -> DeploymentSource:
+    size, plan = len(one.specs), one.plan
+
+    def node(name: str) -> str:
+        return f"spark-{int(name.rpartition('-')[2]) + (number - 1) * size}"
+
+    def text(words: str) -> str:
+        return words.replace("192.168.100.", f"192.168.{99 + number}.")
+
+    specs = tuple(
+        replace(
+            spec,
+            node=node(spec.node),
+            argv=tuple(map(text, spec.argv)),
+            env={key: text(value) for key, value in spec.env.items()},
+        )
+        for spec in plan.specs
+    )
+    nodes = tuple(spec.node for spec in specs)
+    where = replace(plan.placement, nodes=nodes, fabric={})
+    made = replace(
+        plan,
+        deployment=f"{plan.deployment}-r{number}",
+        placement=where,
+        specs=specs,
+        bind=bind or text(plan.bind),
+    )
+    return replace(one, plan=made, states={node(name): state for name, state in one.states.items()})

@@ -42,15 +42,14 @@ def _run(levels: Sequence[Level], model: str, note: str, first: Tree) -> Run:
     for level in levels:
         repeat = seen.get(level.plan.name, 0)
         seen[level.plan.name] = repeat + 1
-        counted.append(level if not repeat else _again(level, repeat + 1))
+        if repeat:
+            name = f"{level.plan.name} ({repeat + 1})"
+            plan = LevelPlan(name, level.plan.shape, level.plan.pace, requests=1, warmup=0)
+            level = Level(plan, repeat=0, began=0.0, stated=level.stated)
+        counted.append(level)
     note = f"{note}; without a server, so without a time to the first token"
     conditions = RunConditions("", model, client=TOOL)
     return run_of_totals(counted, TOOL, conditions, note, moment(first.get("test_time")))
-
-
-def _again(level: Level, time: int) -> Level:
-    plan = LevelPlan(f"{level.plan.name} ({time})", level.plan.shape, level.plan.pace, 1, 0)
-    return Level(plan, 0, 0.0, stated=level.stated)
 
 
 def _json_level(one: Tree) -> Level:

@@ -138,7 +138,8 @@ async def _pieces(workload: Workload, probed: Probed, tokenizer: Tokenizer) -> P
     longest = max((level.most_tokens for level in workload.levels), default=0)
     bare, least = await tokenizer.counts([HEAD + END, HEAD + END.rstrip()])
     units = await _units(tokenizer, bare)
-    stocks = {kind: await _stock(tokenizer, kind, longest) for kind in _kinds(workload)}
+    kinds = {level.shape.text for level in workload.levels if isinstance(level.shape, Single)} | {Text.PROSE}
+    stocks = {kind: await _stock(tokenizer, kind, longest) for kind in Text if kind in kinds}
     (closing,) = await _counted(tokenizer, [CLOSING])
     return PromptTexts(probed, tokenizer.name, units, bare, least, stocks, closing, exact=tokenizer.exact)
 
@@ -178,11 +179,6 @@ async def _recorded(tokenizer: Tokenizer, path: str, text: str, workload: Worklo
     answers = [one.answer for one in found if one.answer and not one.output_tokens]
     counts = iter(await tokenizer.counts(answers))
     return tuple(replace(one, output_tokens=next(counts)) if one.answer else one for one in found)
-
-
-def _kinds(workload: Workload) -> tuple[Text, ...]:
-    wanted = {level.shape.text for level in workload.levels if isinstance(level.shape, Single)}
-    return tuple(kind for kind in Text if kind in wanted | {Text.PROSE})
 
 
 async def _units(tokenizer: Tokenizer, bare: int) -> tuple[str, ...]:

@@ -80,14 +80,19 @@ class Estimated:
     others: tuple[tuple[str, int, Fit], ...] = ()
 
 
-def with_specs(plan: Plan) -> Plan:
+def with_specs(plan: Plan, first: int = 1) -> Plan:
     """The plan with the command lines of its stock nodes, for files that are edited before anything starts.
 
-    Addresses, devices and folders are those of a node as NVIDIA sells it, and placeholders where nobody can know them.
+    first: number of its first node, more than 1 for a further group of nodes. Addresses, devices and folders are those
+    of a node as NVIDIA sells it, and placeholders where nobody can know them.
     Raises UsageError for an endpoint that would be open to everybody.
     """
-    recipe, nodes = plan.recipe, plan.placement.nodes
-    fabric = {node: FabricChoice(f"192.168.100.{n}", "enp1s0f0np0", ("rocep1s0f0",)) for n, node in enumerate(nodes, 1)}
+    recipe, numbers = plan.recipe, range(first, first + len(plan.placement.nodes))
+    nodes = tuple(f"node-{n}" for n in numbers)
+    fabric = {
+        node: FabricChoice(f"192.168.100.{n}", "enp1s0f0np0", ("rocep1s0f0",))
+        for n, node in zip(numbers, nodes, strict=True)
+    }
     placement = Placement(nodes, fabric)
     request = LaunchRequest(recipe, plan.deployment, supervised=False)
     secret = Secret("placeholder")
@@ -105,17 +110,22 @@ def with_specs(plan: Plan) -> Plan:
         deployment=plan.deployment,
         launch_key=secret,
     )
-    return replace(plan, placement=placement, specs=engine_of(recipe).render(recipe, placement, context))
+    specs = engine_of(recipe).render(recipe, placement, context)
+    return replace(plan, placement=placement, specs=specs, bind=context.bind)
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """One row of a comparison. name: of the recipe or model; trouble: why there is no plan."""
+    """One row of a comparison. name: of the recipe or model; trouble: why there is no plan.
+
+    replicas: groups that the nodes are divided into; the plan is that of one of them.
+    """
 
     name: str
     nodes: int
     plan: Plan | None = None
     trouble: str = ""
+    replicas: int = 1
 
 
 _Read = tuple[Checkpoint | None, tuple[tuple[str, int], ...]]

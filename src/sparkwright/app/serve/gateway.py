@@ -46,7 +46,8 @@ ENDPOINT = "endpoint"
 class GatewayReach:
     """The clients' way to a gateway. url: theirs, with /v1. tunnel: `ssh` destination if only the head reaches it.
 
-    key, authority: files on this machine, '' where there is none. findings: what clients have to know.
+    key, authority: files on this machine, '' where there is none. findings: what clients have to know. second: URL of
+    the standby's gateway, which serves while that of the head does not; '' without one.
     """
 
     url: str
@@ -54,6 +55,7 @@ class GatewayReach:
     key: str = ""
     authority: str = ""
     findings: tuple[Finding, ...] = ()
+    second: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +111,7 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, r
     door = Service("door", at.argv("door"), cwd=f"{at.home}/door", watchdog=True)
     if DIFFERS in codes:
         return GatewayInstall(gateway_name(gateway.port), at, (), found, moved=moved)
-    keys = f"{where.state}/door/keys.json"
-    content = FrontSetting(front.port, keys, front.port + 1, front.open_to, front.names)
-    setting = _put(services, at, FRONT, to_json(content))
+    setting = _put(services, at, FRONT, to_json(_setting(front, where)))
     if none:
         await setting
         return GatewayInstall(gateway_name(gateway.port), at, (door,), found, moved=moved)
@@ -124,6 +124,42 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, r
     console = Service("console", at.argv("console"), cwd=f"{at.home}/door", watchdog=True)
     programs = (_caddy(gateway_name(gateway.port), at, seen, front), door, console)
     return GatewayInstall(gateway_name(gateway.port), at, programs, found, said, key, moved, url)
+
+
+async def install_standby_gateway(services: Services, plan: Plan, where: Installation) -> GatewayInstall:
+    """The files of the same gateway on the standby, in a state folder of its own; nothing is started.
+
+    Without programs if it could not listen there: the findings say why. Raises NodeError.
+    """
+    gateway, expose, node = plan.recipe.serving.gateway, plan.recipe.serving.expose, plan.cluster.node(where.node)
+    at = shared(where, gateway.port)
+    seen = await _look(services, plan, where)
+    judged = _judged(plan, seen)
+    codes = {one.code for one in judged}
+    # Two nodes that are one machine share its ports
+    vain = codes & ({NO_CADDY} if node.is_local else {NO_CADDY, PORT})
+    if vain or (expose is Expose.FABRIC and not node.fabric.address):
+        return GatewayInstall(gateway_name(gateway.port), at, (), tuple(one for one in judged if one.code in vain))
+    front = _front(plan, at, seen, replace(gateway, tls=GatewayTls.INTERNAL) if PAIR in codes else gateway)
+    own = {Expose.ALL: ("",), Expose.FABRIC: (node.fabric.address or "", "127.0.0.1")}
+    front = replace(front, addresses=own.get(expose, ("127.0.0.1",)))
+    await did(services, where.node, commands.folders(where.state, at.home, certificate_folders(front)))
+    await did(services, where.node, commands.behind(where.home, gateway.port))
+    # Prompts are kept on the head only
+    route = replace(_route(plan, none=False), remember=0)
+    await together(
+        [
+            _put(services, where, ROUTE, to_json(route)),
+            _put(services, at, FRONT, to_json(_setting(front, where))),
+            _put(services, at, "caddy.json", json.dumps(config(front), indent=1)),
+        ]
+    )
+    called = (node.fabric.address or "") if expose is Expose.FABRIC else seen.called or seen.hostname
+    host = "127.0.0.1" if expose is Expose.LOOPBACK else f"[{called}]" if ":" in called else called
+    url = f"{'http' if front.tls is GatewayTls.OFF else 'https'}://{host}:{gateway.port}/v1"
+    door = Service("door", at.argv("door"), cwd=f"{at.home}/door")
+    caddy = _caddy(f"standby-{gateway.port}", at, seen, front)
+    return GatewayInstall(gateway_name(gateway.port), at, (caddy, door), (), url=url)
 
 
 async def refuse_shared_change(services: Services, plan: Plan) -> None:
@@ -189,7 +225,7 @@ def _front(plan: Plan, where: Installation, seen: GatewayFacts, gateway: Gateway
         port=gateway.port,
         store=ca_folder(where.state),
         tls=gateway.tls,
-        names=tuple(dict.fromkeys((*_names(plan, seen, gateway), *_kept(seen).names)))[:_NAMES],
+        names=tuple(dict.fromkeys((*_names(plan, seen, gateway, where.node), *_kept(seen).names)))[:_NAMES],
         certificate=gateway.certificate,
         key=gateway.key,
     )
@@ -209,10 +245,10 @@ def _on_fabric(plan: Plan) -> str:
     return plan.replica.gateway if plan.replica and plan.replica.gateway else plan.bind
 
 
-def _names(plan: Plan, seen: GatewayFacts, gateway: Gateway) -> tuple[str, ...]:
-    """Names that clients may use for the head node; a request without a name gets the first one's certificate."""
-    head = plan.cluster.node(plan.supervisor_node)
-    ours = (seen.called, head.host, head.name, f"{seen.hostname}.local")
+def _names(plan: Plan, seen: GatewayFacts, gateway: Gateway, of: str) -> tuple[str, ...]:
+    """Names that clients may use for the node; a request without a name gets the first one's certificate."""
+    node = plan.cluster.node(of)
+    ours = (seen.called, node.host, node.name, f"{seen.hostname}.local")
     names = (seen.hostname, *gateway.names, *ours, *_LOCAL, *seen.addresses)
     return tuple(dict.fromkeys(name for name in names if name))[:_NAMES]
 
@@ -223,6 +259,11 @@ def _kept(seen: GatewayFacts) -> FrontSetting:
         return from_json(FrontSetting, seen.front) if seen.behind else FrontSetting(seen.port, "")
     except Unreadable:
         return FrontSetting(seen.port, "")
+
+
+def _setting(front: GatewayConfig, where: Installation) -> FrontSetting:
+    keys = f"{where.state}/door/keys.json"
+    return FrontSetting(front.port, keys, front.port + 1, front.open_to, front.names)
 
 
 def _route(plan: Plan, none: bool) -> RouteSetting:

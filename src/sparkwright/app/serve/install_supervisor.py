@@ -2,14 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from sparkwright.app.lease import did, holding, pause, remove_supervisor, tag_of, taken_down
 from sparkwright.app.serve.gateway import GatewayInstall, GatewayReach, install_gateway, settled
-from sparkwright.app.serve.head_program import service_host_of, unpacked
+from sparkwright.app.serve.head_program import keep_running, manager_of, service_host_of, unpacked
 from sparkwright.app.serve.head_ssh import open_ways
 from sparkwright.app.serve.notify import apply_notify, missing_text
+from sparkwright.app.serve.standby import StandbyInstall, install_standby
 from sparkwright.app.services import LaunchRequest, Services, finished
 from sparkwright.checks import supervision as sup
 from sparkwright.domain.codec import Unreadable, from_json, to_json
@@ -20,9 +21,8 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.live import Desired
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import StepDone, StepStarted
-from sparkwright.domain.service import Installation, Manager, Service, ServiceHost
+from sparkwright.domain.service import Installation, Manager, Service
 from sparkwright.domain.values import dataclass, field, replace
-from sparkwright.emit.systemd import unit_name, unit_text
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.remote import service
 
@@ -31,7 +31,6 @@ _STEP = "supervise"
 # Somebody else's start of ranks is over by then; not one that copies weights.
 _WAIT, _AGAIN = 60.0, 1.0
 _RECENT = 600.0
-Kept = tuple[Manager, ServiceHost]  # what keeps services running, and what is known of their node
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +147,15 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     await _ordered(services, where, _desired(services, launch_request, plan, options), options)
     if (applied := await apply_notify(services, plan.supervisor_node)) and (unset := missing_text(applied)):
         services.notice(unset, warning=True)
-    manager, doubts = await _manager(services, plan.supervisor_node, service_host)
+    manager, doubts = await manager_of(services, plan.supervisor_node, service_host)
     services.sink.report(StepStarted(_STEP, "gateway: files, keys and certificate"))
     gateway = await _gateway(services, plan, where, options.replaces)
     services.sink.report(StepStarted(_STEP, "supervisor, gateway and console: started where they do not run"))
     supervisor = Service("supervisor", where.argv("run"), private=False, watchdog=True)
     kept = manager, service_host
-    await _serve(services, where, plan.deployment, (supervisor,), kept)
+    await keep_running(services, where, plan.deployment, (supervisor,), kept)
     if gateway.services:
-        await _serve(services, gateway.where, gateway.name, gateway.services, kept)
+        await keep_running(services, gateway.where, gateway.name, gateway.services, kept)
     if gateway.moved:
         await did(services, plan.supervisor_node, service.remove_unused_gateways(state))
     if options.replaces:
@@ -164,6 +163,7 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
         await remove_supervisor(services, services.cluster.names, options.replaces, why)
     awaited = f"an answer of the gateway on port {plan.recipe.serving.gateway.port}, and " if gateway.listens else ""
     services.sink.report(StepStarted(_STEP, f"waiting for {awaited}the supervisor's report"))
+    second = await install_standby(services, plan, where, kept) if gateway.listens else StandbyInstall()
     (reach, more), done = await asyncio.gather(
         _settled(services, plan, where, gateway), services.run(plan.supervisor_node, service.alive(where.home))
     )
@@ -171,8 +171,9 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
         doubts = (*doubts, _no_report(plan.supervisor_node, done))
     node, findings = (
         plan.supervisor_node if done.ok else "",
-        (*doubts, *gateway.findings, *(reach.findings if reach else ())),
+        (*doubts, *gateway.findings, *second.findings, *(reach.findings if reach else ())),
     )
+    reach = replace(reach, second=second.url) if reach else None
     said = (*gateway.said, *more, *_replaced(plan.supervisor_node, before, digest))
     return InstallResult(node, manager, findings, said, reach)
 
@@ -233,7 +234,7 @@ def _desired(services: Services, launch_request: LaunchRequest, plan: Plan, opti
     )
     return Desired(
         deployment=plan.deployment,
-        cluster=replace(plan.cluster, nodes=nodes, head=plan.head, notify=None),
+        cluster=replace(plan.cluster, nodes=nodes, head=plan.head, notify=None, standby=""),
         recipe=launch_request.recipe,
         force=launch_request.force,
         by=services.who,
@@ -272,34 +273,3 @@ def _same(known: str, desired: Desired) -> bool:
         return False
     told = replace(desired, by=before.by, at=before.at, speeds=before.speeds)
     return before == from_json(Desired, to_json(told))
-
-
-async def _manager(services: Services, node: str, service_host: ServiceHost) -> tuple[Manager, tuple[Finding, ...]]:
-    if services.cluster.simulated:
-        return Manager.NONE, ()  # embedded nodes: units of this machine's own systemd are left alone
-    if service_host.manager is Manager.USER and not service_host.lingers:
-        done = await services.run(node, service.enable_linger(service_host.state))
-        if not done.ok:
-            why = f"linger cannot be enabled for {service_host.user}: {done.stderr.strip()[-200:]}"
-            return Manager.NONE, (sup.NO_START_AT_BOOT.on(node, why),)
-    if service_host.manager is Manager.NONE:
-        why = service_host.why or "systemd runs there, but not for this user, and sudo wants a password"
-        return Manager.NONE, (sup.NO_START_AT_BOOT.on(node, why),)
-    return service_host.manager, ()
-
-
-async def _serve(
-    services: Services, where: Installation, deployment: str, programs: Sequence[Service], kept: Kept
-) -> None:
-    """Ranks that the supervisor starts on its own node must find what those find that `up` starts there over ssh."""
-    manager, service_host = kept
-    env = (*service_host.env, *services.cluster.node(where.node).env)
-    runtime = f"{where.runtime.rpartition('/')[2]}\n".encode()
-    await did(services, where.node, service.write(where.home, "runtime", runtime))
-    for one in (replace(bare, env=(*env, *bare.env)) for bare in programs):
-        if manager is Manager.NONE:
-            command = service.detach(one, where.home, repr(one))
-        else:
-            text = unit_text(one, deployment, where.home, manager, service_host.user)
-            command = service.install(manager, unit_name(one, deployment), text)
-        await did(services, where.node, command)

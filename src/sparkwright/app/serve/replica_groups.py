@@ -182,11 +182,15 @@ async def starts_of(
             replaces=present.replaced.get(number, ""),
             replica=replace(place, listen=listen, gateway=gateway),
         )
-        # Several nodes that are one machine have its ports in common
-        one = moved(one, number - 1) if _is_one_machine(services.cluster) else one
+        one = group_ports(services.cluster, one, number)
         there = replace(services, cluster=group_cluster(services.cluster, nodes), secrets=secrets)
         made.append(ReplicaStart(number, there, one, number not in here))
     return tuple(made)
+
+
+def group_ports(cluster: Cluster, request: LaunchRequest, number: int) -> LaunchRequest:
+    """The request with ports of its own where the nodes are one machine and have its ports in common."""
+    return moved(request, number - 1) if _is_one_machine(cluster) else request
 
 
 def _is_one_machine(cluster: Cluster) -> bool:

@@ -8,13 +8,15 @@ from collections.abc import Collection, Sequence
 
 from sparkwright.app.serve.launch import Options
 from sparkwright.app.serve.launch import up as bring_up
-from sparkwright.app.serve.prepare import Outcome
+from sparkwright.app.serve.prepare import Outcome, prepare
 from sparkwright.app.serve.replica_groups import (
     Member,
     ReplicaStart,
     check_names,
     choose_groups,
     find_present,
+    group_cluster,
+    group_ports,
     number_asked,
     replicas_of,
     starts_of,
@@ -27,10 +29,10 @@ from sparkwright.checks.supervision import NO_SSH
 from sparkwright.domain.errors import NodeError, NotReady, SparkwrightError, UsageError
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.progress import StepStarted
-from sparkwright.domain.replica import split_replica_name
+from sparkwright.domain.replica import replica_name, split_replica_name
 from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.domain.unknown import known
-from sparkwright.domain.values import dataclass
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.store import supervised_fact
 
 
@@ -94,6 +96,27 @@ async def up_replicas(services: Services, request: LaunchRequest, options: Optio
                 await halt(services, member.name)
             await down(services, member.name)
     return ReplicasOutcome(request.deployment, tuple(made[n] for n in sorted(made)), tuple(one.name for one in surplus))
+
+
+async def plan_groups(services: Services, request: LaunchRequest, asked: int = 0) -> tuple[Outcome, ...]:
+    """The plan of each group of nodes on its own, for files of tools that start them without our gateway.
+
+    Groups are those that `up` would choose. Raises Refused if there are not enough nodes.
+    """
+    present = await find_present(services, request)
+    count = number_asked(asked, request.recipe, [one.number for one in present.members])
+    check_names(request.deployment, count)
+    grouping = choose_groups(services, request.recipe, count, present, await survey(services, request.recipe))
+    made = []
+    for number, nodes in grouping.groups.items():
+        one = replace(
+            request,
+            deployment=replica_name(request.deployment, number),
+            replaces=present.replaced.get(number, ""),
+        )
+        there = replace(services, cluster=group_cluster(services.cluster, nodes))
+        made.append(await prepare(there, group_ports(services.cluster, one, number)))
+    return tuple(made)
 
 
 async def _started(

@@ -8,6 +8,7 @@ from sparkwright.app.lease import holding, remove_supervisor, taking_over
 from sparkwright.app.queries import taken_down_by, unknown
 from sparkwright.app.ranks import listed, reached
 from sparkwright.app.serve.keepers import end_keepers
+from sparkwright.app.serve.standby import end_unused_role
 from sparkwright.app.services import ClusterState, Services, each, together
 from sparkwright.domain.errors import CommandFailed, SparkwrightError
 from sparkwright.domain.facts import RankStatus
@@ -106,6 +107,8 @@ async def _remove(services: Services, deployment: str, nodes: Sequence[str], sei
             await rank_work.stop_all(services, mine, grace, remove=True)
             await end_keepers(services, nodes, [deployment])
             files = tuple(dict.fromkeys((*watched, *await forget(services, nodes, deployment))))
+            if services.program:
+                await end_unused_role(services, tuple(nodes))
     except asyncio.CancelledError:
         text = f"interrupted: some of {deployment} may be left; `sparkwright down {deployment}` again takes it away"
         services.notice(text, warning=True)

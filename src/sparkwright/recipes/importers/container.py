@@ -162,7 +162,7 @@ def put_mounts(draft: Draft, mounts: Iterable[str]) -> None:
     """The hub's cache is mounted anyway; the folder of the model becomes part of model.path."""
     kept, path = list[str](), str(draft.get("model.path", ""))
     for mount in mounts:
-        host, _, rest = _home(mount).partition(":")
+        host, _, rest = re.sub(r"^(\$\{?HOME\}?|~)(?=/|:)", "~", mount).partition(":")
         inside, _, mode = rest.partition(":")
         inside = inside or host
         if _HUB_AT.fullmatch(inside):
@@ -175,10 +175,6 @@ def put_mounts(draft: Draft, mounts: Iterable[str]) -> None:
             kept.append(f"{host}:{inside}" + (":ro" if "ro" in mode.split(",") else ""))
     if kept:
         draft.put("mounts", list(dict.fromkeys(kept)))
-
-
-def _home(mount: str) -> str:
-    return re.sub(r"^(\$\{?HOME\}?|~)(?=/|:)", "~", mount)
 
 
 def _put_port(draft: Draft, ports: Sequence[str]) -> None:

@@ -19,13 +19,14 @@ from math import inf
 from pathlib import Path
 
 from sparkwright.adapters.exporter import CONTENT_TYPE, Exporters
-from sparkwright.adapters.machine import SystemClock
+from sparkwright.adapters.machine import SystemClock, boot_id, seconds_since_boot
 from sparkwright.adapters.openai_http import ModelLists
 from sparkwright.adapters.sqlite.usage import UsageStore
 from sparkwright.adapters.unix_socket import ServiceSocket
 from sparkwright.adapters.watchdog import watched_by_systemd
 from sparkwright.adapters.watched import Watched
-from sparkwright.domain.codec import from_json
+from sparkwright.domain.codec import Unreadable, from_json
+from sparkwright.domain.standby import FOLDER, TERM_FILE, Term
 from sparkwright.gateway import caddy, decide
 from sparkwright.gateway.decide import UNKNOWN_MODEL, GatewayAnswer
 from sparkwright.gateway.guard import GuardSetting
@@ -56,6 +57,7 @@ _SCAN_EVERY = 0.2
 _TRY_AGAIN = 1.0
 _KEYS_PATIENCE = 2.0
 _FILES, _BACKLOG = 65536, 1024
+_TERM_SAME, _FENCE_EVERY = 0.05, 0.25
 _NO_PROMPT = PromptBlocks()
 
 
@@ -70,6 +72,8 @@ class Doorman:
         self._meter = Meter(clock, self._store)
         self._models = ModelLists(clock.monotonic)
         self.remembering = Remembering(clock)
+        term = Watched[Term | None](home.parent / FOLDER / TERM_FILE, _term, None, clock.monotonic)
+        self._term, self._boot = term.at_most_every(_TERM_SAME), boot_id()
         self._behind: dict[str, Behind] = {}
         self._replicas = Replicas()
         self._scanned = -inf
@@ -81,6 +85,14 @@ class Doorman:
         moment."""
         found = (one.look() for one in self._all().values())
         return {one.name: one for one in found if one and one.setting.port == self.setting.port}
+
+    @property
+    def fenced(self) -> str:
+        """The reason why this node may not serve, '' if it may: it is the head without a standby, or has the votes."""
+        term = self._term.value
+        if term is None or term.is_held(self._boot, seconds_since_boot()):
+            return ""
+        return term.why or "it has not the votes of most nodes"
 
     def _all(self) -> dict[str, Behind]:
         if self._clock.monotonic() >= self._scanned + _SCAN_EVERY:
@@ -162,6 +174,8 @@ class Doorman:
         limit = max((setting.limit for setting in settings), default=0)
         if refused := decide.refused(request, limit, decide.matcher(routes)):
             return refused
+        if fenced := self.fenced:
+            return decide.not_serving(fenced)
         websocket = "upgrade" in head.headers and any(head.path in setting.websockets for setting in settings)
         if key is None or not (head.method == "POST" or websocket):
             return CountedRequest()
@@ -180,10 +194,10 @@ class Doorman:
     async def choose(
         self, head: RequestHead, model: str, entry: "CountedRequest", prompt: PromptBlocks = _NO_PROMPT
     ) -> Flight | OwnPage | GatewayAnswer:
-        deployed = self.deployed
+        deployed, fenced = self.deployed, self.fenced
         self._replicas.forget(deployed.values())
-        if not deployed:
-            return decide.NOTHING_DEPLOYED
+        if fenced or not deployed:
+            return decide.not_serving(fenced) if fenced else decide.NOTHING_DEPLOYED
         _, opened = self._opened(deployed, head)
         if not opened:  # its key was good when the head came
             return decide.KEYS_UNREADABLE if self._keys.given_up else decide.no_key(bool(shown_in(head.headers)))
@@ -307,10 +321,31 @@ async def run(home: Path) -> None:
     with suppress(OSError):  # without its port there are no figures; keys are checked all the same
         await asyncio.start_server(figures, "127.0.0.1", doorman.setting.metrics)
     remembers = asyncio.ensure_future(doorman.remembering.watch(lambda: doorman.deployed))
+    fence = asyncio.ensure_future(_end_when_fenced(doorman, over))
     ended = asyncio.ensure_future(over.wait())
     await asyncio.wait({ended, listens}, return_when=asyncio.FIRST_COMPLETED)
     remembers.cancel()
+    fence.cancel()
     await doorman.remembering.end()
+
+
+async def _end_when_fenced(doorman: Doorman, over: asyncio.Event) -> None:
+    """Answers under way are cut when this node loses the votes: the other one may serve from then on. The process that
+    is started after this one refuses."""
+    served = False
+    while not (served and doorman.fenced):
+        served = served or not doorman.fenced
+        await asyncio.sleep(_FENCE_EVERY)
+    sys.stderr.write(f"ends with all its answers: {doorman.fenced}\n")
+    over.set()
+
+
+def _term(text: bytes) -> Term:
+    """One that cannot be read holds nothing."""
+    try:
+        return from_json(Term, text)
+    except Unreadable as error:
+        return Term("", 0.0, f"its term cannot be read ({error})")
 
 
 async def _listen(folder: Path, serve: Passing) -> None:

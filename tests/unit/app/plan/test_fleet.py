@@ -46,3 +46,21 @@ async def test_too_few_nodes_for_so_many() -> None:
 )
 def test_when_groups_answer(nodes: int, tp: int, replicas: int, groups: bool) -> None:
     assert wants_groups(nodes, tp, replicas) is groups
+
+
+async def test_the_same_nodes_in_groups_of_other_sizes() -> None:
+    """Guards a choice without an alternative: larger groups answer one user faster, more groups carry more."""
+    found = await estimate_fleet(scene().services, EstimateRequest(recipe=MINIMAX, nodes=16), compared=True)
+    sizes = [(one.replicas, one.size) for one in found.others]
+    assert sizes[0] == (found.replicas, SIZE) and (2, 8) in sizes and len(set(sizes)) == len(sizes)
+    fitting = [one for one in found.others if one.size >= SIZE]
+    alone = [one.alone.value for one in fitting if one.alone]
+    assert len(alone) == len(fitting) and alone == sorted(alone)
+    assert all(one.streams == one.replicas * MINIMAX.serving.sequences for one in fitting)
+    text = fleet_text(found)
+    assert "2 replicas of 8 nodes each" in text and f"{found.streams:,} streams" in text
+
+
+async def test_a_number_of_replicas_is_not_compared() -> None:
+    found = await estimate_fleet(scene().services, EstimateRequest(recipe=MINIMAX, nodes=16), 2, compared=True)
+    assert not found.others

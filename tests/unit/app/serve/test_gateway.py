@@ -49,7 +49,9 @@ def test_the_url_names_what_clients_call_the_head() -> None:
 
 def test_the_certificate_has_every_name_once() -> None:
     """Guards that clients may use the host's own name, the ssh name, mDNS, what the recipe adds, and addresses."""
-    names = _names(plan(), replace(SEEN, called="spark.example.org"), Gateway(names=("ai.example.org", "10.0.0.1")))
+    names = _names(
+        plan(), replace(SEEN, called="spark.example.org"), Gateway(names=("ai.example.org", "10.0.0.1")), "spark-1"
+    )
     assert names[:2] == ("promaxgb10", "ai.example.org")
     assert set(names) >= {
         "spark.lan",

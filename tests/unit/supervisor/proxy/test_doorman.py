@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import time
@@ -12,14 +13,16 @@ from typing import Any
 import h11
 import pytest
 
-from sparkwright.adapters.machine import SystemClock
+from patience import PATIENCE
+from sparkwright.adapters.machine import SystemClock, boot_id, seconds_since_boot
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.live import DeploymentState, Live
+from sparkwright.domain.standby import FOLDER, TERM_FILE, Term
 from sparkwright.gateway.decide import GatewayAnswer
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
 from sparkwright.supervisor.proxy.behind import Behind
 from sparkwright.supervisor.proxy.connection import RequestHead
-from sparkwright.supervisor.proxy.gateway import CountedRequest, Doorman
+from sparkwright.supervisor.proxy.gateway import CountedRequest, Doorman, _end_when_fenced
 from sparkwright.supervisor.proxy.spool import Spool, SpoolFull
 
 KEY = "sk-sw-" + "1f" * 24
@@ -83,6 +86,37 @@ async def test_a_gateway_whose_last_deployment_is_gone_says_so(tmp_path: Path) -
     assert [(one.status, one.code) for one in answers if isinstance(one, GatewayAnswer)] == [
         (503, "deployment_gone")
     ] * 2
+
+
+async def test_a_node_without_most_votes_lets_nobody_in(tmp_path: Path) -> None:
+    """Guards "never both": a term that is over, of an earlier boot or that cannot be read refuses; no file at all is a
+    head without a standby. Who has no key learns nothing of it."""
+    door, path = doorman(tmp_path, "tiny"), tmp_path / FOLDER / TERM_FILE
+    entry: Any = door.first(head())
+    now, boot = seconds_since_boot(), boot_id()
+    over = Term(boot, now - 0.1, "spark-2 serves in its place")
+    for text in (to_json(over), to_json(Term("another boot", now + 60)), "{", ""):
+        put(path.parent, path.name, text)
+        await asyncio.sleep(0.06)
+        answers: list[Any] = [door.first(head()), await door.choose(head(), "tiny", entry)]
+        assert [(one.status, one.code) for one in answers] == [(503, "gateway_fenced")] * 2, text
+        assert door.first(head(Authorization="Bearer other")).status == 401  # type: ignore[union-attr]
+    put(path.parent, path.name, to_json(Term(boot, now + 60)).ljust(400))
+    await asyncio.sleep(0.06)
+    assert not door.fenced and not isinstance(door.first(head()), GatewayAnswer)
+
+
+async def test_answers_are_cut_when_the_votes_are_lost(tmp_path: Path) -> None:
+    """Guards streams that would go on next to the other node's; a process that begins without votes stays and
+    refuses."""
+    door, path, over = doorman(tmp_path, "tiny"), tmp_path / FOLDER / TERM_FILE, asyncio.Event()
+    put(path.parent, path.name, to_json(Term(boot_id(), 0.0)))
+    watching = asyncio.create_task(_end_when_fenced(door, over))
+    await asyncio.sleep(0.6)
+    assert not over.is_set()
+    put(path.parent, path.name, to_json(Term(boot_id(), seconds_since_boot() + 0.8)))
+    await asyncio.wait_for(over.wait(), PATIENCE)
+    await watching
 
 
 def test_a_report_counts_after_its_file_was_removed(tmp_path: Path) -> None:

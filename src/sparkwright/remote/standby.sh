@@ -1,0 +1,28 @@
+# Sent to nodes by standby.py: `#: NAME` begins a section; the comment lines right below it are not sent.
+
+#: unused
+s="$(x "$1")/supervision"; [ -d "$s/@FOLDER@" ] || exit 0
+for f in "$s"/*/door/behind; do [ ! -e "$f" ] || exit 0; done
+echo unused
+
+#: votes
+# Held by the clock since the boot, as the gateway's own process reads it.
+f="$1/@TERM@"; i=0
+while :; do
+  boot=$(cat /proc/sys/kernel/random/boot_id); read -r n _ </proc/uptime
+  u=$(sed -n 's/.*"until": *\([0-9]*\).*/\1/p' "$f" 2>/dev/null)
+  if grep -qsF "\"$boot\"" "$f" && [ "${u:-0}" -gt "${n%.*}" ]; then exit 0; fi
+  [ $i -lt "$2" ] || break
+  i=$((i+1)); sleep 1
+done
+tail -n 3 "$1/log" "$1/services/standby/log" 2>/dev/null; exit 1
+
+#: give_back
+[ ! -d "$1" ] || : >"$1/@RETURN@"
+
+#: mark
+umask 077; rm -f "$1/live.json"; if [ -n "$3" ]; then : >"$1/$2"; else rm -f "$1/$2"; fi
+
+#: second
+f="$1/door/@SECOND@"; if [ -n "$2" ]; then printf '%s\n' "$2" >"$f"; else rm -f "$f"; fi
+[ ! -d "${1%/*}/@FOLDER@" ] || echo role

@@ -1,0 +1,337 @@
+"""The head or the standby, as a program on that node: it keeps the votes by which one of the two may serve.
+
+`term.json` has until when. The gateway's own process reads it before each request, so a head that is cut off, or whose
+programs were stopped for a while, refuses by itself. The head also copies its keys and its CA to the standby. The
+standby starts the gateway's programs while it has the votes, and ends them before its term is over.
+"""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+
+from sparkwright.adapters.artifacts import write
+from sparkwright.adapters.hooks import Hooks
+from sparkwright.adapters.machine import boot_id, seconds_since_boot, whoami
+from sparkwright.adapters.notify import Notifier
+from sparkwright.adapters.sqlite.store import SqliteStore
+from sparkwright.adapters.ssh import SshSettings
+from sparkwright.adapters.watchdog import watched_by_systemd
+from sparkwright.app.services import Services
+from sparkwright.domain.codec import Unreadable, from_json, to_json
+from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.errors import NodeError, UsageError
+from sparkwright.domain.incident import Incident, News
+from sparkwright.domain.live import DeploymentState, Live
+from sparkwright.domain.standby import FOLDER, NEEDS_HEAD, RETURN_FILE, ROLE, TERM_FILE, StandbyRole, Term
+from sparkwright.domain.units import duration
+from sparkwright.gateway.keys import ROUTE, RouteSetting
+from sparkwright.remote import votes as commands
+from sparkwright.supervisor.children import Children
+from sparkwright.supervisor.core.term import (
+    ASK_LIMIT,
+    RENEW_EVERY,
+    StandbyWait,
+    Vote,
+    end_of_term,
+    held_by,
+    is_majority,
+)
+from sparkwright.supervisor.home import Home, Log
+from sparkwright.wiring import head_access, open_services, socket_folder
+
+_CA = "ca/pki/authorities/local"
+_COPIED = ("keys.json", *(f"{_CA}/{name}.{end}" for name in ("root", "intermediate") for end in ("crt", "key")))
+_COPY_EVERY, _COPY_AGAIN, _SHOW_EVERY, _LOOK_EVERY = 2.0, 60.0, 2.0, 0.25
+_RETURNED_FOR = 40.0
+"""Seconds in which a standby that gave the role back does not ask for it."""
+_ROOM = 4096
+_LATER = 3.0
+_KIND = "head-away"
+
+
+def main(path: Path) -> int:
+    """Works until SIGTERM. Raises UsageError without a readable role, Busy if another process works there."""
+    log = Log(path / "log", time.time)
+    try:
+        role = from_json(StandbyRole, (path / ROLE).read_bytes())
+    except (OSError, Unreadable) as error:
+        raise UsageError(f"{path / ROLE} cannot be read: {error}", "`sparkwright up RECIPE` writes it again") from None
+    with Home(path, log.write).locked():
+        asyncio.run(watched_by_systemd(_until_ended(path, role, log)))
+    return 0
+
+
+async def _until_ended(path: Path, role: StandbyRole, log: Log) -> None:
+    work = asyncio.create_task(_work(path, role, log))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+    with suppress(asyncio.CancelledError):
+        await work
+
+
+async def _work(path: Path, role: StandbyRole, log: Log) -> None:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "NOTIFY_"))}
+    ssh = SshSettings(control=socket_folder(path), connect_timeout=2, persist=10, environ=environ)
+    log.write(f"{role.node} is the {'head' if role.node == role.head else 'standby'}; votes: {', '.join(role.voters)}")
+    async with open_services(head_access(path, role.cluster, f"{whoami()} (standby)", ssh), log) as services:
+        keeper = VoteKeeper(path, role, services, log)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for part in keeper.parts:
+                    group.create_task(part())
+        finally:
+            await keeper.aclose()
+
+
+class VoteKeeper:
+    """The votes of this node, and what follows from them."""
+
+    def __init__(self, home: Path, role: StandbyRole, services: Services, log: Log) -> None:
+        self._home, self._role, self._services, self._log = home, role, services, log
+        self._boot, self._is_head = boot_id(), role.node == role.head
+        self._tree = Path(role.tree)
+        folder = home if self._is_head else self._tree / "supervision" / FOLDER
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        self._term_path = folder / TERM_FILE
+        self._term = self._stored() or Term(self._boot, 0.0)
+        self._patience = StandbyWait(seconds_since_boot())
+        self._programs = Children(role.programs, log.write)
+        self._records = Records(home.parents[1], role, log)
+        self._nonces: dict[str, str] = {}
+        self._copied: dict[str, tuple[str, float]] = {}
+        self._copy_trouble = ""
+
+    @property
+    def parts(self) -> tuple[Callable[[], Coroutine[None, None, None]], ...]:
+        if self._is_head:
+            return self._keep_votes, self._copy
+        return self._keep_votes, self._follow, self._show_lost
+
+    async def aclose(self) -> None:
+        """A standby that ends stops to serve; its votes run out by themselves."""
+        await self._programs.stop()
+        await self._records.aclose()
+
+    @property
+    def holds(self) -> bool:
+        return self._term.is_held(self._boot, seconds_since_boot())
+
+    def _stored(self) -> Term | None:
+        with suppress(OSError, Unreadable):
+            return from_json(Term, self._term_path.read_bytes())
+        return None
+
+    async def _keep_votes(self) -> None:
+        while True:
+            if self._is_head or (not await self._give_back() and (self.holds or await self._may_ask())):
+                await self._ask()
+            await asyncio.sleep(RENEW_EVERY)
+
+    async def _ask(self) -> None:
+        role, before, held = self._role, self._term, self.holds
+        asked, nonce = seconds_since_boot(), token_hex(8)
+        votes = await self._each(lambda place: commands.ask_vote(place, role.node, role.term, nonce))
+        granted = [name for name, vote in votes.items() if vote and vote.granted]
+        self._nonces |= dict.fromkeys(granted, nonce)
+        if is_majority(granted, role.voters):
+            self._term = Term(self._boot, end_of_term(asked, role.term), at=time.time())
+            self._save()
+            if not held and self.holds:
+                await self._began(before)
+        elif not self.holds:
+            self._note_why(held_by(votes, role.voters), before)
+            if not self._is_head:
+                # What it has alone would keep the head from a majority: it lets that run out
+                self._patience = self._patience.paused(seconds_since_boot() + role.term + _LATER)
+
+    def _note_why(self, holder: str, before: Term) -> None:
+        role = self._role
+        why = f"{holder} serves in its place" if holder else f"it has not the votes of most of {', '.join(role.voters)}"
+        if (before.why, before.holder) != (why, holder):
+            self._log.write(f"{role.node} does not serve: {why}")
+            self._term = Term(before.boot, before.until, why, holder, before.at)
+            if self._term_path.exists() or not self._is_head:  # before its first votes a new head serves as it did
+                self._save()
+
+    async def _each(self, made: Callable[[tuple[str, str]], Command]) -> dict[str, Vote | None]:
+        """The answer of each voter, None without one in time."""
+
+        async def one(name: str) -> Vote | None:
+            try:
+                async with asyncio.timeout(ASK_LIMIT):
+                    return parse_vote(await self._services.run(name, made((self._role.cluster.name, name))))
+            except (NodeError, TimeoutError):
+                return None
+
+        voters = self._role.voters
+        return dict(zip(voters, await asyncio.gather(*map(one, voters)), strict=True))
+
+    def _save(self) -> None:
+        try:
+            write(self._term_path, to_json(self._term).encode(), sync=False, room=_ROOM)
+        except OSError as error:
+            self._log.write(f"warning: {self._term_path} cannot be written: {error.strerror or error}")
+
+    async def _began(self, before: Term) -> None:
+        self._log.write(f"{self._role.node} serves from now on")
+        gap = time.time() - before.at if before.at else 0.0
+        if not self._is_head:
+            await self._records.taken_over()
+        elif gap > self._role.term:
+            await self._records.regained(before.at, before.holder)
+
+    # The standby
+
+    async def _may_ask(self) -> bool:
+        """True once most votes have been free for some seconds: the head has not renewed them."""
+        role = self._role
+        votes = await self._each(lambda place: commands.look_up(place, role.term))
+        free = [name for name, vote in votes.items() if vote and not vote.holder]
+        self._patience = self._patience.noting(is_majority(free, role.voters), seconds_since_boot())
+        return self._patience.is_over(seconds_since_boot())
+
+    async def _give_back(self) -> bool:
+        """True after an `up` has asked for the role back: this node stops to serve, then its votes are free."""
+        role, returned = self._role, self._home / RETURN_FILE
+        if not returned.exists():
+            return False
+        returned.unlink(missing_ok=True)
+        self._log.write(f"the role is given back to {role.head}")
+        self._patience = self._patience.paused(seconds_since_boot() + _RETURNED_FOR)
+        self._term = Term(self._boot, 0.0, f"{role.head} serves", role.head, self._term.at)
+        self._save()
+        await self._leave()
+        nonces = self._nonces
+        await self._each(lambda place: commands.release(place, role.term, nonces.get(place[1], "-")))
+        return True
+
+    async def _follow(self) -> None:
+        """Programs run while it has the votes, and end with them."""
+        while True:
+            if self.holds:
+                self._programs.start()
+            else:
+                await self._leave()
+            await asyncio.sleep(_LOOK_EVERY)
+
+    async def _leave(self) -> None:
+        if self._programs.run:
+            await self._programs.stop()
+            self._log.write(f"{self._role.node} does not serve any more")
+            await self._records.given_back()
+
+    async def _show_lost(self) -> None:
+        """Deployments that cannot do without the head are refused with that reason, for as long as this node serves."""
+        while True:
+            if self.holds:
+                self._show_lost_once()
+            await asyncio.sleep(_SHOW_EVERY)
+
+    def _show_lost_once(self) -> None:
+        why = f"it has a rank on {self._role.head}, which is away"
+        for mark in self._tree.glob(f"supervision/*/{NEEDS_HEAD}"):
+            now = time.time()
+            shown = Live(now, mark.parent.name, DeploymentState.FAILED, self._term.at, why, refusing=True, why=why)
+            with suppress(OSError):
+                write(mark.parent / "live.json", to_json(shown).encode(), sync=False)
+
+    # The head
+
+    async def _copy(self) -> None:
+        """Keys and CA, when they have changed and once a minute: also while this node does not serve, since keys are
+        made and revoked on the head only."""
+        while True:
+            for name in _COPIED:
+                with suppress(FileNotFoundError):
+                    await self._copy_file(name)
+            await asyncio.sleep(_COPY_EVERY)
+
+    async def _copy_file(self, name: str) -> None:
+        role, content = self._role, (self._home.parents[1] / "door" / name).read_bytes()
+        mark, now = sha256(content).hexdigest(), seconds_since_boot()
+        before, at = self._copied.get(name, ("", 0.0))
+        if mark == before and now - at < _COPY_AGAIN:
+            return
+        trouble = ""
+        try:
+            async with asyncio.timeout(10):
+                await self._services.hosts[role.standby].put(content, f"{role.tree}/door/{name}", 0o600)
+            self._copied[name] = mark, now
+        except NodeError as error:
+            trouble = error.message
+        except TimeoutError:
+            trouble = "no answer"
+        if trouble != self._copy_trouble:
+            self._log.write(f"warning: {name} is not on {role.standby}: {trouble}" if trouble else "copied again")
+        self._copy_trouble = trouble
+
+
+class Records:
+    """Incidents of each model, and messages about them."""
+
+    def __init__(self, state: Path, role: StandbyRole, log: Log) -> None:
+        self._role, self._log = role, log
+        self._routes = Path(role.tree) if role.node == role.standby else state
+        self._store, self._open = SqliteStore(state, log.write), dict[str, int]()
+        self._told = Hooks(state, log.write), Notifier(state, log.write)
+
+    async def aclose(self) -> None:
+        await asyncio.gather(*(one.aclose() for one in self._told))
+        await self._store.aclose()
+
+    async def taken_over(self) -> None:
+        role, now = self._role, time.time()
+        what = f"{role.head} gave no sign of life to most of the nodes; {role.standby} has taken its gateway over"
+        for name in self._models():
+            opened = await self._store.open(Incident(name, _KIND, what, now, simulated=role.cluster.simulated))
+            self._open[name] = opened.number
+            text = f"{what}. Clients use {role.url}"
+            self._announce(News("degraded", text, name, now, incident=opened.number))
+
+    async def given_back(self) -> None:
+        now, text = time.time(), f"{self._role.head} has its gateway back"
+        for name, number in self._open.items():
+            await self._store.close(number, now, text, now)
+            self._announce(News("recovered", text, name, now, incident=number))
+        self._open.clear()
+
+    async def regained(self, lost_at: float, holder: str) -> None:
+        """Records on the head an incident that is over."""
+        role, now = self._role, time.time()
+        by = f"{holder} served in its place" if holder else "nobody is known to have served in its place"
+        what = f"the gateway of {role.head} did not serve for {duration(now - lost_at)}, without most votes; {by}"
+        for name in self._models():
+            opened = await self._store.open(Incident(name, _KIND, what, lost_at, simulated=role.cluster.simulated))
+            await self._store.close(opened.number, now, f"{role.head} has most votes again", now)
+            self._announce(News("recovered", what, name, now, incident=opened.number))
+
+    def _announce(self, news: News) -> None:
+        self._log.write(f"{news.deployment}: {news.text}")
+        for one in self._told:
+            one.announce(news)
+
+    def _models(self) -> list[str]:
+        found: dict[str, None] = {}
+        for path in self._routes.glob(f"supervision/*/door/{ROUTE}"):
+            with suppress(OSError, Unreadable):
+                setting = from_json(RouteSetting, path.read_bytes())
+                found[setting.replica_of or setting.deployment] = None
+        return sorted(found)
+
+
+def parse_vote(done: Completed) -> Vote | None:
+    """None for an answer that is none. A login that prints something comes before it."""
+    match done.stdout.strip().rpartition("\n")[2].split() if done.ok else ():
+        case ["granted"]:
+            return Vote(granted=True)
+        case ["free"]:
+            return Vote(granted=False)
+        case ["held", holder]:
+            return Vote(granted=False, holder=holder)
+    return None

@@ -1,0 +1,117 @@
+"""The head's gateway and its standby on three system containers: a split network, a power cut, and the way back."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from cluster.clients import Asking
+from cluster.drive import NAME, Drive, assert_clean
+from cluster.test_replicas import ONE
+from patience import wait_until
+from testbed import Node, Testbed
+
+pytestmark = pytest.mark.full
+PORT, EVERY = 8443, 0.2
+
+
+@pytest.fixture
+def three_nodes(drive: Drive, testbed: Testbed) -> Iterator[list[Node]]:
+    with testbed.third():
+        head, standby, other = testbed.nodes
+        drive.supervise, drive.standby = True, standby.name
+        drive.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.3"}
+        yield [head, standby, other]
+
+
+def client_of(drive: Drive, node: Node) -> Asking:
+    keys = drive.folder / "home/.local/state/sparkwright/keys/testbed"
+    return Asking(node.mgmt, PORT, next(keys.glob("*.key")).read_text().strip())
+
+
+@contextmanager
+def asking_both(drive: Drive, nodes: list[Node]) -> Iterator[list[list[tuple[float, float]]]]:
+    """Asks each of two gateways all the time; begin and end of each request that was answered with 200."""
+    over, good = threading.Event(), [list[tuple[float, float]](), list[tuple[float, float]]()]
+
+    def go(client: Asking, found: list[tuple[float, float]]) -> None:
+        while not over.wait(EVERY):
+            began = time.monotonic()
+            if client.once()[0] == 200:
+                found.append((began, time.monotonic()))
+
+    threads = [
+        threading.Thread(target=go, args=(client_of(drive, node), found))
+        for node, found in zip(nodes, good, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield good
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def never_both(head: list[tuple[float, float]], standby: list[tuple[float, float]]) -> None:
+    """No request that began at one after the other's first answer of this part is answered."""
+    assert head and standby
+    late = [one for one in head if one[0] > standby[0][1]]
+    assert not late, (late[:3], standby[0])
+
+
+@contextmanager
+def cut_off(node: Node, others: list[Node]) -> Iterator[None]:
+    """The node reaches none of the others, by no network; clients reach all."""
+    rules = [
+        (chain, flag, address)
+        for other in others
+        for address in (other.mgmt, other.fabric, other.fabric_b)
+        for chain, flag in (("INPUT", "-s"), ("OUTPUT", "-d"))
+    ]
+    for chain, flag, address in rules:
+        node.exec(["iptables", "-I", chain, flag, address, "-j", "DROP"])
+    try:
+        yield
+    finally:
+        for chain in ("INPUT", "OUTPUT"):
+            node.exec(["iptables", "-F", chain])
+
+
+def test_a_split_network_and_a_dead_head(drive: Drive, three_nodes: list[Node]) -> None:
+    """The life of the role: never both serve while the network is split; the head stays away afterwards and gets the
+    role back by `up`; requests at the second address succeed after a power cut; nothing is left at the end."""
+    head, standby, other = three_nodes
+    recipe = drive.recipe("process", serving={"expose": "all"}, **ONE)
+    said = drive.good("up", recipe, "--replicas", "2", "--json").json["replicas"]
+    assert said[-1]["supervision"]["reach"]["second"] == f"https://{standby.mgmt}:{PORT}/v1", said
+    first, second = client_of(drive, head), client_of(drive, standby)
+    first.wait(200)
+    assert second.once()[0] == 0, "the standby does not listen while the head serves"
+    with asking_both(drive, [head, standby]) as good:
+        with cut_off(head, [standby, other]):
+            wait_until(lambda: good[1], "the standby to serve while the head is cut off")
+            time.sleep(3)
+            assert first.once()[:2] == (503, "gateway_fenced")
+        time.sleep(6)
+    never_both(*good)
+    assert first.once()[:2] == (503, "gateway_fenced"), "it stays away when it is back"
+    shown = drive.run("status", NAME).out
+    assert f"{standby.name} serves in its place" in shown and "second address" in shown, shown
+    drive.good("up", recipe, "--replicas", "2", "--json")
+    first.wait(200)
+    assert second.once()[0] == 0
+    head.power_cut()
+    print(f"second address after {wait_until(lambda: second.once()[0] == 200, 'the standby to serve'):.1f} s")
+    listed = standby.sh("cat /home/spark/.local/state/sparkwright/incidents/*/*/incident.json", user="spark")
+    assert "has taken its gateway over" in listed
+    head.start()
+    wait_until(lambda: first.once()[:2] == (503, "gateway_fenced"), "the head to be back, and to stay away")
+    assert second.once()[0] == 200
+    drive.good("up", recipe, "--replicas", "2", "--json")
+    first.wait(200)
+    drive.good("down", NAME)
+    assert_clean(three_nodes)

@@ -1,0 +1,150 @@
+"""The standby of a head on three nodes that are this machine: it takes the gateway over, and gives it back."""
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from functional.command import Shell
+from functional.gateway.gateways import has_caddy
+from functional.test_install_supervisor import SCALED, ended
+from functional.test_several import FORCE, Served
+from patience import wait_until
+from sparkwright.domain.standby import RETURN_FILE
+
+pytestmark = pytest.mark.full
+NAME = "alpha"
+
+
+@pytest.fixture
+def three_nodes(tmp_path: Path) -> Iterator[Shell]:
+    entry = (
+        "  - {{name: {0}, ssh: local, fabric: {{address: 127.0.0.{2}, interface: lo, hcas: []}},"
+        " env: {{SPARKWRIGHT_LOCK_DIR: {1}/{0}}},"
+        " paths: {{state: {1}/{0}/state, models: {1}/models, hub: {1}/hub, cache: {1}/cache}}}}\n"
+    )
+    nodes = "".join(entry.format(name, tmp_path, number) for number, name in enumerate("abc", 1))
+    for name in "abc":
+        (tmp_path / name).mkdir()
+    (tmp_path / "cluster.yaml").write_text(f"name: lab\nhead: a\nstandby: b\nnodes:\n{nodes}")
+    made = Shell(tmp_path)
+    yield made
+    made.run("down", NAME)
+    made.clean()
+
+
+@pytest.fixture
+def served(three_nodes: Shell) -> Served:
+    if not has_caddy():
+        pytest.skip("caddy is not installed")
+    return Served(three_nodes)
+
+
+def up(served: Served) -> Any:
+    return served.good("up", f"{served.recipe(NAME)}@one-node", "--replicas", "2", *FORCE)
+
+
+def folder(shell: Shell, node: str) -> Path:
+    return shell.folder / node / "state/supervision/_standby"
+
+
+def read_term(shell: Shell, node: str) -> dict[str, Any]:
+    inner = "" if node == "a" else "state/supervision/_standby/"
+    path = folder(shell, node) / f"{inner}term.json"
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"until": 0.0}
+    return found
+
+
+def has_votes(shell: Shell, node: str) -> bool:
+    return float(Path("/proc/uptime").read_text().split()[0]) < read_term(shell, node)["until"]
+
+
+def ask_chat(client: httpx.Client) -> int:
+    body = {"model": NAME, "messages": [{"role": "user", "content": "hello"}], "max_tokens": 2}
+    try:
+        return client.post("/v1/chat/completions", json=body).status_code
+    except httpx.HTTPError:
+        return 0
+
+
+def processes_of(node: Path) -> list[int]:
+    """Processes that have the node's folder in their command line or environment, or as their own folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            place = os.readlink(path / "cwd")
+            words = "".join((path / name).read_bytes().decode(errors="replace") for name in ("cmdline", "environ"))
+        except OSError:
+            continue
+        if int(path.name) != os.getpid() and (place.startswith(str(node)) or f"{node}/" in words):
+            found.append(int(path.name))
+    return found
+
+
+@contextmanager
+def kept_away(path: Path) -> Iterator[None]:
+    """The standby gives the role back all the time: on one machine the two share a port, and `up` must find it free."""
+    over = threading.Event()
+
+    def go() -> None:
+        while not over.wait(1.0):
+            path.touch()
+
+    thread = threading.Thread(target=go)
+    path.touch()
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_the_gateway_moves_to_the_standby_and_back(served: Served) -> None:
+    """The life of the role: installed, copied keys, head killed, requests served by the replica that is left, given
+    back by the next `up`, and nothing left after `down`."""
+    shell = served.shell
+    said = up(served)["replicas"]
+    reach = said[0]["supervision"]["reach"]
+    assert reach["second"].endswith(f":{served.door}/v1"), reach
+    assert "SUP012" not in json.dumps(said), said
+    status = json.loads(shell.run("status", "--json", **SCALED)[1])["deployments"]
+    assert {one["name"]: one["ranks"][0]["node"] for one in status}["alpha-r1"] == "a"
+    assert all(one["supervised"]["second"] == reach["second"] for one in status), status
+    assert has_votes(shell, "a") and not has_votes(shell, "b")
+    keys = folder(shell, "b") / "state/door/keys.json"
+    wait_until(
+        lambda: keys.exists() and keys.read_bytes() == (shell.folder / "a/state/door/keys.json").read_bytes(),
+        "the keys on the standby",
+    )
+    assert keys.stat().st_mode & 0o777 == 0o600
+    assert (keys.parent / "ca/pki/authorities/local/root.key").stat().st_mode & 0o777 == 0o600
+    with served.client as client:
+        assert ask_chat(client) == 200
+        while gone := processes_of(shell.folder / "a"):
+            for pid in gone:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: ask_chat(client) == 200, "the standby to serve")
+        assert has_votes(shell, "b") and not has_votes(shell, "a")
+        incidents = list((shell.folder / "b/state/incidents").rglob("*.json"))
+        assert incidents, "the take-over is an incident"
+        with kept_away(folder(shell, "b") / RETURN_FILE):
+            wait_until(lambda: ask_chat(client) == 0, "the standby to end")
+            assert not has_votes(shell, "b")
+            # Without systemd nothing starts the killed supervisor again
+            said = served.good("up", f"{served.recipe(NAME)}@one-node", "--replicas", "2", "--no-rollback", *FORCE)
+        again = said["replicas"][-1]["supervision"]
+        assert again["reach"] and again["reach"]["second"] == reach["second"], again
+        assert has_votes(shell, "a") and not has_votes(shell, "b")
+        wait_until(lambda: ask_chat(client) == 200, "the head to serve again")
+    served.good("down", NAME)
+    assert not folder(shell, "a").exists() and not folder(shell, "b").exists()
+    ended(shell)
