@@ -19,7 +19,7 @@ POWER = OutageDrill(
 KEY_CHECK = OutageDrill(
     "key check stopped by SIGSTOP",
     "SIGSTOP to the service that checks keys; nobody continues it",
-    faults.stop_unit(lambda unit: "caddy" not in unit and "supervisor" not in unit),
+    faults.stop_unit(lambda unit: "door" in unit),
     Expected(incidents=None, away=WATCHDOG_S, record=again("key check|keys|gateway")),
     limit=120.0,
 )

@@ -66,7 +66,7 @@ CADDY = OutageDrill(
 KEY_CHECK = OutageDrill(
     "key check killed",
     "SIGKILL to the service that checks keys",
-    faults.kill_unit(lambda unit: "caddy" not in unit and "supervisor" not in unit),
+    faults.kill_unit(lambda unit: "door" in unit),
     Expected(incidents=0, record=again("key check|keys|gateway")),
 )
 NOISE = OutageDrill(
