@@ -75,7 +75,7 @@ def options(given: argparse.Namespace) -> list[str]:
     words = ["--for", given.goal, "--users", str(given.users), "--seed", given.seed, "--force", given.force]
     return [
         *words,
-        *(w for name in given.only for w in ("--only", name)),
+        *(w for name in given.only for w in ("--setting", name)),
         *(w for v in given.set for w in ("--set", v)),
     ]
 
@@ -200,11 +200,15 @@ def search(given: argparse.Namespace, environ: dict[str, str]) -> None:
     tree = merged(given.file, *given.more)
     truth, whole = tune_worlds.recorded(tree).truth, sum(one["seconds"] for one in tree["trials"])
     most = max(truth.values())
-    budget = ["--budget", f"{max(60, whole / 4):.0f}s"]
+    budget = ["--time", f"{max(60, whole / 4):.0f}s"]
     for seed in range(first := int(given.seed), first + given.searches):
         began, given.seed = time.monotonic(), str(seed)
         call = [sys.executable, "-m", "sparkwright", "tune", str(given.recipe), "--json", *options(given), *budget]
-        found = json.loads(subprocess.run(call, env=environ, check=True, stdout=subprocess.PIPE).stdout)
+        ended = subprocess.run(call, env=environ, stdout=subprocess.PIPE, text=True)
+        if ended.returncode not in (0, 1):  # 1: nothing but the recipe's own was measured
+            sys.exit(f"error: {' '.join(call)}: exit {ended.returncode}\n{ended.stdout}")
+        found = json.loads(ended.stdout)
+        (given.folder / f"search-{seed}.json").write_text(ended.stdout)
         took, best = time.monotonic() - began, found["best"] or {}
         point = tuple(one["values"].index(best.get(one["key"], one["values"][0])) for one in tree["settings"])
         reached = f"{truth[point] / most:.1%} of the grid's best" if point in truth else "not in the grid"

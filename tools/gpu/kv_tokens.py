@@ -76,21 +76,12 @@ def prediction(args: argparse.Namespace, row: dict[str, Any]) -> dict[str, Any]:
     from sparkwright.planner.kv_cache import capacity
     from sparkwright.planner.ledger import ledger
 
-    given = row["arguments"]
     shape = parse(config_of(row).read_text())
     if not isinstance(shape, ModelShape):
         return {"config": row["config"], "unknown": str(shape)}
-    serving = Serving(
-        context=given["max_model_len"],
-        batched_tokens=given["max_num_batched_tokens"],
-        sequences=given["max_num_seqs"],
-        kv_dtype=given.get("kv_cache_dtype", ""),
-        memory_fraction=given.get("gpu_memory_utilization", 0.0),
-        kv_cache_bytes=given.get("kv_cache_memory_bytes", 0),
-    )
-    flags: dict[str, Any] = {"enforce-eager": given["enforce_eager"]}
-    flags |= {"language-model-only": True} if given.get("language_model_only") else {}
-    choice = EngineChoice(ENGINE, row["version"])
+    keys, flags = row_settings(row)
+    serving = Serving(**keys)
+    choice = EngineChoice(row.get("engine", ENGINE), row["version"])
     made = Recipe(
         "row", "", Model("org/row", shape=shape), choice, parallelism=Parallelism(1), serving=serving, flags=flags
     )
@@ -110,6 +101,23 @@ def prediction(args: argparse.Namespace, row: dict[str, Any]) -> dict[str, Any]:
         "block": tokens["middle"].block,
         "doubts": list(tokens["middle"].doubts) + [one for one in [tokens["middle"].unknown] if one],
     }
+
+
+def row_settings(row: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Keys of `serving` and the engine's own flags. Rows of SGLang have the keys as they are."""
+    given = row["arguments"]
+    if row.get("engine", ENGINE) != ENGINE:
+        return given, row.get("flags", {})
+    keys = {
+        "context": given["max_model_len"],
+        "batched_tokens": given["max_num_batched_tokens"],
+        "sequences": given["max_num_seqs"],
+        "kv_dtype": given.get("kv_cache_dtype", ""),
+        "memory_fraction": given.get("gpu_memory_utilization", 0.0),
+        "kv_cache_bytes": given.get("kv_cache_memory_bytes", 0),
+    }
+    flags: dict[str, Any] = {"enforce-eager": given["enforce_eager"]}
+    return keys, flags | ({"language-model-only": True} if given.get("language_model_only") else {})
 
 
 class Prepared:
@@ -210,8 +218,10 @@ def write_result(out: Path, found: dict[str, Any], log: str) -> None:
     print(line_of(found), flush=True)
 
 
-def result(row: dict[str, Any], expected: dict[str, Any], log: str, seconds: float) -> dict[str, Any]:
-    found = read(log, ENGINE)
+def result(
+    row: dict[str, Any], expected: dict[str, Any], log: str, seconds: float, engine: str = ENGINE
+) -> dict[str, Any]:
+    found = read(log, engine)
     errors = _ERROR.findall(log) if "tokens" not in found else []
     kept = {name: value for name, value in row.items() if name != "number"}
     return {**kept, "number": row["number"], "predicted": expected, "seconds": round(seconds, 1), **found} | (
@@ -222,7 +232,7 @@ def result(row: dict[str, Any], expected: dict[str, Any], log: str, seconds: flo
 def line_of(row: dict[str, Any]) -> str:
     """One start as a line: predicted against printed."""
     expected, what = row["predicted"], "pinned" if pinned(row) else "free"
-    kv = row["arguments"].get("kv_cache_dtype", "")
+    kv = row["arguments"].get("kv_cache_dtype") or row["arguments"].get("kv_dtype", "")
     head = f"{row['number']:>3} {row['config']:<34} {kv or 'auto':<5} {what:<7}"
     if "tokens" not in row or "tokens" not in expected:
         return f"{head} NO FIGURE {row.get('needed_gib', '')} {row.get('error', '')[:160]}"

@@ -4,7 +4,11 @@
 #     SGLANG=/opt/sglang VLLM=/opt/vllm MODELS=/models OUT=/tmp/session tools/gpu/today.sh together
 #     ... tools/gpu/today.sh agents     turn 10 of an agent's loop, both engines, nothing else on the GPU
 #     ... tools/gpu/today.sh grid       24 settings of vLLM, whole, in four lanes at the same time
-#     ... tools/gpu/today.sh search     the real `tune` with four seeds, each in a quarter of the grid's time
+#     ... tools/gpu/today.sh search     the real `tune` with four seeds, each in a quarter of the grid's time (GRID: a
+#                                       recording; without it the parts that `grid` left in OUT)
+#     ... tools/gpu/today.sh supervised SGLang under the supervisor, with weights whose answers are no garbage
+#     ... tools/gpu/today.sh disk       `serving.disk_cache` of both engines: a context of 80,000 tokens after kill -9
+#     ... tools/gpu/today.sh kv         KV tokens of SGLang, predicted before (PREDICTED, ROWS)
 #
 # SGLANG, VLLM: folders with bin/python that runs the engine; PYTHON (default python3) runs sparkwright. MODELS: tiny/
 # (config.json and tokenizer of a small Qwen3, without weights) and 8b/config.json. LIMIT: seconds for a stage.
@@ -23,7 +27,7 @@ lane() {  # lane NUMBER ENGINE SCRIPT ARGUMENTS...: one run of acceptance.py or 
     [ "$engine" = vllm ] && version=0.33.0 venv=$VLLM more=
     # shellcheck disable=SC2086
     PYTHONPATH=$own timeout -k 5 "$LIMIT" "$PYTHON" "$here/$script" --whole --engine "$engine" --engine-version $version --venv "$venv" \
-        --model "$MODELS/tiny" --lane "$n" --work "$WORKS/lane$n" --out "$OUT/lane$n" \
+        --model "${MODELS_TINY:-$MODELS/tiny}" --lane "$n" --work "$WORKS/lane$n" --out "$OUT/lane$n" \
         --env NCCL_NVLS_ENABLE=0 --env TORCH_SYMM_MEM_DISABLE_MULTICAST=1 $more "$@" >"$OUT/lane$n.txt" 2>&1
     echo "lane $n ended: $? after $((SECONDS - began)) s"
 }
@@ -37,6 +41,14 @@ tuner() {  # tuner LANE ARGUMENTS...: bench_tune.py on four cores, with a networ
         --set serving.batched_tokens=128,512,2048,8192 --set serving.sequences=4,8,16 --set flags.stream-interval=1,8 \
         >>"$OUT/tune$n.txt" 2>&1
     echo "tune lane $n ended: $? after $((SECONDS - began)) s"
+}
+disk() {  # disk ENGINE VERSION VENV: disk_cache.py with a network and leases of its own
+    # shellcheck disable=SC2016
+    PYTHONPATH=$own timeout -k 5 "$LIMIT" unshare -mn sh -c \
+        'mount --make-rprivate / && mount -t tmpfs x /run/lock && ip link set lo up && exec "$@"' - \
+        "$PYTHON" "$here/disk_cache.py" --engine "$1" --engine-version "$2" --venv "$3" --model "$MODELS/tiny" \
+        --env NCCL_NVLS_ENABLE=0 --work "$WORKS/disk-$1" --out "$OUT/disk-$1" >"$OUT/disk-$1.txt" 2>&1
+    echo "disk $1 ended: $? after $((SECONDS - began)) s"
 }
 clusters() {
     for n in 0 1 2 3; do
@@ -82,8 +94,30 @@ grid)
     ;;
 search)
     clusters
-    for n in 0 1 2 3; do tuner $n search "$OUT/grid$n.json" $(for m in 0 1 2 3; do [ $m = $n ] || echo "$OUT/grid$m.json"; done) --seed $((n + 1)) --searches 1 & done
-    wait
+    : "${GRID:=$(echo "$OUT"/grid?.json)}"
+    keep_rank_logs & keeper=$!
+    # shellcheck disable=SC2086
+    for n in 0 1 2 3; do tuner $n search $GRID --seed $((n + 1)) --searches 1 & done
+    while [ "$(jobs -rp | grep -vcx "$keeper")" -gt 0 ]; do sleep 1; done
+    kill $keeper
+    cp "$WORKS"/tune?/search-*.json "$OUT"
+    ;;
+supervised)
+    # the engines' dummy weights repeat one word, which the supervisor calls garbage
+    cp -r "$MODELS/tiny" "$MODELS/noise"; "$PYTHON" "$here/random_weights.py" "$MODELS/noise"
+    keep_rank_logs & keeper=$!
+    # shellcheck disable=SC2046
+    MODELS_TINY=$MODELS/noise SPARKWRIGHT_SUPERVISOR_SCALE=0.3 lane 2 sglang supervised.py --one --pinned \
+        --flag cuda-graph-backend-prefill=disabled $(cases plan serve learned killed frozen gone) &
+    while [ "$(jobs -rp | grep -vcx "$keeper")" -gt 0 ]; do sleep 1; done
+    kill $keeper
+    ;;
+disk)
+    disk vllm 0.33.0 "$VLLM"; disk sglang 0.5.23 "$SGLANG"
+    ;;
+kv)
+    timeout -k 5 "$LIMIT" "$PYTHON" "$here/kv_sglang.py" --rows "${ROWS:?}" --predicted "${PREDICTED:?}" --ahead 5 \
+        --python "$SGLANG/bin/python" --out "$OUT/kv" >"$OUT/kv.txt" 2>&1
     ;;
 *) echo "unknown stage: $stage" >&2; exit 2 ;;
 esac

@@ -41,7 +41,6 @@ _TRANSLATED = 1 << 18  # bytes of a log in which system errors of other language
 _READ = 600  # bytes of a line that may show a phase
 _BY_THE_END = {"LIVE001", "LIVE002", "LIVE004", "LIVE014", "LIVE015"}  # of a log that just ends: it may go on
 _OF_THE_START = 0.6  # what is left of the confidence in a cause that rests on a line of a good start, too
-_RESEMBLING = 0.9  # of the confidence in a cause that the line itself shows: most for one that it only resembles
 _GUESS = 0.45  # confidence in a cause where no line reports a failure
 # By the first letters of their codes: causes of which a node's kernel log may have more.
 _OF_MACHINES = {"LIVE", "LDRV", "LUMA", "LLNK", "LNIC", "LRDM", "LCLU", "LGRA", "LPRF"}
@@ -338,12 +337,7 @@ def _explained(
     near = index().nearest(because)
     if near is None or near.known.key in out or (sure and near.sure < POSSIBLE):
         return found
-    others = [cause for cause in found.causes if cause.key != near.known.key]
-    at = (because.why.line.source, because.why.line.number) if because.why else None
-    said = [cause.confidence for cause in others if at in {(proof.source, proof.number) for proof in cause.proof}]
-    # What the line says counts for more than words that it shares with another cause.
-    most = min(near.sure, _RESEMBLING * max((one for one in said if one >= _GUESS), default=1.0 / _RESEMBLING))
-    both = [named(near, most, words), *others]
+    both = [named(near, near.sure, words), *(cause for cause in found.causes if cause.key != near.known.key)]
     return replace(found, causes=tuple(sorted(both, key=lambda cause: -cause.confidence)[:MOST]))
 
 

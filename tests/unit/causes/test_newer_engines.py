@@ -36,6 +36,13 @@ def test_a_healthy_start_has_no_cause(names: list[str]) -> None:
     assert (found.causes, found.explanation) == ((), None)
 
 
+@pytest.mark.xfail(strict=True, reason="an answer that runs is cut by the stop: its traceback has no known cause")
+def test_a_server_stopped_at_work_has_no_cause() -> None:
+    """`tune` stopped it at the end of its time; vLLM kills its own core, and the answer that ran reports it dead."""
+    found = diagnosed("vllm-0.33.0/stopped-at-work")
+    assert (found.causes, found.explanation) == ((), None)
+
+
 def test_an_error_of_a_request_is_not_the_cause_of_an_end() -> None:
     """Four answers could not be parsed as tool calls; the engine answered on, until its worker was killed."""
     found = diagnosed("vllm-0.32.0/worker-killed")

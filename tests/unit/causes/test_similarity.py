@@ -54,13 +54,3 @@ def test_mechanisms_name_causes_of_the_catalogue() -> None:
     keys = {cause.key for group in families().values() for cause in group}
     assert [key for one in mechanisms() for row in one.causes for key in row["keys"] if key not in keys] == []
     assert [name for one in mechanisms() for name in one.families if name not in families()] == []
-
-
-def test_what_a_line_says_comes_before_what_it_resembles() -> None:
-    """Guards words that every such message has: `(e.g., CUDA Graphs)` of an allocator is no capture."""
-    found = of(
-        "[2026-11-02 01:02:09 TP1] Failed to initialize moe: CUDA out of memory. Tried to allocate 24.00 MiB. Of the "
-        "allocated memory 45.63 GiB is allocated by PyTorch, with 24.00 MiB allocated in private pools (e.g., CUDA "
-        "Graphs), and 1.10 GiB is reserved by PyTorch but unallocated.\n"
-    )
-    assert found.causes[0].key == "gpu-out-of-memory"
