@@ -66,7 +66,8 @@ def test_a_changed_recipe_that_fails_leaves_what_served(drive: Drive, nodes: lis
     assert f"rolled back: {NAME} serves again" in done.err
     all_along(client, f"being replaced by recipe {NAME}", "out of memory" if runtime == "none" else "")
     one = drive.shown()
-    assert one["state"] in ("ready", "degraded") and one["supervised"]["live"]["incidents"] == 0, one
+    assert one["state"] in ("ready", "degraded"), one
+    assert one["supervised"]["live"]["incidents"] == 0, drive.run("incidents list").out
     assert "SPARKWRIGHT_SIMULATOR_FAULT" not in desired(nodes[0])["env"]
     drive.good("down", NAME)
     assert_clean(nodes)
