@@ -22,7 +22,7 @@ from sparkwright.causes.ranking import (
     with_versions,
 )
 from sparkwright.causes.similarity import index
-from sparkwright.causes.state import marks, ready_lines, server_of, state_of
+from sparkwright.causes.state import marks, of_the_stop, ready_lines, server_of, state_of
 from sparkwright.causes.whole_log.rules import ENDS, WHOLE_LOG
 from sparkwright.checks.compat.versions import ranges
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, LogSource, LogState, Proof, Sureness, likely
@@ -148,7 +148,8 @@ def diagnosis(
         readers, [(one.known.severity.stops, one.proof) for one in found if one.sure >= LEAST]
     )
     found = [one for one in found if one.known.severity.stops or not are_before(one.proof, over)]
-    found = [one for one in found if one.known.key not in impossible]
+    asked = of_the_stop(map(server_of, stories))
+    found = [one for one in found if one.known.key not in impossible and not _is_the_stop_s(one.proof, asked)]
     past = _of_the_start(found, stories)
     causes, fine = ranked(_later_first([one for one in found if one not in past], stories), words)
     notes = ranked(past, words)[0]
@@ -156,6 +157,11 @@ def diagnosis(
     untold, collect = _missing((*stories, *(reader.story() for reader in earlier)), causes)
     steps = tuple(step.format_map(Slots(words)) for step in collect)
     return Diagnosis(causes, fine, sources, untold, steps, notes=notes)
+
+
+def _is_the_stop_s(proofs: Sequence[Proof], asked: Mapping[str, int]) -> bool:
+    """True if all of them follow the line by which somebody asked their server to stop. asked: source -> that line."""
+    return bool(proofs) and all(proof.number >= asked.get(proof.source, proof.number + 1) for proof in proofs)
 
 
 def _is_no_evidence(one: FoundCause) -> bool:
@@ -226,6 +232,8 @@ def with_explanation(
         )
     stories = tuple(reader.story() for reader in readers)
     servers = tuple(map(server_of, stories))
+    stops = of_the_stop(servers)
+    logs = {name: [line for line in lines if line[0] < stops.get(name, line[0] + 1)] for name, lines in logs.items()}
     over = {
         **ready_lines(servers),
         **answered_before_the_end(readers, [(c.severity.stops, c.proof) for c in found.causes]),

@@ -14,7 +14,7 @@ from sparkwright.logscan.sign import Story
 
 _FILE = Path(__file__).parent / "whole_log" / "marks.toml"
 READY, AT_WORK, STARTS, STOPPED, FINISHED = "ready", "at work", "starts", "stopped", "finished"
-RECOVERED = "recovered"
+RECOVERED, ASKED = "recovered", "stop asked"
 _END = 24  # lines after which a program that announced its success may say more
 
 
@@ -40,7 +40,7 @@ class ServerState:
     """One source. ready: the line since which it serves, None if it was never ready or starts again; stopped: after.
 
     finished: the line near the end by which a program says that it succeeded; recovered: one by which it took another
-    way than the one that had failed.
+    way than the one that had failed; asked: one by which somebody asked it to stop, where it then ended in good order.
     """
 
     source: str
@@ -48,6 +48,7 @@ class ServerState:
     ready: Proof | None = None
     finished: Proof | None = None
     recovered: Proof | None = None
+    asked: Proof | None = None
 
     @property
     def before(self) -> int:
@@ -68,8 +69,10 @@ def server_of(story: Story) -> ServerState:
         recovered = _recovered(story.tail)
         done = next((one for one in reversed(story.tail[-_END:]) if _last(FINISHED).search(one.text)), None)
         return ServerState(story.source, LogState.STOPPED if stops or done else LogState.UNKNOWN, None, done, recovered)
-    over = bool(stops) and stops[-1].number > last
-    return ServerState(story.source, LogState.STOPPED if over else LogState.SERVING, since)
+    if not stops or stops[-1].number <= last:
+        return ServerState(story.source, LogState.SERVING, since)
+    asked = next((one for one in story.tail if one.number > last and _last(ASKED).search(one.text)), None)
+    return ServerState(story.source, LogState.STOPPED, since, asked=asked)
 
 
 def _recovered(tail: Sequence[Proof]) -> Proof | None:
@@ -92,3 +95,8 @@ def state_of(servers: Sequence[ServerState], failed: bool, begun: bool) -> LogSt
 def ready_lines(servers: Iterable[ServerState]) -> Mapping[str, int]:
     """Source -> the line by which it was ready, or had done what it was to do, of those that were."""
     return {one.source: one.before for one in servers if one.before}
+
+
+def of_the_stop(servers: Iterable[ServerState]) -> Mapping[str, int]:
+    """Source -> the line from which on what it reports is the stop's, of those that were asked to stop and did."""
+    return {one.source: one.asked.number for one in servers if one.asked}

@@ -52,12 +52,12 @@ def answers():
         left.pop(0)
     with socket.socket(socket.AF_UNIX) as link: link.connect("service.sock")
 def figures():
-    own = json.load(open(sys.argv[3]))
-    for _ in range(20):
+    own, until = json.load(open(sys.argv[3])), time.monotonic() + 20
+    while time.monotonic() < until:
         try:
             link = http.client.HTTPConnection("127.0.0.1", own["metrics"], timeout=2); link.request("GET", "/metrics")
             return 'deployment="%s"' % own["deployment"] in link.getresponse().read().decode("utf-8", "replace")
-        except ConnectionRefusedError: time.sleep(0.25)
+        except (ConnectionRefusedError, TimeoutError): time.sleep(0.25)  # it has not begun, or this node is slow
         except (OSError, http.client.HTTPException): break
     return False
 def programs():

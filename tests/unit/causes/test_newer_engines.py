@@ -36,11 +36,21 @@ def test_a_healthy_start_has_no_cause(names: list[str]) -> None:
     assert (found.causes, found.explanation) == ((), None)
 
 
-@pytest.mark.xfail(strict=True, reason="an answer that runs is cut by the stop: its traceback has no known cause")
 def test_a_server_stopped_at_work_has_no_cause() -> None:
     """`tune` stopped it at the end of its time; vLLM kills its own core, and the answer that ran reports it dead."""
     found = diagnosed("vllm-0.33.0/stopped-at-work")
     assert (found.causes, found.explanation) == ((), None)
+
+
+def test_what_failed_before_a_server_was_asked_to_stop_counts() -> None:
+    """Only what follows the request to stop is the stop's: an out-of-memory error before it is the cause."""
+    lines = (DATA / "vllm-0.33.0/stopped-at-work.log").read_text().splitlines(keepends=True)
+    at = next(number for number, line in enumerate(lines) if "shutdown triggered" in line)
+    lines.insert(
+        at, "(EngineCore pid=26612) ERROR 11-29 00:51:17 [core.py:1] torch.OutOfMemoryError: CUDA out of memory.\n"
+    )
+    found = examine([("rank 0", ["".join(lines).encode()])], 2026, {})
+    assert found.failure and found.causes[0].proof[0].number == at + 1
 
 
 def test_an_error_of_a_request_is_not_the_cause_of_an_end() -> None:
