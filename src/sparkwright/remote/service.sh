@@ -108,7 +108,7 @@ i=0; while [ ! -s "$d/pid" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done
 [ -s "$d/pid" ]
 
 #: write
-umask 077; h="$1"; mkdir -p "$h" && chmod 700 "$h" && t=$(mktemp "$h/.$2.XXXXXX") || exit 1
+umask 077; h="$(x "$1")"; mkdir -p "$h" && chmod 700 "$h" && t=$(mktemp "$h/.$2.XXXXXX") || exit 1
 trap 'rm -f "$t"' EXIT; trap 'exit 143' TERM INT HUP
 cat > "$t" && [ "$(wc -c < "$t")" -eq "$3" ] || exit 1
 [ -z "$4" ] || rm -f "$h/state.json" "$h/figures.json" "$h/live.json" "$h/request.json"

@@ -136,3 +136,10 @@ def test_files_of_two_writers_are_one_of_the_two(sh: Sh, mailbox: Path) -> None:
     assert all(one.ok for one in done), done
     assert (mailbox.parent / "desired.json").read_bytes() in texts
     assert {one.name for one in mailbox.parent.iterdir()} == {"desired.json", "desired.json.bak"}
+
+
+def test_a_folder_in_the_user_s_home_is_that_of_the_node(sh: Sh) -> None:
+    """The cluster file says `~/.local/state/sparkwright`: notifications stood in a folder named `~`, unread."""
+    done = sh.run(service.write("~/state/notify", "notify.json", b"{}"))
+    assert done.ok, done
+    assert (sh.home / "state/notify/notify.json").read_bytes() == b"{}" and not (sh.home / "~").exists()
