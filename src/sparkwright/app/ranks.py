@@ -15,7 +15,6 @@ from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass, field, replace
-from sparkwright.engines.catalog import leavings
 from sparkwright.facts import keepers as asking
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.ports import Host
@@ -186,6 +185,8 @@ async def stop_all(services: Services, ranks: Sequence[RankStatus], grace: float
 
     Raises CommandFailed or Unreachable, once all others have been stopped.
     """
+    from sparkwright.engines.catalog import leavings  # `status` needs no engine's file
+
     handles: dict[tuple[str, str], list[str]] = {}
     leave: dict[tuple[str, str], str] = {}
     for rank in ranks:
