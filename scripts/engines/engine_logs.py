@@ -44,6 +44,9 @@ _PERCENT = re.compile(r"%(?:\(\w+\))?[-#0 +']*(?:\d+|\*)?(?:\.(?:\d+|\*))?[sdrfx
 _ROUTE = re.compile(r"/v1/[a-zA-Z_/{}:]{2,60}")
 _LEFT_OUT = re.compile(r"lora_adapter|/loads\b|/realtime|/load\b")  # on purpose, or a websocket
 
+CONNECTORS = ("lmcache:",)
+"""Metrics of programs of their own, which are on an engine's page while it uses them."""
+
 
 @dataclass(frozen=True)
 class Report:
@@ -81,7 +84,8 @@ def report(engine: str, version: str, wheel: Path) -> Report:
     quoted = "\n".join(texts)
     plain = (name.partition("{")[0] for name in metric_names(engine).values())
     names = {name.removesuffix("_count").removesuffix("_total") for name in plain}
-    metrics = [name for name in sorted(names) if ":" in name and name.partition(":")[2] not in quoted]
+    own = [name for name in sorted(names) if ":" in name and not name.startswith(CONNECTORS)]
+    metrics = [name for name in own if name.partition(":")[2] not in quoted]
     served = {_plain(text) for text in texts if _ROUTE.fullmatch(text)}
     known = {_plain(call.partition(" ")[2]) for call in routes(engine).calls}
     missing = [path for path in sorted(known) if path not in served and not _under_a_prefix(path, texts)]

@@ -45,7 +45,7 @@ def test_what_runs_for_a_deployment_has_short_command_lines(drive: Drive, nodes:
         assert long == {}, long
     if runtime == "process":
         assert any("/leader.sh " in words and STATE in words for words in seen[1]), seen[1]
-    status = head.sh(f"{USER} status --no-pager {UNIT}")
+    status = head.sh(f"{USER} status --no-pager {UNIT}", user="spark")
     assert max(map(len, status.splitlines())) < LONGEST, status
     drive.good("down", "drill")
     assert_clean(nodes)
