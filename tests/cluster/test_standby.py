@@ -112,6 +112,7 @@ def test_a_split_network_and_a_dead_head(drive: Drive, three_nodes: list[Node]) 
     head.start()
     wait_until(lambda: first.once()[:2] == (503, "gateway_fenced"), "the head to be back, and to stay away")
     assert second.once()[0] == 200
+    wait_until(lambda: drive.run("status", NAME).code != 3, "sshd of the head, which begins after the gateway", poll=2)
     drive.good("up", recipe, "--replicas", "2", "--json")
     first.wait(200)
     drive.good("down", NAME)
