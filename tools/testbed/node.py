@@ -21,7 +21,8 @@ _FREEZE_TRIES = 5
 _LEFT = rf"""
 find /home/*/{STATE} /run/lock/sparkwright* \( -name incidents -o -path '*/sparkwright/door' \) -prune -o -type f \
   ! -name audit.log ! -name 'store.sqlite*' ! -name 'hooks*' ! -path '*/served/*' -print 2>/dev/null
-ls -d /home/*/~ /home/*/.config/systemd/user/sparkwright-* /etc/systemd/system/sparkwright-* /tmp/sparkwright-*-* 2>/dev/null
+ls -d /home/*/~ /home/*/.config/systemd/user/sparkwright-* /etc/systemd/system/sparkwright-* 2>/dev/null
+ls -d /tmp/sparkwright-*-* 2>/dev/null
 ls /var/lib/systemd/linger/* 2>/dev/null
 grep -l 'sparkwright:' /home/*/.ssh/authorized_keys 2>/dev/null
 """
