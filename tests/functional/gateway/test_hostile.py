@@ -134,7 +134,7 @@ async def test_a_process_whose_place_is_taken_ends(service: Gateway) -> None:
     """Two of them would take the socket from each other for good."""
     first = service.processes["service"]
     service.start_service()
-    await asyncio.to_thread(first.wait, PATIENCE)
+    assert await asyncio.to_thread(first.wait, PATIENCE) == 0
     async with engines(service, 0):
         await behaves(service)
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from sparkwright.domain.codec import to_json
@@ -174,7 +175,9 @@ def nginx(folder: Path, engine: int) -> Candidate | None:
     return started("nginx 1.22 with njs", port, [program, "-c", str(folder / "nginx.conf")], folder)
 
 
-def asgi(folder: Path, engine: int) -> Candidate:
+def asgi(folder: Path, engine: int) -> Candidate | None:
+    if find_spec("httpx") is None:
+        return None
     (folder / "asgi.py").write_text(ASGI)
     return started(
         "ASGI: starlette and httpx", (port := free()), [sys.executable, "asgi.py", str(port), str(engine)], folder
