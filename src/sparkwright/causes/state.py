@@ -71,8 +71,9 @@ def server_of(story: Story) -> ServerState:
         return ServerState(story.source, LogState.STOPPED if stops or done else LogState.UNKNOWN, None, done, recovered)
     if not stops or stops[-1].number <= last:
         return ServerState(story.source, LogState.SERVING, since)
-    asked = next((one for one in story.tail if one.number > last and _last(ASKED).search(one.text)), None)
-    return ServerState(story.source, LogState.STOPPED, since, asked=asked)
+    asked = seen.get(ASKED)
+    is_later = asked is not None and asked.number > since.number
+    return ServerState(story.source, LogState.STOPPED, since, asked=asked if is_later else None)
 
 
 def _recovered(tail: Sequence[Proof]) -> Proof | None:
