@@ -24,8 +24,13 @@ def test_a_supervisor_that_is_stopped_is_another_process_soon(nodes: list[Node])
     argv = ("/usr/bin/python3", "-I", "-S", runtime, "run", "--home", HOME)
     service = Service("supervisor", argv, private=False, watchdog=True)
     unit = unit_name(service, "drill")
-    head.sh("loginctl enable-linger spark; mkdir -p ~/.config/systemd/user", user="spark")
-    wait_until(lambda: head.sh(f"{USER} is-system-running", user="spark", check=False), "the user's systemd")
+    # After a power cut logind may believe that a manager runs which has failed: starting it by name settles it.
+    head.sh("loginctl enable-linger spark && systemctl start user@1000", timeout=120)
+    head.sh("mkdir -p ~/.config/systemd/user", user="spark")
+    wait_until(
+        lambda: head.sh(f"{USER} is-system-running", user="spark", check=False),
+        lambda: head.sh("systemctl status --no-pager user@1000; loginctl user-status --no-pager spark", check=False),
+    )
     text = unit_text(service, "drill", HOME, Manager.USER, "spark")
     head.write(f"/home/spark/.config/systemd/user/{unit}", text, user="spark")
     try:
