@@ -59,7 +59,8 @@ def test_who_watches_an_up_reads_who_has_taken_it_down(drive: Drive, nodes: list
     call = drive.start("up", drive.recipe("process", SLOW)).saw("engine")
     drive.good("down", NAME)
     done = call.finish()
-    assert done.code == 5 and f"{NAME} was taken down by " in done.err, str(done)
+    # On a busy machine the engine may be ready by then: `up` waits for the lease, and finds the deployment gone
+    assert done.code == 5 and "taken down by " in done.err, str(done)
     assert "exited with code" not in done.err.partition("error:")[2] and f"sparkwright down {NAME}" not in done.err
     assert f"{NAME} was taken down by " in drive.run("status", NAME).out
     assert_clean(nodes)

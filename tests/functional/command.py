@@ -11,15 +11,15 @@ from pathlib import Path
 
 from fakes.processes import command_lines
 from functional.warm import WarmCommand, exit_code
+from patience import CALL
 
 COMMAND = (sys.executable, "-m", "sparkwright")
 COLD = bool(os.environ.get("SPARKWRIGHT_TESTS_COLD"))
-LONGEST = 180.0  # seconds of a call
 WARM = WarmCommand()
 
 
 def run_warm(
-    words: Sequence[str], environ: Mapping[str, str], folder: Path, stdin: str | None = None, seconds: float = LONGEST
+    words: Sequence[str], environ: Mapping[str, str], folder: Path, stdin: str | None = None, seconds: float = CALL
 ) -> tuple[int, str, str]:
     """Exit code, stdout and stderr; both are pipes, read to their end, as `communicate` does."""
     asks, answers = os.pipe() if stdin is not None else (os.open(os.devnull, os.O_RDONLY), -1)
@@ -72,7 +72,7 @@ class Shell:
         """Runs in a warm process if there is one: see `functional.warm`."""
         if COLD:
             process = self.start(*words, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, **environ)
-            out, err = process.communicate(stdin, timeout=LONGEST)
+            out, err = process.communicate(stdin, timeout=CALL)
             return process.returncode, out, err
         return run_warm(words, {**self.environ, **environ}, self.folder, stdin)
 

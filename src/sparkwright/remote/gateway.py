@@ -56,7 +56,10 @@ def figures():
     while time.monotonic() < until:
         try:
             link = http.client.HTTPConnection("127.0.0.1", own["metrics"], timeout=2); link.request("GET", "/metrics")
-            return 'deployment="%s"' % own["deployment"] in link.getresponse().read().decode("utf-8", "replace")
+            answer = link.getresponse()
+            if 'deployment="%s"' % own["deployment"] in answer.read().decode("utf-8", "replace"): return True
+            if "version=0.0.4" not in answer.getheader("Content-Type", ""): break  # another program has the port
+            time.sleep(0.25)  # ours, which has not read its routes yet
         except (ConnectionRefusedError, TimeoutError): time.sleep(0.25)  # it has not begun, or this node is slow
         except (OSError, http.client.HTTPException): break
     return False
