@@ -23,7 +23,7 @@ CASES = [
 
 def report(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / "scripts" / "diagnose" / "diagnose_report.py"), *words]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=600)
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=850)
 
 
 def test_a_file_of_cases_gives_one_answer_each(tmp_path: Path) -> None:
