@@ -177,7 +177,7 @@ def dense_pace(shape: ModelShape, rates: Rates) -> float:
     """Pace of a prompt's dense products where it is a range of its own, else 0.0."""
     if shape.format == "nvfp4":
         return rates.fp4
-    return rates.packed if packed(shape) or shape.quantization == "gguf" and shape.format != "bf16" else 0.0
+    return rates.packed if packed(shape) or (shape.quantization == "gguf" and shape.format != "bf16") else 0.0
 
 
 def _parameters(shape: ModelShape) -> tuple[Weights, ...]:
