@@ -79,7 +79,7 @@ def rates(recipe: Recipe, shape: ModelShape) -> tuple[Rates, Rates, Rates]:
 
 
 def format_of(shape: ModelShape) -> str:
-    """The word for how most weights are written: gguf, gguf-low (one bit, ternary), packed, or the format's own name."""
+    """The word for how most weights are written: gguf, gguf-low (1 bit, ternary), packed, or the format's own."""
     if shape.quantization == "gguf":
         return "gguf-low" if 0 < bits_of(shape) < _FEW_BITS else "gguf"
     return "packed" if packed(shape) else shape.expert_format or shape.format
