@@ -135,7 +135,7 @@ def test_a_daemon_that_cannot_lift_memlock_is_known_beforehand(
 
 @pytest.mark.full
 def test_a_worker_whose_container_is_refused_is_undone(drive: Drive, nodes: list[Node], testbed: Testbed) -> None:
-    """If runc refuses a rank on one node, both nodes are cleaned and the error quotes runc."""
+    """Both nodes are cleaned and the error quotes runc if it refuses a rank on one of them."""
     if can_lift_memlock(testbed, nodes[1]):
         pytest.skip("this machine can lift memlock: nothing is refused here")
     lift_memlock(nodes[1])
