@@ -161,7 +161,7 @@ async def weigh_suspect(bus: EventBus, cause: Cause) -> None:
 
 _EVERY, _AGAIN = 300.0, 60.0
 # Twice in vain: Caddy restarts within a second, and so does the service behind it.
-_PROBE_EVERY, _PROBE_AGAIN, _IN_VAIN = 5.0, 2.0, 2
+_PROBE_EVERY, _PROBE_AGAIN, _IN_VAIN = 3.0, 2.0, 2
 # Its answer to a request without a key, whatever the engine does meanwhile.
 _NO_KEY = 401
 AWAY, OTHER_CA, USAGE = "door-away", "door-ca", "gateway-usage"
@@ -206,12 +206,15 @@ async def probe(bus: EventBus) -> None:
 
     The certificate is verified with the CA that clients were given: whatever else is on the head, they know that one.
     """
-    context, good = bus.context, bus.context.now()
+    context, good, took = bus.context, bus.context.now(), 0.0
     vain = int(any(context.journal.recall().get(f"{_OUTAGE}{kind}") for kind in _OUTAGES))  # of the supervisor before
     while True:
-        await context.pause(_PROBE_AGAIN if vain else _PROBE_EVERY)
+        pause = context.scaled(_PROBE_AGAIN) - took if vain else context.scaled(_PROBE_EVERY)
+        await context.services.clock.sleep(max(pause, 0.0))
         given, same = await _given_root(context)
+        began = context.now()
         said = await context.services.endpoint.probe(f"{_root(context)}/v1/models", given)
+        took = context.now() - began
         well = said == _NO_KEY or not await _made(context)
         vain = 0 if well else vain + 1
         untrusted = _untrusted(context, given) if said == UNTRUSTED and not well else ""
