@@ -39,7 +39,8 @@ SETTINGS = tuple(itertools.product(("", "q8_0"), (1, 2), (512, 64, 128), (2048, 
 def started_recipe(number: int) -> Recipe:
     kv, threads, batch, context = SETTINGS[number % len(SETTINGS)]
     serving = replace(RECIPE.serving, context=context, sequences=3, batched_tokens=batch, kv_dtype=kv)
-    return replace(RECIPE, serving=serving, flags={"n-gpu-layers": 0, "threads": threads})
+    made: Recipe = replace(RECIPE, serving=serving, flags={"n-gpu-layers": 0, "threads": threads})
+    return made
 
 
 def linked_model(model: Path, folder: str) -> Path:
