@@ -57,7 +57,6 @@ class HttpTimeouts:
     connect: float = 5.0
     silence: float = 120.0
     models: float = 5.0
-    gateway: float = 3.0
 
 
 class OpenAiEndpoint:
@@ -167,7 +166,7 @@ class OpenAiEndpoint:
         context = _context_of_root(root)
         try:
             async with self._request(
-                _HttpRequest("GET", url, None, context=context), self._timeouts.gateway
+                _HttpRequest("GET", url, None, context=context), self._timeouts.models
             ) as response:
                 return response.status
         except ERRORS as error:
