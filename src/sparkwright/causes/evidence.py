@@ -21,7 +21,9 @@ def is_quiet(text: str) -> bool:
     """True if its writer logs it as information or a warning, and it is no exception and no end of a process."""
     if is_listing(text):
         return True
-    level = form("level").search(text[: JSON_HEAD if text.startswith("{") else _HEAD]) or form("level").match(split(text)[1])
+    level = form("level").search(text[: JSON_HEAD if text.startswith("{") else _HEAD]) or form("level").match(
+        split(text)[1]
+    )
     if not level or level["bad"] or level["g"] in BAD:
         return False
     body = split(text)[1].lstrip()

@@ -380,9 +380,10 @@ def test_the_phase_of_a_pull_is_not_its_reason() -> None:
         "Link requires a different Python (3.11.7 not in: '<3.6'): https://files.example.org/watchdog-0.10.6.tar.gz\n",
         "rm /nonexistent/x\nrm: cannot remove '/nonexistent/x': No such file or directory\n"
         "make: [Makefile:3: a] Error 1 (ignored)\na\n",
-        "Exception occurred during processing of request from ('127.0.0.1', 48792)\nTraceback (most recent call last):\n"
-        '  File "/srv/web.py", line 4, in handle\n    read()\nConnectionResetError: [Errno 104] Connection reset by peer\n'
-        '----------------------------------------\n127.0.0.1 - - [29/Nov/2026 06:47:46] "GET / HTTP/1.1" 200 -\n',
+        "Exception occurred during processing of request from ('127.0.0.1', 4879)\nTraceback (most recent call last):\n"
+        '  File "/srv/web.py", line 4, in handle\n    read()\n'
+        "ConnectionResetError: [Errno 104] Connection reset by peer\n----------------------------------------\n"
+        '127.0.0.1 - - [29/Nov/2026 06:47:46] "GET / HTTP/1.1" 200 -\n',
     ],
 )
 def test_names_and_notices_of_other_programs_are_no_failure(text: str) -> None:
@@ -399,7 +400,7 @@ def test_harmless_lines_are_harmless_however_many_there_are() -> None:
 
 def test_a_process_that_the_kernel_reports_as_faulting_has_failed() -> None:
     """Guards a fault that is logged as a warning."""
-    line = "kern  :warn  : 2026-01-21T04:41:44,285060+00:00 engine[2536]: segfault at 7f797fe0 ip 00007f7c sp 00007f7d\n"
+    line = "kern  :warn  : 2026-01-21T04:41:44,285060+00:00 engine[2536]: segfault at 7f797fe0 ip 00007f7c\n"
     assert of(line).failure
 
 
