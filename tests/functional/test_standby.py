@@ -130,7 +130,9 @@ def restarted_there(served: Served, client: httpx.Client) -> int:
     wait_until(lambda: watcher().get("node") == "b" and watcher()["taken"], "the standby to supervise", poll=2)
     assert seal_on(shell, "b")[1] == "b" == seal_on(shell, "c")[1]
     os.killpg(before, signal.SIGKILL)
-    wait_until(lambda: rank_of(shell) not in (0, before) and ask_chat(client) == 200, "the replica to come back", poll=1)
+    wait_until(
+        lambda: rank_of(shell) not in (0, before) and ask_chat(client) == 200, "the replica to come back", poll=1
+    )
     told = "".join(one.read_text() for one in (shell.folder / "b/state/incidents/").glob("*/*/incident.json"))
     assert '"alpha-r2"' in told and "has taken its gateway and supervision over" in told, told
     return rank_of(shell)

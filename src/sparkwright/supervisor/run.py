@@ -29,7 +29,7 @@ from sparkwright.supervisor.loop import supervise
 from sparkwright.wiring import head_access, new_launch_key, open_services, socket_folder
 
 _LOOK_AGAIN = 2.0
-_RIGHT_EVERY, _ASK_AGAIN = 0.25, 1.0
+_RIGHT_EVERY, _ASK_AGAIN = 1.0, 1.0
 STOOD_DOWN = "stood-down"
 # Of systemd and Python for their own children; a rank that is started from here must not have them.
 _NOT_FOR_RANKS = ("INVOCATION_ID", "JOURNAL_STREAM", "NOTIFY_SOCKET", "SYSTEMD_EXEC_PID", "MEMORY_PRESSURE_WATCH")

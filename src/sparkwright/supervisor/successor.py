@@ -36,7 +36,7 @@ class Successors:
         for home in sorted(wanted - self._run.keys()):
             inherit(home, self._notice)
             self._notice(f"{home.name}: supervised from here")
-            program = Service("supervisor", (*self._words, str(home)), cwd=str(home))
+            program = Service("supervisor", (*self._words, str(home)), cwd=str(home), private=False)
             self._run[home] = Children((program,), self._notice)
             self._run[home].start()
 
