@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from sparkwright.domain.command import Command
+from sparkwright.domain.values import replace
 from sparkwright.remote.host import filled, script, texts
+from sparkwright.remote.programs import program
 
 _sh = texts(__name__)
 
@@ -171,6 +173,15 @@ def reload(python: str, folder: str) -> Command:
     """A running Caddy takes over caddy.json without cutting a connection; exit 0 when none runs."""
     text = 'cd "$1" && exec "$2" -I -c "$3"'
     return script(text, folder, python, _RELOAD, changes="gateway: Caddy takes over its new configuration")
+
+
+def certificates(store: str, door: str, renew: bool) -> Command:
+    """Damaged files of the CA in `store` removed or restored, as programs/certificates.py prints it.
+
+    renew: a CA that cannot be restored is moved away if no Caddy runs in `door`.
+    """
+    made = program(("certificates",), ("renew" if renew else "mend", store, door), 30.0)
+    return replace(made, changes=f"gateway: damaged certificates in {store} are made again")
 
 
 def settled(python: str, folder: str, port: int, root: str, route: str) -> Command:

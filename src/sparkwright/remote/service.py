@@ -15,7 +15,9 @@ from sparkwright.remote.node_ssh import REWRITE
 
 PYTHONS = ("python3", "python3.12", "python3.13", "python3.14", "python3.11")
 MARK = "# sparkwright:"
-_sh = texts(__name__, MARK=MARK)
+ARCHIVE = "BUNDLE.tar.gz"
+"""The program's files once more, in its folder."""
+_sh = texts(__name__, MARK=MARK, ARCHIVE=ARCHIVE)
 
 
 def service_host(state: str, more: Sequence[str] = ()) -> Command:
@@ -37,6 +39,11 @@ def unpack(state: str, digest: str, archive: bytes) -> Command:
     """Nothing where it is there already, whole. Exit 1 for an archive that is not the digest's."""
     changes, seconds = f"unpack the supervisor's program {digest}", 60.0 + len(archive) / 1e5
     return script(_sh("whole", "unpack"), state, digest, stdin=archive, timeout=seconds, changes=changes)
+
+
+def intact(runtime: str, argv: Sequence[str]) -> tuple[str, ...]:
+    """The command of a program in `runtime` whose damaged files are restored first; `ps` shows the program alone."""
+    return ("/bin/sh", "-c", _sh("whole", "intact").strip(), "sparkwright", runtime, *argv)
 
 
 def install(manager: Manager, name: str, text: str) -> Command:

@@ -71,8 +71,17 @@ exec 9<.; flock -E 9 -w 60 9; [ $? != 9 ] || { echo "$d is locked by another pro
 ! whole "$2" "$2" || exit 0
 rm -rf .[0-9a-f]*; t=$(mktemp -d ".$2.XXXXXX") || exit 1
 trap 'rm -rf "$t"' EXIT; trap 'exit 143' TERM INT HUP
-tar -xzf - -C "$t" && whole "$t" "$2" && sync -f "$t" || exit 1
+cat >"$t/@ARCHIVE@" && tar -xzf "$t/@ARCHIVE@" -C "$t" && whole "$t" "$2" && sync -f "$t" || exit 1
 rm -rf "$2" && mv -T "$t" "$2" && sync .
+
+#: intact
+# Begins a program of ours: files that a failing disk, a person or a power cut has damaged come back from the archive
+# next to them. The program is started in any case: it may live without what is damaged.
+r="$1"; shift
+(cd "$r" && exec 9<. || exit; flock -w 30 9; ! whole . "${r##*/}" || exit 0
+echo "sparkwright: files in $r are damaged, and are restored from its archive" >&2
+tar -xzf @ARCHIVE@ && whole . "${r##*/}" || echo "sparkwright: they cannot be restored: the same sparkwright up does" >&2)
+exec "$@"
 
 #: install
 m="$1"; name="$2"; u="$(units "$m")/$name"

@@ -27,6 +27,7 @@ from sparkwright.supervisor.core.events import Answer, Captured, LaunchFailed, R
 from sparkwright.supervisor.core.moves import disk_troubles
 from sparkwright.supervisor.core.recovery import NOTHING, Needs, of_diagnosis
 from sparkwright.supervisor.core.state import Capture, Launch, Reboot, State, StopRanks, SwapRanks, WatchRanks
+from sparkwright.supervisor.defects import explain_defect
 from sparkwright.supervisor.demand import in_use
 from sparkwright.supervisor.disk_cache import save_before_stop
 from sparkwright.supervisor.endpoint import gateway_use, outage_began
@@ -317,7 +318,7 @@ class EffectRunner:
             answer = await self._done(work, state)
         except Exception as error:
             self._bus.context.notice("".join(traceback.format_exception(error)), warning=True)
-            answer = self._failed(work, f"our own defect: {error!r}")
+            answer = self._failed(work, await explain_defect(self._bus.context, error))
         self._bus.put(replace(answer, turn=work.turn))
 
     async def _done(self, work: Work, state: State) -> Answer:

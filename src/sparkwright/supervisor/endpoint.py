@@ -6,6 +6,7 @@ certificate expires while it serves, a keys file gets damaged, an engine whose g
 
 import asyncio
 
+from sparkwright.app.serve.certificates import MendedCertificates, mend_certificates
 from sparkwright.app.serve.gateway import ENDPOINT, ca_folder, findings, gateway_name, shared
 from sparkwright.checks.gateway import KEYS, MODES, PAIR
 from sparkwright.domain.deployment import Answer
@@ -164,7 +165,8 @@ _EVERY, _AGAIN = 300.0, 60.0
 _PROBE_EVERY, _PROBE_AGAIN, _IN_VAIN = 5.0, 2.0, 2
 # Its answer to a request without a key, whatever the engine does meanwhile.
 _NO_KEY = 401
-AWAY, OTHER_CA, USAGE = "door-away", "door-ca", "gateway-usage"
+AWAY, OTHER_CA, DAMAGED, USAGE = "door-away", "door-ca", "door-certificate", "gateway-usage"
+_MEND_EVERY = 5  # failed probes
 _OUTAGE = "outage:"
 _OUTAGES = {
     AWAY: ("gateway does not answer", "sparkwright up RECIPE   # sets the gateway up again, the engine stays"),
@@ -172,6 +174,7 @@ _OUTAGES = {
         "gateway's CA is not the one that clients have",
         "sparkwright up RECIPE   # writes the new ca.crt, which every client needs",
     ),
+    DAMAGED: ("certificates of the gateway damaged on the head", "sparkwright status   # says what is left to do"),
 }
 _WATCHED = (PAIR, KEYS, MODES)
 _PROGRAMS_EVERY, _LEAST = 5.0, 1.0
@@ -191,6 +194,7 @@ async def watch(bus: EventBus) -> None:
 
 async def look(bus: EventBus) -> None:
     context = bus.context
+    await mend_store(bus)
     try:
         found = {one.code: one for one in await findings(context.services, context.outline, _where(context))}
     except NodeError as error:
@@ -208,19 +212,56 @@ async def probe(bus: EventBus) -> None:
     """
     context, good = bus.context, bus.context.now()
     vain = int(any(context.journal.recall().get(f"{_OUTAGE}{kind}") for kind in _OUTAGES))  # of the supervisor before
+    damaged = ""
     while True:
         await context.pause(_PROBE_AGAIN if vain else _PROBE_EVERY)
         given, same = await _given_root(context)
         said = await context.services.endpoint.probe(f"{_root(context)}/v1/models", given)
         well = said == _NO_KEY or not await _made(context)
-        vain = 0 if well else vain + 1
-        untrusted = _untrusted(context, given) if said == UNTRUSTED and not well else ""
-        away = _away(context, said) if vain >= _IN_VAIN and not untrusted else ""
+        before, vain = vain, 0 if well else vain + 1
+        if vain % _MEND_EVERY == 1:
+            damaged = await damage(bus) or damaged
+        elif well and before:
+            damaged = ""
+            await mend_store(bus)
+        untrusted = _untrusted(context, given) if said == UNTRUSTED and not well and not damaged else ""
+        away = _away(context, said) if vain >= _IN_VAIN and not untrusted and not damaged else ""
+        await note_outage(bus, DAMAGED, damaged, good)
         await note_outage(bus, OTHER_CA, untrusted, good)
         await note_outage(bus, AWAY, away, good)
         bus.set_trouble(AWAY, away)
         bus.set_trouble(OTHER_CA, untrusted or ("" if same else _lost_ca(context, given)))
         good = context.now() if well else good
+
+
+async def damage(bus: EventBus) -> str:
+    """Text about certificates that are damaged on the head, '' if none is. Those of the own CA are mended."""
+    if bus.context.desired.recipe.serving.gateway.tls is GatewayTls.INTERNAL:
+        return await mend_store(bus, away=True)
+    await look(bus)
+    return bus.lasting.get(PAIR, "")
+
+
+async def mend_store(bus: EventBus, away: bool = False) -> str:
+    """Damaged certificates of the gateway's own CA made good; a CA that is lost is a trouble until it is back.
+
+    away: clients do not get through, so that damage which is mended is a trouble, too.
+    """
+    context = bus.context
+    if context.desired.recipe.serving.gateway.tls is not GatewayTls.INTERNAL or not await _made(context):
+        return ""
+    store, door = ca_folder(_where(context).state), f"{_gateway(context).home}/door"
+    try:
+        found = await mend_certificates(context.services, context.supervisor_node, store, door)
+    except NodeError as error:
+        context.notice(f"the gateway's certificates cannot be verified: {error.message}", warning=True)
+        return ""
+    text = _damaged(context, found) if found.text else ""
+    if found.mended:
+        context.notice(text, warning=True)
+        await context.store.note(context.name, IncidentEvent(context.now(), "noticed", text))
+    bus.set_trouble(DAMAGED, text if found.lost or away else "")
+    return text
 
 
 async def _given_root(context: DeploymentContext) -> tuple[str, bool]:
@@ -332,6 +373,16 @@ def _untrusted(context: DeploymentContext, given: str) -> str:
         f"one with SHA-256 {fingerprint(given)[:16]}; its folder on {context.supervisor_node} was lost or replaced. "
         "The same `sparkwright up` writes the new ca.crt, which every client needs"
     )
+
+
+def _damaged(context: DeploymentContext, found: MendedCertificates) -> str:
+    cure = (
+        ". Restore the folder from a backup; without one the same `sparkwright up` makes a new CA once Caddy no longer "
+        "runs, and every client needs its ca.crt"
+        if found.lost
+        else "; Caddy makes new ones"
+    )
+    return f"certificates of the gateway were damaged on {context.supervisor_node}: {found.text}{cure}"
 
 
 def _lost_ca(context: DeploymentContext, given: str) -> str:
