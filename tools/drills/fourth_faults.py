@@ -13,7 +13,7 @@ CADDY, KEY_CHECK, SUPERVISOR = (kill_unit(lambda unit, part=part: part in unit) 
 HEAD, WORKER = 0, 1
 CERTIFICATES = f"{HOME}/door/ca/certificates/local"
 SSHD = "/etc/ssh/sshd_config.d/00-theirs.conf"
-SESSIONS = "pkill -f '[s]shd.*: spark' || :"
+SESSIONS = "pkill -f '^sshd.*: spark' || :"
 
 
 def spoil_node(
@@ -43,7 +43,7 @@ def spoil_node(
 
 GARBLE = f"for f in {CERTIFICATES}/*/*.crt; do head -c 600 /dev/urandom >$f; done"
 EMPTY_CA = f"for f in {HOME}/door/ca/pki/authorities/local/*; do : >$f; done"
-TRUNCATE_LOGS = f"find {HOME}/supervision {HOME}/deployments -type f -name 'log*' -exec truncate -s 0 {{}} +"
+TRUNCATE_LOGS = f"find {HOME} -type f -name 'log*' -exec truncate -s 0 {{}} +"
 LARGE = "-p tcp -m length --length 1300:65535 -j DROP"
 LOSE_LARGE = f"iptables -I INPUT {LARGE}"
 KEEP_LARGE = f"iptables -D INPUT {LARGE}"

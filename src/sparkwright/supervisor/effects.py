@@ -44,6 +44,7 @@ _EXITED = re.compile(r"rank (\d+) on (\S+) (?:exited with code (?!1(?:29|30|37|4
 async def capture(bus: EventBus, state: State, wanted: Capture) -> Captured:
     """Opens the incident, or continues it, and fills its folder."""
     context = bus.context
+    context.seen.captured = wanted.incident
     opened = await context.store.open(
         Incident(
             deployment=context.name,
@@ -55,6 +56,7 @@ async def capture(bus: EventBus, state: State, wanted: Capture) -> Captured:
             simulated=context.simulated,
         )
     )
+    context.seen.captured = opened.number
     context.seen.folder, context.seen.incidents = opened.folder, await context.store.counts(context.name)
     if context.seen.opening:
         announce(context, context.seen.opening, state, opened.number)
@@ -346,7 +348,7 @@ class EffectRunner:
         """A work always answers: else the machine would wait for ever."""
         at = self._bus.context.now()
         if isinstance(work, Capture):
-            return Captured(at, work.incident)
+            return Captured(at, work.incident or self._bus.context.seen.captured)
         if isinstance(work, StopRanks):
             return Stopped(at, left=(why,))
         if isinstance(work, SwapRanks):

@@ -8,10 +8,11 @@ import asyncio
 
 from sparkwright.app.serve.certificates import MendedCertificates, mend_certificates
 from sparkwright.app.serve.gateway import ENDPOINT, ca_folder, findings, gateway_name, shared
-from sparkwright.checks.gateway import KEYS, MODES, PAIR
+from sparkwright.checks.gateway import KEYS, MODES, PAIR, PORT
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.errors import NodeError, NotReady
+from sparkwright.domain.finding import Finding
 from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.domain.live import GatewayUse, LiveCanary, LiveEngine
 from sparkwright.domain.recipe import GatewayTls, ModelKind
@@ -165,8 +166,10 @@ _EVERY, _AGAIN = 300.0, 60.0
 _PROBE_EVERY, _PROBE_AGAIN, _IN_VAIN = 5.0, 2.0, 2
 # Its answer to a request without a key, whatever the engine does meanwhile.
 _NO_KEY = 401
-AWAY, OTHER_CA, DAMAGED, USAGE = "door-away", "door-ca", "door-certificate", "gateway-usage"
+AWAY, OTHER_CA, DAMAGED, TAKEN, USAGE = "door-away", "door-ca", "door-certificate", "door-port", "gateway-usage"
 _MEND_EVERY = 5  # failed probes
+# The first one that fails is followed by a look at the head, which is certain, and by a more patient probe.
+_FIRST_WITHIN = 3.0
 _OUTAGE = "outage:"
 _OUTAGES = {
     AWAY: ("gateway does not answer", "sparkwright up RECIPE   # sets the gateway up again, the engine stays"),
@@ -175,6 +178,7 @@ _OUTAGES = {
         "sparkwright up RECIPE   # writes the new ca.crt, which every client needs",
     ),
     DAMAGED: ("certificates of the gateway damaged on the head", "sparkwright status   # says what is left to do"),
+    TAKEN: ("another program has the port of the gateway", "stop it, or set another serving.gateway.port"),
 }
 _WATCHED = (PAIR, KEYS, MODES)
 _PROGRAMS_EVERY, _LEAST = 5.0, 1.0
@@ -202,7 +206,13 @@ async def look(bus: EventBus) -> None:
         return
     for code in _WATCHED:
         one = found.get(code)
-        bus.set_trouble(code, f"gateway: {one.title} ({code}; {one.evidence}); {one.remedy}" if one else "")
+        bus.set_trouble(code, _said(one) if one else "")
+    taken = found.get(PORT)
+    bus.set_trouble(PORT, _said(taken) if taken and await _made(context) else "")
+
+
+def _said(found: Finding) -> str:
+    return f"gateway: {found.title} ({found.code}; {found.evidence}); {found.remedy}"
 
 
 async def probe(bus: EventBus) -> None:
@@ -212,21 +222,22 @@ async def probe(bus: EventBus) -> None:
     """
     context, good = bus.context, bus.context.now()
     vain = int(any(context.journal.recall().get(f"{_OUTAGE}{kind}") for kind in _OUTAGES))  # of the supervisor before
-    damaged = ""
+    why: dict[str, str] = {}
     while True:
         await context.pause(_PROBE_AGAIN if vain else _PROBE_EVERY)
         given, same = await _given_root(context)
-        said = await context.services.endpoint.probe(f"{_root(context)}/v1/models", given)
+        said = await _probed(context, given, _FIRST_WITHIN if not vain else None)
         well = said == _NO_KEY or not await _made(context)
         before, vain = vain, 0 if well else vain + 1
         if vain % _MEND_EVERY == 1:
-            damaged = await damage(bus) or damaged
+            why = await damage(bus) or why
         elif well and before:
-            damaged = ""
-            await mend_store(bus)
-        untrusted = _untrusted(context, given) if said == UNTRUSTED and not well and not damaged else ""
-        away = _away(context, said) if vain >= _IN_VAIN and not untrusted and not damaged else ""
-        await note_outage(bus, DAMAGED, damaged, good)
+            why = {}
+            await look(bus)
+        untrusted = _untrusted(context, given) if said == UNTRUSTED and not well and not why else ""
+        away = _away(context, said) if vain >= _IN_VAIN and not untrusted and not why else ""
+        for kind in (DAMAGED, TAKEN):
+            await note_outage(bus, kind, why.get(kind, ""), good)
         await note_outage(bus, OTHER_CA, untrusted, good)
         await note_outage(bus, AWAY, away, good)
         bus.set_trouble(AWAY, away)
@@ -234,12 +245,22 @@ async def probe(bus: EventBus) -> None:
         good = context.now() if well else good
 
 
-async def damage(bus: EventBus) -> str:
-    """Text about certificates that are damaged on the head, '' if none is. Those of the own CA are mended."""
-    if bus.context.desired.recipe.serving.gateway.tls is GatewayTls.INTERNAL:
-        return await mend_store(bus, away=True)
-    await look(bus)
-    return bus.lasting.get(PAIR, "")
+async def _probed(context: DeploymentContext, root: str, limit: float | None) -> int:
+    """Status of an answer to a request without a key, as Endpoint.probe has it; 0 without one in time."""
+    try:
+        async with asyncio.timeout(limit):
+            return await context.services.endpoint.probe(f"{_root(context)}/v1/models", root)
+    except TimeoutError:
+        return 0
+
+
+async def damage(bus: EventBus) -> dict[str, str]:
+    """What on the head keeps clients out, by the kind of its incident. Certificates of the own CA are mended."""
+    text = await mend_store(bus, away=True)
+    if not text:
+        await look(bus)
+    found = {DAMAGED: text or bus.lasting.get(PAIR, ""), TAKEN: bus.lasting.get(PORT, "")}
+    return {kind: what for kind, what in found.items() if what}
 
 
 async def mend_store(bus: EventBus, away: bool = False) -> str:

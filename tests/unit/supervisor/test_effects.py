@@ -53,6 +53,16 @@ async def test_a_defect_of_ours_is_an_answer_too() -> None:
     assert isinstance(told, Stopped) and "our own defect" in told.left[0] and told.turn == 4
 
 
+async def test_an_incident_whose_evidence_failed_keeps_its_number() -> None:
+    """Guards incidents without an end: one that was opened before a defect is closed like any other."""
+    it = tower()
+    it.scene.nodes[0].on("", ValueError("odd"))
+    await EffectRunner(it.bus).begin(Capture("rank-exited", "rank 0 ended", 0, turn=2), STATE)
+    told = await answer(it)
+    (incident,) = it.keep.store.incidents
+    assert isinstance(told, Captured) and told.incident == incident.number != 0
+
+
 async def test_a_defect_with_damaged_files_is_no_defect_of_ours(tmp_path: Path) -> None:
     """Guards the advice: an ImportError of a program whose files a power cut has emptied is nobody's bug."""
     it, content = tower(), b"x = 1\n"

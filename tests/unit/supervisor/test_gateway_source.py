@@ -27,11 +27,13 @@ FILES = Gateway(tls=GatewayTls.FILES, certificate="/etc/c.pem", key="/etc/k.pem"
 CADDY = "/usr/bin/caddy\nv2.11.7\n"
 
 
-def seen(it: Tower, certificate: str, keys: str = '{"keys": []}', mode: str = "600", caddy: str = CADDY) -> None:
-    """Sets the head's report from now on."""
+def seen(
+    it: Tower, certificate: str, keys: str = '{"keys": []}', mode: str = "600", caddy: str = CADDY, port: str = ""
+) -> None:
+    """Sets the head's report from now on. port: `ss` about the gateway's, while no Caddy of ours runs."""
     text = f"@@ keys\n{keys}\n@@ keys-mode\n{mode}\n@@ keys-file\n/s/door/keys.json\n"
     text += f"@@ caddy\n{caddy}@@ image\n@@ host\nspark\n@@ addresses\n"
-    text += "@@ user\n1000:1000\n@@ port\n@@ front\n{}\n@@ ours\ncaddy run\n"
+    text += f"@@ user\n1000:1000\n@@ port\n{port}@@ front\n{{}}\n@@ ours\n{'' if port else 'caddy run'}\n"
     it.scene.nodes[0].on(lambda command: "@@ pair" in " ".join(command.argv), text + PAIR.format(certificate))
 
 
@@ -309,3 +311,32 @@ async def test_the_incident_of_a_gateway_that_is_away_names_a_bad_certificate_of
     assert "door-away" not in found
     (incident,) = it.keep.store.incidents
     assert incident.kind == "door-certificate" and "no PEM certificate" in incident.what
+
+
+TAKEN = 'LISTEN 0 128 0.0.0.0:8443 0.0.0.0:* users:(("nc",pid=7,fd=3))\n'
+
+
+async def test_a_gateway_whose_port_somebody_else_has_says_so_at_once() -> None:
+    """Guards the operator: "the gateway does not answer" sends nobody to the program that has its port."""
+    it = tower()
+    made(it, "https://spark-1.lan:8443/v1\n")
+    seen(it, "good", port=TAKEN)
+    it.bus.serving = True
+    found = await probed(it, 0, times=2)
+    fault = found["DOOR006"]
+    assert isinstance(fault, Fault) and "port 8443 is in use by nc" in fault.what and "door-away" not in found
+    (incident,) = it.keep.store.incidents
+    assert (incident.kind, incident.is_open) == ("door-port", True) and "in use by nc" in incident.what
+    seen(it, "good")
+    assert isinstance((await probed(it, 401, times=2))["DOOR006"], Cleared)
+    (incident,) = it.keep.store.incidents
+    assert not incident.is_open
+
+
+async def test_a_port_that_somebody_has_is_no_trouble_where_no_gateway_was_made() -> None:
+    """Guards deployments that serve without a gateway: `up` has said so, and nothing gets worse."""
+    it = tower()
+    made(it, "")
+    seen(it, "good", port=TAKEN)
+    await endpoint.look(it.bus)
+    assert [event.kind for event in it.events if isinstance(event, Fault)] == []
