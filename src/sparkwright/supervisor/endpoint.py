@@ -255,7 +255,7 @@ async def _probed(context: DeploymentContext, root: str, limit: float | None) ->
 
 
 async def damage(bus: EventBus) -> dict[str, str]:
-    """What on the head keeps clients out, by the kind of its incident. Certificates of the own CA are mended."""
+    """The reasons on the head that keep clients out, by kind of incident. Certificates of the own CA are mended."""
     text = await mend_store(bus, away=True)
     if not text:
         await look(bus)
