@@ -26,7 +26,7 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """why: the reason why nothing may be done, '' if it may. seal: None where nobody could take over."""
+    """Permission to act. why: the reason why nothing may be done, '' if it may. seal: None if nobody could take over."""
 
     why: str = ""
     seal: Seal | None = None

@@ -201,7 +201,7 @@ class VoteKeeper:
         return wanted.number
 
     async def _answers(self, made: Callable[[str], Command]) -> dict[str, str]:
-        """What each node prints. A node that is slow when most voters have answered is not waited for."""
+        """Output of each node. A node that is slow when most voters have answered is not waited for."""
         nodes, voters, given = self._role.cluster.nodes, self._role.voters, dict[str, str]()
 
         async def one(node: Node) -> None:

@@ -36,70 +36,70 @@ class SealedSh:
 
 
 @pytest.fixture(params=SHELLS)
-def node(request: pytest.FixtureRequest, tmp_path: Path) -> SealedSh:
+def sealed_node(request: pytest.FixtureRequest, tmp_path: Path) -> SealedSh:
     return SealedSh(tmp_path, request.param)
 
 
-def test_a_seal_only_rises(node: SealedSh) -> None:
+def test_a_seal_only_rises(sealed_node: SealedSh) -> None:
     """Guards a node against a supervisor that comes back: its seal is refused, its commands do not begin."""
-    assert node.shown() == Seal()
-    assert node.said(HEAD) == "sealed" and node.said(HEAD) == "sealed" and node.shown() == HEAD
-    assert node.said(STANDBY) == "sealed" and node.shown() == STANDBY
-    assert parse_seal(node.said(HEAD)) == STANDBY
-    assert parse_seal(node.said(Seal(4, "spark-1"))) == STANDBY, "one number is one node's"
-    done = node.under(HEAD, 'echo ran >"$1"', str(node.folder / "made"))
+    assert sealed_node.shown() == Seal()
+    assert sealed_node.said(HEAD) == "sealed" and sealed_node.said(HEAD) == "sealed" and sealed_node.shown() == HEAD
+    assert sealed_node.said(STANDBY) == "sealed" and sealed_node.shown() == STANDBY
+    assert parse_seal(sealed_node.said(HEAD)) == STANDBY
+    assert parse_seal(sealed_node.said(Seal(4, "spark-1"))) == STANDBY, "one number is one node's"
+    done = sealed_node.under(HEAD, 'echo ran >"$1"', str(sealed_node.folder / "made"))
     assert (done.exit_code, refusal(done.stderr)) == (REFUSED, f"held {4:015d} spark-2")
-    assert parse_seal(refusal(done.stderr)) == STANDBY and not (node.folder / "made").exists()
-    assert refusal(node.under(Seal(5, "spark-2"), "true").stderr) == "behind"
-    path = node.folder / "state/seals/lab"
+    assert parse_seal(refusal(done.stderr)) == STANDBY and not (sealed_node.folder / "made").exists()
+    assert refusal(sealed_node.under(Seal(5, "spark-2"), "true").stderr) == "behind"
+    path = sealed_node.folder / "state/seals/lab"
     assert path.stat().st_mode & 0o777 == 0o600
-    assert node.sh.run(remove_seals("~/state")).ok and not path.parent.exists()
+    assert sealed_node.sh.run(remove_seals("~/state")).ok and not path.parent.exists()
 
 
-def test_a_command_under_its_seal_is_the_command(node: SealedSh) -> None:
+def test_a_command_under_its_seal_is_the_command(sealed_node: SealedSh) -> None:
     """Guards what passes through: words, standard input, exit code and both outputs."""
-    node.said(HEAD)
+    sealed_node.said(HEAD)
     command = shell('cat; printf "%s|" "$@"; echo no >&2; exit 7', "a b", "$c", "", changes="x", stdin=b"in ")
-    done = node.sh.run(under_seal(command, "~/state", "lab", HEAD))
+    done = sealed_node.sh.run(under_seal(command, "~/state", "lab", HEAD))
     assert (done.exit_code, done.stdout, done.stderr, refusal(done.stderr)) == (7, "in a b|$c||", "no\n", "")
 
 
-def test_who_comes_next_waits_for_commands_under_way(node: SealedSh) -> None:
+def test_who_comes_next_waits_for_commands_under_way(sealed_node: SealedSh) -> None:
     """Guards two at once on one node: a stop that has begun ends first, and a rank that was started is no command."""
-    node.said(HEAD)
-    begun, gate = node.folder / "begun", node.folder / "gate"
+    sealed_node.said(HEAD)
+    begun, gate = sealed_node.folder / "begun", sealed_node.folder / "gate"
     slow = 'sleep 300 & echo $! >"$1.pid"; : >"$1"; while [ ! -e "$2" ]; do sleep 0.05; done'
-    running = node.sh.start(under_seal(shell(slow, str(begun), str(gate), changes="x"), "~/state", "lab", HEAD))
+    running = sealed_node.sh.start(under_seal(shell(slow, str(begun), str(gate), changes="x"), "~/state", "lab", HEAD))
     try:
         wait_until(begun.exists, "the command to begin")
-        assert node.said(STANDBY) == "busy" and node.shown() == STANDBY
-        assert refusal(node.under(HEAD, "true").stderr).startswith("held")
+        assert sealed_node.said(STANDBY) == "busy" and sealed_node.shown() == STANDBY
+        assert refusal(sealed_node.under(HEAD, "true").stderr).startswith("held")
         gate.touch()
-        wait_until(lambda: node.said(STANDBY) == "sealed", "the command to end")
+        wait_until(lambda: sealed_node.said(STANDBY) == "sealed", "the command to end")
         assert Path(f"/proc/{Path(f'{begun}.pid').read_text().strip()}").exists(), "what it has started lives on"
-        assert node.under(STANDBY, "true").ok
+        assert sealed_node.under(STANDBY, "true").ok
     finally:
-        node.sh.end(running)
+        sealed_node.sh.end(running)
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "-3 spark-1", "4 spark-1 x", "4", f"{'9' * 40} spark-1", "\0\0"])
-def test_a_damaged_seal_is_none(node: SealedSh, text: str) -> None:
+def test_a_damaged_seal_is_none(sealed_node: SealedSh, text: str) -> None:
     """Guards a file that was cut: the next one who has most votes writes it again."""
-    node.said(HEAD)
-    (node.folder / "state/seals/lab").write_text(text)
-    assert node.shown() == Seal()
-    assert node.said(STANDBY) == "sealed" and node.shown() == STANDBY
+    sealed_node.said(HEAD)
+    (sealed_node.folder / "state/seals/lab").write_text(text)
+    assert sealed_node.shown() == Seal()
+    assert sealed_node.said(STANDBY) == "sealed" and sealed_node.shown() == STANDBY
 
 
-def test_a_seal_is_renewed_in_place(node: SealedSh) -> None:
+def test_a_seal_is_renewed_in_place(sealed_node: SealedSh) -> None:
     """Guards a full disk: the file keeps its place and its size."""
-    node.said(HEAD)
-    path = node.folder / "state/seals/lab"
+    sealed_node.said(HEAD)
+    path = sealed_node.folder / "state/seals/lab"
     before = path.stat()
-    node.said(Seal(10**14, "s" * 63))
+    sealed_node.said(Seal(10**14, "s" * 63))
     after = path.stat()
     assert (before.st_ino, before.st_size) == (after.st_ino, after.st_size)
-    assert node.shown() == Seal(10**14, "s" * 63)
+    assert sealed_node.shown() == Seal(10**14, "s" * 63)
 
 
 @pytest.mark.full
@@ -109,14 +109,14 @@ def test_a_seal_is_renewed_in_place(node: SealedSh) -> None:
         st.tuples(st.booleans(), st.integers(1, 5), st.sampled_from(("spark-1", "spark-2"))), min_size=1, max_size=8
     )
 )
-def test_the_script_is_the_proven_rule(node: SealedSh, steps: list[tuple[bool, int, str]]) -> None:
+def test_the_script_is_the_proven_rule(sealed_node: SealedSh, steps: list[tuple[bool, int, str]]) -> None:
     """Guards the model of the nodes in tests/unit/supervisor/test_seal.py."""
-    assert node.sh.run(remove_seals("~/state")).ok
+    assert sealed_node.sh.run(remove_seals("~/state")).ok
     model = SealedNode()
     for raises, number, name in steps:
         seal = Seal(number, name)
         if raises:
-            assert node.said(seal).split()[0] == model.raise_to(time.monotonic(), seal)
+            assert sealed_node.said(seal).split()[0] == model.raise_to(time.monotonic(), seal)
         else:
-            assert node.under(seal, "true").ok == model.command(0.0, seal, 0.0)
-        assert node.shown() == model.seal
+            assert sealed_node.under(seal, "true").ok == model.command(0.0, seal, 0.0)
+        assert sealed_node.shown() == model.seal

@@ -1,4 +1,4 @@
-"""What a standby's supervisors take over from those of the head."""
+"""The knowledge that a standby's supervisors take over from those of the head."""
 
 import json
 from pathlib import Path
