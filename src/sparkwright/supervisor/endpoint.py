@@ -163,7 +163,7 @@ async def weigh_suspect(bus: EventBus, cause: Cause) -> None:
 
 _EVERY, _AGAIN = 300.0, 60.0
 # Twice in vain: Caddy restarts within a second, and so does the service behind it.
-_PROBE_EVERY, _PROBE_AGAIN, _IN_VAIN = 5.0, 2.0, 2
+_PROBE_EVERY, _PROBE_AGAIN, _IN_VAIN = 3.0, 2.0, 2
 # Its answer to a request without a key, whatever the engine does meanwhile.
 _NO_KEY = 401
 AWAY, OTHER_CA, DAMAGED, TAKEN, USAGE = "door-away", "door-ca", "door-certificate", "door-port", "gateway-usage"
