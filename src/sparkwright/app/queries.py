@@ -60,7 +60,7 @@ async def status(services: Services, probe: bool = True) -> tuple[tuple[Deployme
 
 
 def _watchers(found: Iterable[Supervised]) -> dict[str, Supervised]:
-    """The supervisor of each deployment. A standby's report counts before that of the head, in whose place it supervises."""
+    """The supervisor of each deployment. A standby's report counts before that of the head."""
     watched: dict[str, Supervised] = {}
     for one in sorted(found, key=lambda one: one.taken):
         before = watched.get(one.deployment)

@@ -26,7 +26,7 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """Permission to act. why: the reason why nothing may be done, '' if it may. seal: None if nobody could take over."""
+    """Permission to act. why: the reason why nothing may be done, '' if it may. seal: None without a standby."""
 
     why: str = ""
     seal: Seal | None = None
