@@ -82,10 +82,12 @@ def _row(row: Any) -> Row:
         raise ValueError(f"a row needs id, source and model: {str(name)[:80]}")
     if odd := sorted(set(row) - _ROW):
         raise ValueError(f"{name}: unknown key {odd[0]}")
-    result = {key: row[key] for key in _RESULT if key in row}
+    result: dict[str, Any] = {key: row[key] for key in _RESULT if key in row}
     result["decode_tps"] = [_point(name, point, row.get("gen", 0)) for point in row.get("points") or ()]
     result["prefill_tps"] = [{"prompt": tokens, "tps": tps} for tokens, tps in row.get("prompts") or ()]
     result["ttft_s"] = [{"prompt": tokens, "ttft_s": seconds} for tokens, seconds in row.get("firsts") or ()]
+    if any(result.values()):
+        result["fits"] = True  # what was measured ran
     settings = {key: row[key] for key in _SETTINGS if key in row}
     return {**settings, "engine_version_or_image": str(row.get("version") or ""), "result": result}
 

@@ -71,7 +71,7 @@ def test_from_recipe_to_a_streamed_chat(
 def test_a_model_on_the_other_node_comes_to_the_head(
     drive: Drive, nodes: list[Node], derived: dict[str, Any], gguf: bytes
 ) -> None:
-    """One node serves, another has the file: it is copied, not asked of the user, and the engine loads it."""
+    """`up` copies the file from the node that has it to the node that serves, and the engine loads the copy."""
     head, spare = nodes
     spare.put(GGUF, gguf)
     assert "weights: copied from spark-2 to spark-1" in drive.run("plan", drive.write("tiny.yaml", derived)).out
@@ -86,7 +86,7 @@ def test_a_model_on_the_other_node_comes_to_the_head(
 def test_a_file_that_is_no_model_ends_with_llama_cpps_reason(
     drive: Drive, nodes: list[Node], derived: dict[str, Any]
 ) -> None:
-    """Named before the start; forced, the engine exits, the answer has the root cause of its log, nothing runs on."""
+    """MODEL006 names the file before the start. With --force the engine exits, and the error quotes its log."""
     head = nodes[0]
     head.put(GGUF, b"this is no GGUF at all" * 100)
     up(drive, derived).is_one_message(1, "MODEL006", "spark-1", "tiny.gguf")
@@ -115,7 +115,7 @@ def test_a_recipe_without_a_gguf_file_is_refused(drive: Drive, nodes: list[Node]
 
 @pytest.mark.full
 def test_the_shipped_recipe_wants_llama_server_on_the_path(drive: Drive, nodes: list[Node], gguf: bytes) -> None:
-    """The shipped recipe runs `llama-server`: if there is none, the message reports that."""
+    """The shipped recipe runs `llama-server`. The error says so if the node has none."""
     nodes[0].put(GGUF, gguf)
     told = drive.run("up", "tiny-llama-cpp")
     told.is_one_message(1, "ENG018", "spark-1", "llama-server is not in the node's PATH")
@@ -123,7 +123,7 @@ def test_the_shipped_recipe_wants_llama_server_on_the_path(drive: Drive, nodes: 
 
 @contextmanager
 def forwarded(ssh_config: Path, name: str) -> Iterator[str]:
-    """The tunnel that `up` asks the user to open."""
+    """Open the ssh tunnel that `up` proposes to the user; yield the URL of its local end."""
     argv = ["ssh", "-F", str(ssh_config), "-o", "ExitOnForwardFailure=yes", "-L", f"18080:127.0.0.1:{PORT}"]
     tunnel = subprocess.Popen([*argv, name, "echo open; cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
@@ -134,7 +134,7 @@ def forwarded(ssh_config: Path, name: str) -> Iterator[str]:
 
 
 def streamed_tokens(base: str) -> int:
-    """Completion tokens by the server's own usage, after a stream that contained text."""
+    """Stream one chat with some text in it; return the completion tokens that the server's usage reports."""
     body = {"model": "tiny", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, "stream": True}
     body |= TO_THE_LIMIT | {"stream_options": {"include_usage": True}}
     with httpx.stream("POST", f"{base}/v1/chat/completions", json=body, timeout=60) as answer:

@@ -8,6 +8,7 @@ import pytest
 
 from functional import dockerd
 from functional.dockerd import BASE
+from patience import wait_until
 from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Containers
 from sparkwright.domain.facts import Docker
@@ -60,6 +61,8 @@ def test_what_other_tools_serve_is_reported(docker: dockerd.Dockerd) -> None:
     name = "sparkrun_0123456789ab_head"
     docker.docker("run", "-d", "--network", "none", "--name", name, "--entrypoint", "sleep", BASE, "600")
     docker.docker("exec", "-d", name, "sh", "-c", "sleep 600; :", "vllm", "serve", "org/big", "--api-key", "S3CR3T")
+    # `exec -d` returns before its process has begun
+    wait_until(lambda: "org/big" in repr(ask(CONTAINERS, docker)), lambda: repr(ask(CONTAINERS, docker)), 0.2)
     found = ask(CONTAINERS, docker)
     docker.docker("rm", "-f", name)
     assert isinstance(found, Containers)

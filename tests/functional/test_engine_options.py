@@ -1,4 +1,4 @@
-"""Options asked of a real engine: by `up` at the first start of an unread version, and by `engines update`."""
+"""Options read from a real engine, by `up` at the first start of an unread version and by `engines update`."""
 
 import json
 import sys
@@ -54,7 +54,7 @@ def kept(folder: Path) -> list[Path]:
 
 
 def test_the_first_start_of_an_unread_version_asks_the_engine_once(shell: Shell) -> None:
-    """Guards the whole way: a warning before, the real parser's options kept by `up`, and exact findings after."""
+    """`validate` only warns before the first start. `up` stores the real parser's options; then findings are exact."""
     venv = venv_of_a_later_version(shell.folder)
     (shell.folder / "cluster.yaml").write_text("name: one\nnodes: [{name: here, ssh: local}]\n")
     recipe(shell.folder, venv, nonsense=1)
@@ -78,7 +78,7 @@ def test_the_first_start_of_an_unread_version_asks_the_engine_once(shell: Shell)
 
 
 def test_an_owner_adds_a_version_without_a_checkout(shell: Shell) -> None:
-    """`engines update`, `list` and `show`: from the installed engine, and what cannot be read is told in one line."""
+    """`engines update` reads the installed engine, `list` and `show` have its options. A bad file is one line."""
     venv = venv_of_a_later_version(shell.folder)
     code, out, err = shell.run("engines", "update", "llama-cpp", "--venv", str(venv), "--json")
     assert code == 0, err
@@ -97,7 +97,7 @@ def test_an_owner_adds_a_version_without_a_checkout(shell: Shell) -> None:
 
 
 def test_wheels_from_anywhere_are_read_in_bounds(shell: Shell) -> None:
-    """A wheel of another package, one that is none, and one that unpacks to more than any engine has."""
+    """Refused: a wheel of another package, a file that is no wheel, sources too deep or too large to read."""
     wheel = shell.folder / "vllm-9.9.9-py3-none-any.whl"
     wheel.write_bytes(b"PK\x03\x04 no wheel")
     assert "not a wheel that can be read" in shell.run("engines", "update", "--wheel", str(wheel))[2]

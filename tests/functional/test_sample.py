@@ -138,6 +138,15 @@ def test_it_costs_next_to_nothing(here: Node, tmp_path: Path) -> None:
     assert 0 < len(names) <= 7 * names.count("date"), "a block reads the clock once"
 
 
+@pytest.fixture
+def without_nohup() -> Iterator[None]:
+    """A shell cannot trap what was ignored when it began, and tests may run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("without_nohup")
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
 def test_nothing_stays_when_it_is_ended(spark: Node, how: signal.Signals) -> None:
     """Neither the readers in the background nor what they started."""

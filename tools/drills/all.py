@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +17,8 @@ from drills.stage import AnyDrill, Stage
 from testbed import Testbed, TestbedError
 from testbed.settings import REPOSITORY
 
-TROUBLE = (AssertionError, TimeoutError, TestbedError, OSError)
+TROUBLE = (AssertionError, TimeoutError, TestbedError, OSError, subprocess.TimeoutExpired)
+_TRIES = 3
 
 
 @dataclass
@@ -38,7 +40,14 @@ class Run:
                 try:
                     yield from self._stage(ground, stage, drills)
                 finally:
-                    ground.close()
+                    self._cleared(ground)
+
+    def _cleared(self, ground: Ground) -> None:
+        """Takes away what a stage left; on a busy machine the first try may take too long."""
+        for _ in range(_TRIES - 1):
+            with contextlib.suppress(*TROUBLE):
+                return ground.close()
+        return ground.close()
 
     def _stage(self, ground: Ground, stage: Stage, drills: Sequence[AnyDrill]) -> Iterator[Result]:
         try:

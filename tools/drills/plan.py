@@ -8,6 +8,7 @@ from typing import Any
 from drills import faults
 from drills.drill import Drill
 from drills.figures import FROZEN, REFUSED, Target
+from drills.fourth_plan import FOURTH
 from drills.fresh_plan import FRESH
 from drills.ground import Ground
 from drills.memory_plan import MEMORY
@@ -286,6 +287,7 @@ FULL = (
     *TRIAL,
     *FRESH,
     *THIRD,
+    *FOURTH,
     *MEMORY,
 )
 

@@ -103,7 +103,7 @@ class TwoNodes:
             self._write_config(key)
             self._start_agent(key)
             for node in self.nodes:
-                wait_for(lambda name=node.name: self.call(name, "true").returncode == 0, f"{node.name}: no ssh", 15)
+                wait_for(lambda name=node.name: self._answers(name), f"{node.name}: no ssh", 120)
         except BaseException:
             self.__exit__()
             raise
@@ -132,6 +132,13 @@ class TwoNodes:
         argv = ["ssh", "-F", str(self.config), "-oBatchMode=yes", name, script]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
         return subprocess.run(argv, text=True, timeout=limit, **pipes)
+
+    def _answers(self, name: str) -> bool:
+        """True if ssh reaches the node; a first connection may hang on a busy machine, so each try has ten seconds."""
+        try:
+            return self.call(name, "true", limit=10).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
 
     def _cable(self) -> None:
         """The fabric between the nodes, and a management link of each to this machine."""

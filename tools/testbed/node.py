@@ -141,7 +141,7 @@ class Node:
         """Clock ticks between the host's boot and the node's: what changes at each reboot, unlike the boot id."""
         return self.sh("cut -d' ' -f22 /proc/1/stat")
 
-    def wait_ready(self, timeout: float = 120) -> None:
+    def wait_ready(self, timeout: float = 300) -> None:
         wait_until(self._ready, f"{self.name} to be up with sshd and dockerd", timeout)
 
     def _ready(self) -> bool:

@@ -15,8 +15,8 @@ from importlib import metadata
 from pathlib import Path
 
 import sparkwright
+from sparkwright.adapters.bundle_check import MANIFEST
 
-MANIFEST = "MANIFEST"
 PACKAGES = ("click", "httpcore", "anyio", "h11", "prometheus-client", "pyyaml", "segno", "starlette", "uvicorn")
 _OURS = Path(sparkwright.__file__).parent
 # What only the laptop's side runs, or what is compiled from C beside pure Python.

@@ -15,6 +15,7 @@ from sparkwright.adapters.node_script import NodeScript, Output
 # How long a process whose stdin was closed may take to end by itself. On the node `timeout` needs KILL_AFTER seconds
 # for a command that ignores TERM; ours must not be killed before that, or nobody is left to do it.
 GRACE = node_script.KILL_AFTER + 2.0
+_KILLED = 10.0  # seconds for a busy kernel to end what was killed
 _READ = 1 << 16
 _PRINTED = 1 << 20  # bytes
 
@@ -127,7 +128,7 @@ async def end(process: Process, grace: float = GRACE) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), 1.0)
+                await asyncio.wait_for(process.wait(), _KILLED)
         # asyncio has no public way to let go of pipes that a stray grandchild still holds.
         process._transport.close()  # type: ignore[attr-defined]
 

@@ -17,6 +17,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.catalog import simulator, traits
+from sparkwright.engines.disk_cache import disk_of_cache
 from sparkwright.engines.identity import question
 from sparkwright.engines.weight_cache import keeps_weights
 from sparkwright.facts import checkpoint, engine_image
@@ -126,7 +127,8 @@ async def gather_state(services: Services, nodes: Sequence[Node], recipe: Recipe
     """Raises Unreachable (the first, naming all) when a node does not answer: a plan needs every node."""
     path = recipe.model.path if recipe else ""
     elsewhere: tuple[str, ...] = (path,) if path.startswith(("/", "~")) else ()
-    elsewhere += (recipe.serving.disk_cache,) if recipe and recipe.serving.disk_cache else ()
+    cache = disk_of_cache(recipe) if recipe else None
+    elsewhere += (cache.folder,) if cache else ()
     async with asyncio.TaskGroup() as group:
         facts = group.create_task(gather(services.hosts, nodes, services.clock, ranks_fact, elsewhere))
         stocked = group.create_task(stock(services, nodes, recipe))

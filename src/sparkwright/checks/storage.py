@@ -14,6 +14,7 @@ from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass
 from sparkwright.engines.catalog import traits
+from sparkwright.engines.disk_cache import disk_of_cache
 
 _SPARE_SHARE = 0.05
 _SPARE = 2 * GIB
@@ -94,15 +95,17 @@ def _holds(above: str, folder: str) -> bool:
 
 
 def disk_cache(context: Context) -> Iterator[Found]:
-    """The disk of serving.disk_cache: its room, and whether it is a disk apart from the system's."""
-    recipe = context.recipe
-    folder, size = (recipe.serving.disk_cache, recipe.serving.disk_cache_size) if recipe else ("", 0)
-    for facts in real_nodes(context) if folder else ():
+    """The disk of the engine's KV cache: its room, and whether it is a disk apart from the system's."""
+    cache = disk_of_cache(context.recipe) if context.recipe else None
+    if cache is None:
+        return
+    folder, size, setting = cache.folder, cache.size, cache.setting
+    for facts in real_nodes(context):
         disk = next((one for one in known(facts.disks) or () if one.path == folder), None)
         if disk is None:
             continue
         # A folder that is not there has the figures of the first one above it that is
-        where = f"serving.disk_cache: {folder} on {disk.mount}"
+        where = f"{setting}: {folder} on {disk.mount}"
         if disk.mount == "/":
             yield Found(
                 f"{where}, the system's own disk",
@@ -116,7 +119,7 @@ def disk_cache(context: Context) -> Iterator[Found]:
             yield Found(
                 f"{where}: {gib(size)} and 5 % to spare, {gib(disk.available)} free of {gib(disk.total)}",
                 title=f"{'no' if never else 'little'} room for the KV cache on {disk.mount}",
-                fix="a smaller serving.disk_cache_size, or make room; what the cache has already counts as used",
+                fix=f"a smaller {cache.size_setting}, or make room; what the cache has already counts as used",
                 severity=WARN if never else INFO,
                 subject=facts.node,
             )

@@ -7,7 +7,9 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Mount
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import gib
+from sparkwright.domain.values import dataclass
 from sparkwright.engines.findings import ENG
+from sparkwright.engines.options import lmcache_disk
 from sparkwright.engines.traits import Traits
 
 DISK_CACHE_AT = "/kv-cache"
@@ -20,6 +22,41 @@ def disk_cache_folder(recipe: Recipe) -> str:
     told = (model.label, model.revision, recipe.engine.label, recipe.serving.kv_dtype, split, recipe.flags)
     mark = hashlib.sha256(repr(told).encode()).hexdigest()[:8]
     return f"{recipe.serving.disk_cache.rstrip('/')}/{recipe.name}-{mark}"
+
+
+@dataclass(frozen=True, slots=True)
+class CacheDisk:
+    """The disk of an engine's KV cache. setting, size_setting: the names of what the recipe gives.
+
+    folder: on the node. size: most bytes on one node.
+    """
+
+    setting: str
+    size_setting: str
+    folder: str
+    size: int
+
+
+def disk_of_cache(recipe: Recipe) -> CacheDisk | None:
+    """The disk of `serving.disk_cache`, else that of LMCache's variables; None without a folder on the node."""
+    serving = recipe.serving
+    if serving.disk_cache:
+        names = "serving.disk_cache", "serving.disk_cache_size"
+        return CacheDisk(*names, serving.disk_cache, serving.disk_cache_size)
+    folder, size = lmcache_disk(recipe)
+    if recipe.engine.runtime is Runtime.DOCKER:
+        folder = _on_node(recipe, folder) if folder else ""
+    return CacheDisk("LMCACHE_LOCAL_DISK", "LMCACHE_MAX_LOCAL_DISK_SIZE", folder, size) if folder else None
+
+
+def _on_node(recipe: Recipe, folder: str) -> str:
+    """The node's own path of a folder in the container, '' where none of the recipe's mounts holds it."""
+    for text in recipe.mounts:
+        host, _, rest = text.partition(":")
+        inside = (rest.partition(":")[0] or host).rstrip("/")
+        if folder == inside or folder.startswith(f"{inside}/"):
+            return f"{host.rstrip('/')}{folder.removeprefix(inside)}"
+    return ""
 
 
 def disk_cache_seen(recipe: Recipe) -> str:

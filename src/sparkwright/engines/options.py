@@ -68,6 +68,16 @@ def lmcache(recipe: Recipe) -> float:
     return 0.0 if off else (float(given) if re.fullmatch(r"\d{1,6}(\.\d{1,6})?", given) else 5.0) * 2**30
 
 
+def lmcache_disk(recipe: Recipe) -> tuple[str, int]:
+    """Folder as LMCache sees it and the bytes that each rank may write there; ('', 0) without a disk.
+
+    By its variables: `LMCACHE_LOCAL_DISK=file:///folder/` and the size in GiB (docs.lmcache.ai, api_reference).
+    """
+    folder = re.fullmatch(r"file://(/.*)/", str(recipe.env.get("LMCACHE_LOCAL_DISK", "")))
+    size = amount(recipe.env.get("LMCACHE_MAX_LOCAL_DISK_SIZE"))
+    return (folder[1], int(size * 2**30)) if folder and size else ("", 0)
+
+
 def amount(value: Any) -> float:
     """A number above 0 as written in a recipe; 0 for anything else."""
     if isinstance(value, str) and re.fullmatch(r"\d{1,12}(\.\d{1,12})?", value):

@@ -10,7 +10,7 @@ _FAMILIES: dict[str, float] = _DATA["gguf_families"]
 _PER_WEIGHT = re.compile(
     r"(?<![\d.])(\d(?:\.\d{1,3})?)[-_ ]?bpw|exl3[-_ ](\d(?:\.\d{1,3})?)(?![\d.]|bpw)", re.IGNORECASE
 )
-_GGUF = re.compile(r"(?<![a-z0-9])(i?q\d(?:_[a-z0-9]+){1,2}|mxfp4_moe)(?![a-z0-9])", re.IGNORECASE)
+_GGUF = re.compile(r"(?<![a-z0-9])([it]?q\d(?:_[a-z0-9]+){1,2}|mxfp4_moe)(?![a-z0-9])", re.IGNORECASE)
 # Codebooks (AQLM, QTIP, QuIP#, VPTQ) are named by bits alone: `AQLM-2Bit-1x16`, `qtip-3bit`.
 _CODEBOOK = re.compile(r"(?<![a-z])(?:aqlm|qtip|quip|vptq)[a-z#]*[-_ ]?(?:pv[-_ ])?([1-4])[-_ ]?bit", re.IGNORECASE)
 

@@ -117,6 +117,12 @@ def packed(shape: ModelShape) -> bool:
     return bool(_BITS.fullmatch(shape.format))
 
 
+def bits_of(shape: ModelShape) -> float:
+    """Bits of a number of a packed format; 0.0 for every other."""
+    found = _BITS.fullmatch(shape.format)
+    return float(found[1]) if found else 0.0
+
+
 def by_bytes(shape: ModelShape, checkpoint: int) -> ModelShape:
     """The shape in so many bits a number as the checkpoint's bytes give, where its format is none that is known.
 
@@ -124,8 +130,7 @@ def by_bytes(shape: ModelShape, checkpoint: int) -> ModelShape:
     A packing whose stated bits make more than the files have is counted by the files, too. Tables of single rows stay
     as they were written where that leaves the model enough bits, and are packed with it otherwise.
     """
-    found = _BITS.fullmatch(shape.format)
-    stated = float(found[1]) if found else 0.0
+    stated = bits_of(shape)
     if not checkpoint or (missing(shape) != "format" and not stated):
         return shape
     if stated and _counted(shape, stated) <= checkpoint * _ROUNDED:

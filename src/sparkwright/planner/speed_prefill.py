@@ -6,7 +6,7 @@ from sparkwright.domain.verdict import Load
 from sparkwright.engines.catalog import traits
 from sparkwright.planner.limits import batched_tokens
 from sparkwright.planner.speed_decode import DecodedModel, attended, kernels, reading
-from sparkwright.planner.speed_rates import Rates, products, weighed
+from sparkwright.planner.speed_rates import Rates, dense_pace, products, weighed
 from sparkwright.planner.split_cost import collectives, read, sent
 
 # Paces against a dense BF16 product, fitted to 46 published prompts of 2K to 25K tokens. Attention by the width of a
@@ -77,7 +77,7 @@ def _products(model: DecodedModel, rates: Rates) -> float:
     scans = shape.state_layers * shape.state_width * _STATES.get(shape.state_kind, _STATE) / split.tp
     pace = rates.gemm * traits(model.recipe).prefill
     streams = 2 * shape.layers * shape.hidden * _STREAMS if shape.compress else 0.0  # bytes
-    return (products(shape, split) + scans) / pace + streams / rates.cache
+    return (products(shape, split, dense_pace(shape, rates)) + scans) / pace + streams / rates.cache
 
 
 def _attention(model: DecodedModel, rates: Rates, start: int, tokens: int) -> float:

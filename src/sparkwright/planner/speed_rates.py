@@ -9,7 +9,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
-from sparkwright.planner.parts import Spread, Weights, draft_layers, main, missing, packed, share, size
+from sparkwright.planner.parts import Spread, Weights, bits_of, draft_layers, main, missing, packed, share, size
 
 Waits = tuple[float, float, float]
 _DATA = tomllib.loads((files("sparkwright.planner") / "rates.toml").read_text(encoding="utf-8"))
@@ -17,6 +17,7 @@ _BF16 = 2.0
 # A checkpoint that differs more from the count is another thing than the shape says.
 _ALIKE = 3.0
 _EIGHT_BITS = 1.06  # bytes, with a scale for 32
+_FEW_BITS = 2.2
 _FOUR_BITS = {"nvfp4", "mxfp4", "int4"}
 _GGUF_ENDS = 210 / 256  # bytes of a number in Q6_K, in which 4-bit GGUF files have the vocabulary; BF16 elsewhere
 _Q8 = 34 / 32  # bytes of a number in Q8_0
@@ -35,6 +36,7 @@ class Rates:
     CPU work that launches one without a graph. step: seconds of a step that wait for sampling and the scheduler.
     exchange: seconds of one small all-reduce. link: bytes/s over the cable. rows: seconds in which a step gets its rows
     of tables on disk or in host memory; rows_read: so does each token of a prompt. gemm: FLOP/s of large BF16 products.
+    fp4, packed: how fast a prompt's dense products of NVFP4 and of packed weights run against those.
     cold: seconds that the first prompts of their size wait for kernels to be compiled.
     alike: n neighbouring tokens of one text need as many experts as n**alike tokens drawn by chance. crowd: so do n
     sequences (benchmarks that send one prompt many times share more).
@@ -52,6 +54,8 @@ class Rates:
     link: float
     rows: float
     gemm: float
+    fp4: float
+    packed: float
     cold: float
     alike: float
     crowd: float
@@ -75,9 +79,9 @@ def rates(recipe: Recipe, shape: ModelShape) -> tuple[Rates, Rates, Rates]:
 
 
 def format_of(shape: ModelShape) -> str:
-    """The word for how most weights are written: gguf, packed, or the format's own name."""
+    """The word for how most weights are written: gguf, gguf-low (1 bit, ternary), packed, or the format's own."""
     if shape.quantization == "gguf":
-        return "gguf"
+        return "gguf-low" if 0 < bits_of(shape) < _FEW_BITS else "gguf"
     return "packed" if packed(shape) else shape.expert_format or shape.format
 
 
@@ -151,8 +155,11 @@ def _requantized(counted: tuple[Weights, ...], shape: ModelShape, factor: float)
 
 
 @lru_cache(maxsize=64)
-def products(shape: ModelShape, split: Parallelism) -> float:
-    """FLOP a token and rank, as if all were BF16. The vocabulary is only asked for the last token."""
+def products(shape: ModelShape, split: Parallelism, dense: float = 0.0) -> float:
+    """FLOP a token and rank, as if all were BF16. The vocabulary is only asked for the last token.
+
+    dense: pace of products outside the experts against BF16, 0: as their format has it.
+    """
     total = 0.0
     for part in _parameters(shape):
         if part.ends:
@@ -161,8 +168,16 @@ def products(shape: ModelShape, split: Parallelism) -> float:
         used = shape.experts_per_token / shape.experts if experts else 1.0
         written = (shape.expert_format or shape.format) if experts else shape.format
         pace = (_GROUPED if experts else _DENSE).get(written, 0.5)
+        pace = pace if experts else dense or pace
         total += 2 * part.bytes * used * share(part, shape, split) / pace
     return total / split.dp
+
+
+def dense_pace(shape: ModelShape, rates: Rates) -> float:
+    """Pace of a prompt's dense products where it is a range of its own, else 0.0."""
+    if shape.format == "nvfp4":
+        return rates.fp4
+    return rates.packed if packed(shape) or (shape.quantization == "gguf" and shape.format != "bf16") else 0.0
 
 
 def _parameters(shape: ModelShape) -> tuple[Weights, ...]:

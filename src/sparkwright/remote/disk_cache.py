@@ -1,14 +1,26 @@
 """The folder of an engine's KV cache on a node: kept within its size, and looked at."""
 
 from sparkwright.domain.command import Command
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import filled, script, texts
 
 _sh = texts(__name__)
+IS_AWAY = 73
+"""Exit code of `prepare_disk_cache` where the folder cannot be used."""
 
 
-def prune_disk_cache(folder: str, size: int) -> Command:
-    """Removes the oldest files of a cache that is larger than `size` bytes. No rank may use it meanwhile."""
-    return script(_sh("prune"), folder, str(size), timeout=90, changes=f"keep {folder} within its size")
+def prepare_disk_cache(folder: str, size: int, written_by_us: bool = True) -> Command:
+    """Makes the folder, and removes the oldest files of a cache that is larger than `size` bytes.
+
+    Exit IS_AWAY with the reason if it cannot be made or, unless another user writes it, be written. No rank may use it
+    meanwhile.
+    """
+    words = (folder, str(size), "w" if written_by_us else "")
+    return script(
+        filled(_sh("prepare", "prune"), AWAY=str(IS_AWAY)),
+        *words,
+        timeout=110,
+        changes=f"keep {folder} within its size",
+    )
 
 
 def disk_cache_usage(folder: str) -> Command:

@@ -1,5 +1,14 @@
 # Sent to nodes by disk_cache.py: `#: NAME` begins a section; the comment lines right below it are not sent.
 
+#: prepare
+# prepare FOLDER BYTES w: exits with the reason where it cannot be made or, with w, be written. A disk that hangs is
+# away, too. In front of prune.
+d=$(x "$1")
+timeout 20 mkdir -p "$d" 2>&1 || { [ $? -lt 124 ] || echo "its disk does not answer"; exit @AWAY@; }
+case ",$(timeout 20 findmnt -n -o OPTIONS -T "$d" 2>/dev/null | tail -n 1)," in *,ro,*)
+  echo "its disk is mounted read-only"; exit @AWAY@ ;; esac
+[ -z "$3" ] || timeout 20 test -w "$d" || { echo "it cannot be written"; exit @AWAY@; }
+
 #: prune
 # prune FOLDER BYTES: the oldest files go until the rest fits. Nothing but files of that folder, and no link is followed.
 cd "$(x "$1")" 2>/dev/null || exit 0

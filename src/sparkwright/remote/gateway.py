@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from sparkwright.domain.command import Command
+from sparkwright.domain.values import replace
 from sparkwright.remote.host import filled, script, texts
+from sparkwright.remote.programs import program
 
 _sh = texts(__name__)
 
@@ -51,18 +53,6 @@ def answers():
             if "tls" in apps: insecure.wrap_socket(link, server_hostname=left[0]).close()
         left.pop(0)
     with socket.socket(socket.AF_UNIX) as link: link.connect("service.sock")
-def figures():
-    own, until = json.load(open(sys.argv[3])), time.monotonic() + 20
-    while time.monotonic() < until:
-        try:
-            link = http.client.HTTPConnection("127.0.0.1", own["metrics"], timeout=2); link.request("GET", "/metrics")
-            answer = link.getresponse()
-            if 'deployment="%s"' % own["deployment"] in answer.read().decode("utf-8", "replace"): return True
-            if "version=0.0.4" not in answer.getheader("Content-Type", ""): break  # another program has the port
-            time.sleep(0.25)  # ours, which has not read its routes yet
-        except (ConnectionRefusedError, TimeoutError): time.sleep(0.25)  # it has not begun, or this node is slow
-        except (OSError, http.client.HTTPException): break
-    return False
 def programs():
     # Those of the gateway run in its folder, in sessions of their own
     found = set()
@@ -71,6 +61,37 @@ def programs():
             if os.readlink("/proc/%s/cwd" % pid) == os.getcwd() and os.getsid(int(pid)) != os.getsid(0): found.add(pid)
         except OSError: pass
     return found
+def owners(port):
+    # Processes that listen at this port, as far as they are this user's; None if nobody listens
+    inodes = set()
+    for name in ("tcp", "tcp6"):
+        try: rows = [line.split() for line in open("/proc/net/" + name)][1:]
+        except OSError: continue
+        ours = (row[9] for row in rows if row[3] == "0A" and row[1].endswith(":%04X" % port))
+        inodes |= set(map("socket:[%s]".__mod__, ours))
+    if not inodes: return None
+    found = set()
+    for pid in programs():
+        try: files = os.listdir("/proc/%s/fd" % pid)
+        except OSError: continue
+        for file in files:
+            try:
+                if os.readlink("/proc/%s/fd/%s" % (pid, file)) in inodes: found.add(pid)
+            except OSError: pass
+    return found
+def figures():
+    # A busy node takes its time: wait for an answer while the port is our own program's, and a while if it is nobody's
+    own, began = json.load(open(sys.argv[3])), time.monotonic()
+    wanted = 'deployment="%s"' % own["deployment"]
+    while True:
+        has = owners(own["metrics"])
+        if has == set(): return False  # another program has the port
+        if time.monotonic() - began > (30 if has is None else @PATIENT@ / 2): return False
+        try:
+            link = http.client.HTTPConnection("127.0.0.1", own["metrics"], timeout=5); link.request("GET", "/metrics")
+            if wanted in link.getresponse().read().decode("utf-8", "replace"): return True
+        except (OSError, http.client.HTTPException): pass
+        time.sleep(0.25)
 began, again, first = time.monotonic(), 0, None
 while True:
     passed = time.monotonic() - began
@@ -152,6 +173,15 @@ def reload(python: str, folder: str) -> Command:
     """A running Caddy takes over caddy.json without cutting a connection; exit 0 when none runs."""
     text = 'cd "$1" && exec "$2" -I -c "$3"'
     return script(text, folder, python, _RELOAD, changes="gateway: Caddy takes over its new configuration")
+
+
+def certificates(store: str, door: str, renew: bool) -> Command:
+    """Damaged files of the CA in `store` removed or restored, as programs/certificates.py prints it.
+
+    renew: a CA that cannot be restored is moved away if no Caddy runs in `door`.
+    """
+    made = program(("certificates",), ("renew" if renew else "mend", store, door), 30.0)
+    return replace(made, changes=f"gateway: damaged certificates in {store} are made again")
 
 
 def settled(python: str, folder: str, port: int, root: str, route: str) -> Command:

@@ -15,7 +15,9 @@ from sparkwright.remote.node_ssh import REWRITE
 
 PYTHONS = ("python3", "python3.12", "python3.13", "python3.14", "python3.11")
 MARK = "# sparkwright:"
-_sh = texts(__name__, MARK=MARK)
+ARCHIVE = "BUNDLE.tar.gz"
+"""The program's files once more, in its folder."""
+_sh = texts(__name__, MARK=MARK, ARCHIVE=ARCHIVE)
 
 
 def service_host(state: str, more: Sequence[str] = ()) -> Command:
@@ -37,6 +39,11 @@ def unpack(state: str, digest: str, archive: bytes) -> Command:
     """Nothing where it is there already, whole. Exit 1 for an archive that is not the digest's."""
     changes, seconds = f"unpack the supervisor's program {digest}", 60.0 + len(archive) / 1e5
     return script(_sh("whole", "unpack"), state, digest, stdin=archive, timeout=seconds, changes=changes)
+
+
+def intact(runtime: str, argv: Sequence[str]) -> tuple[str, ...]:
+    """The command of a program in `runtime` whose damaged files are restored first; `ps` shows the program alone."""
+    return ("/bin/sh", "-c", _sh("whole", "intact").strip(), "sparkwright", runtime, *argv)
 
 
 def install(manager: Manager, name: str, text: str) -> Command:
@@ -79,13 +86,13 @@ def alive(home: str, usual: float = _USUAL, patient: float = _PATIENT) -> Comman
 
 def pause(state: str, deployment: str) -> Command:
     """Ends the supervisor; its files, the gateway and its units stay. Prints `was` when it ran, and `nonce NONCE`."""
-    text = _sh("units", "pid_functions", "detached", "mine", "pause")
+    text = _sh("units", "pid_functions", "detached", "mine", "copy", "pause")
     return script(text, state, deployment, timeout=60, changes=f"pause the supervisor of {deployment}")
 
 
 def resume(state: str, deployment: str) -> Command:
     what = f"resume the supervisor of {deployment}"
-    return script(_sh("units", "mine", "resume"), state, deployment, timeout=60, changes=what)
+    return script(_sh("units", "mine", "copy", "resume"), state, deployment, timeout=60, changes=what)
 
 
 def remove(state: str, deployment: str, tag: str, why: str = "") -> Command:
@@ -94,7 +101,7 @@ def remove(state: str, deployment: str, tag: str, why: str = "") -> Command:
     why: for the audit log, where `taken_down` finds it.
     """
     what = f"disarm {deployment}{why and f': {why}'}"
-    text = REWRITE + _sh("units", "pid_functions", "detached", "mine", "ended", "remove")
+    text = REWRITE + _sh("units", "pid_functions", "detached", "mine", "copy", "ended", "remove")
     return script(text, state, deployment, tag, timeout=90, changes=what)
 
 

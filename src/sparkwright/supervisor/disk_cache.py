@@ -1,10 +1,11 @@
-"""The engine's cache on disks (`serving.disk_cache`): its use and its trouble, and the slots of an engine that writes
+"""The engine's cache on disks (`serving.disk_cache`): its use and its trouble, and llama.cpp's slots.
 
-and reads them only when it is asked to (llama.cpp).
+llama.cpp writes and reads its slots only when it is asked to.
 """
 
 import json
 
+from sparkwright.app.serve.cache_disks import STARTED_WITHOUT
 from sparkwright.domain.errors import NodeError, NotReady
 from sparkwright.domain.live import LiveDiskCache
 from sparkwright.domain.probed import Reply
@@ -12,6 +13,7 @@ from sparkwright.domain.units import gib
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.disk_cache import disk_cache_folder
 from sparkwright.remote.disk_cache import disk_cache_usage
+from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.core.detect.stall import has_work
 from sparkwright.supervisor.event_bus import EventBus
 
@@ -44,6 +46,9 @@ async def look_at_disks(bus: EventBus) -> None:
         else:
             why = "cannot be written" if told[:1] == ["read-only"] else "is not there, or its disk does not answer"
             wrong.append(f"{node}: {folder} {why}: contexts are not kept there, and are computed again")
+    if context.journal.recall().get(STARTED_WITHOUT):
+        cure = f"once its disk is there: `sparkwright restart {context.name}`"
+        wrong.append(f"the engine was started without it, because a node could not make or write its folder; {cure}")
     context.seen.disk_cache = tuple(found)
     bus.set_trouble(TROUBLE, f"the KV cache on disk: {'; '.join(wrong)}" if wrong else "")
 
@@ -60,8 +65,7 @@ async def keep_slots(bus: EventBus) -> None:
         await bus.context.pause(_SAVE_EVERY)
         while has_work(bus.context.seen.engine):
             await bus.context.pause(_STEP)
-        if (now := _counted(bus)) != saved:
-            await ask_slots(bus, "save")
+        if (now := _counted(bus)) != saved and await ask_slots(bus, "save"):
             saved = now
 
 
@@ -73,7 +77,8 @@ async def save_before_stop(bus: EventBus) -> None:
 
 def _has_slots(bus: EventBus) -> bool:
     recipe = bus.context.desired.recipe
-    return bool(recipe.serving.disk_cache) and traits(recipe).slots
+    without = bus.context.journal.recall().get(STARTED_WITHOUT)
+    return bool(recipe.serving.disk_cache) and traits(recipe).slots and not without
 
 
 def _counted(bus: EventBus) -> float:
@@ -81,17 +86,20 @@ def _counted(bus: EventBus) -> float:
     return (engine.prompt_tokens or 0.0) if engine else 0.0
 
 
-async def ask_slots(bus: EventBus, what: str) -> None:
-    """`save` or `restore` each slot. What was never saved cannot be restored; a failed save is a trouble."""
+async def ask_slots(bus: EventBus, what: str) -> bool:
+    """`save` or `restore` each slot; False if one could not be saved, which is a trouble until it could be.
+
+    What was never saved cannot be restored. A server that is busy refuses, so a refused slot is asked once more; one
+    that gives no answer ends the round.
+    """
     context, restored = bus.context, 0.0
     wrong = ""
     for slot in range(context.desired.recipe.serving.sequences or _PLACES):
-        url = f"{context.url}/slots/{slot}?action={what}"
         try:
-            with context.own_request():
-                reply = await context.services.endpoint.post(
-                    url, json.dumps({"filename": f"slot-{slot}.bin"}), context.key, _SECONDS
-                )
+            reply = await _ask_slot(context, slot, what)
+            if what == "save" and reply.status != 200:
+                await context.pause(_STEP)
+                reply = await _ask_slot(context, slot, what)
         except NotReady as error:
             wrong = error.message
             break
@@ -102,6 +110,16 @@ async def ask_slots(bus: EventBus, what: str) -> None:
         context.seen.restored = restored
     failed = wrong if what == "save" else ""
     bus.set_trouble(SLOTS, f"contexts could not be saved to the disk cache: {failed}" if failed else "")
+    return not failed
+
+
+async def _ask_slot(context: DeploymentContext, slot: int, what: str) -> Reply:
+    """Raises NotReady without an answer."""
+    url = f"{context.url}/slots/{slot}?action={what}"
+    with context.own_request():
+        return await context.services.endpoint.post(
+            url, json.dumps({"filename": f"slot-{slot}.bin"}), context.key, _SECONDS
+        )
 
 
 def _restored_tokens(reply: Reply) -> float:

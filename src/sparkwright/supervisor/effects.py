@@ -27,6 +27,7 @@ from sparkwright.supervisor.core.events import Answer, Captured, LaunchFailed, R
 from sparkwright.supervisor.core.moves import disk_troubles
 from sparkwright.supervisor.core.recovery import NOTHING, Needs, of_diagnosis
 from sparkwright.supervisor.core.state import Capture, Launch, Reboot, State, StopRanks, SwapRanks, WatchRanks
+from sparkwright.supervisor.defects import explain_defect
 from sparkwright.supervisor.demand import in_use
 from sparkwright.supervisor.disk_cache import save_before_stop
 from sparkwright.supervisor.endpoint import gateway_use, outage_began
@@ -43,6 +44,7 @@ _EXITED = re.compile(r"rank (\d+) on (\S+) (?:exited with code (?!1(?:29|30|37|4
 async def capture(bus: EventBus, state: State, wanted: Capture) -> Captured:
     """Opens the incident, or continues it, and fills its folder."""
     context = bus.context
+    context.seen.captured = wanted.incident
     opened = await context.store.open(
         Incident(
             deployment=context.name,
@@ -54,6 +56,7 @@ async def capture(bus: EventBus, state: State, wanted: Capture) -> Captured:
             simulated=context.simulated,
         )
     )
+    context.seen.captured = opened.number
     context.seen.folder, context.seen.incidents = opened.folder, await context.store.counts(context.name)
     if context.seen.opening:
         announce(context, context.seen.opening, state, opened.number)
@@ -317,7 +320,7 @@ class EffectRunner:
             answer = await self._done(work, state)
         except Exception as error:
             self._bus.context.notice("".join(traceback.format_exception(error)), warning=True)
-            answer = self._failed(work, f"our own defect: {error!r}")
+            answer = self._failed(work, await explain_defect(self._bus.context, error))
         self._bus.put(replace(answer, turn=work.turn))
 
     async def _done(self, work: Work, state: State) -> Answer:
@@ -345,7 +348,7 @@ class EffectRunner:
         """A work always answers: else the machine would wait for ever."""
         at = self._bus.context.now()
         if isinstance(work, Capture):
-            return Captured(at, work.incident)
+            return Captured(at, work.incident or self._bus.context.seen.captured)
         if isinstance(work, StopRanks):
             return Stopped(at, left=(why,))
         if isinstance(work, SwapRanks):

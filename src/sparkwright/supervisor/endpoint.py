@@ -6,11 +6,13 @@ certificate expires while it serves, a keys file gets damaged, an engine whose g
 
 import asyncio
 
+from sparkwright.app.serve.certificates import MendedCertificates, mend_certificates
 from sparkwright.app.serve.gateway import ENDPOINT, ca_folder, findings, gateway_name, shared
-from sparkwright.checks.gateway import KEYS, MODES, PAIR
+from sparkwright.checks.gateway import KEYS, MODES, PAIR, PORT
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.errors import NodeError, NotReady
+from sparkwright.domain.finding import Finding
 from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.domain.live import GatewayUse, LiveCanary, LiveEngine
 from sparkwright.domain.recipe import GatewayTls, ModelKind
@@ -161,10 +163,13 @@ async def weigh_suspect(bus: EventBus, cause: Cause) -> None:
 
 _EVERY, _AGAIN = 300.0, 60.0
 # Twice in vain: Caddy restarts within a second, and so does the service behind it.
-_PROBE_EVERY, _PROBE_AGAIN, _IN_VAIN = 5.0, 2.0, 2
+_PROBE_EVERY, _PROBE_AGAIN, _IN_VAIN = 3.0, 2.0, 2
 # Its answer to a request without a key, whatever the engine does meanwhile.
 _NO_KEY = 401
-AWAY, OTHER_CA, USAGE = "door-away", "door-ca", "gateway-usage"
+AWAY, OTHER_CA, DAMAGED, TAKEN, USAGE = "door-away", "door-ca", "door-certificate", "door-port", "gateway-usage"
+_MEND_EVERY = 5  # failed probes
+# The first one that fails is followed by a look at the head, which is certain, and by a more patient probe.
+_FIRST_WITHIN = 3.0
 _OUTAGE = "outage:"
 _OUTAGES = {
     AWAY: ("gateway does not answer", "sparkwright up RECIPE   # sets the gateway up again, the engine stays"),
@@ -172,6 +177,8 @@ _OUTAGES = {
         "gateway's CA is not the one that clients have",
         "sparkwright up RECIPE   # writes the new ca.crt, which every client needs",
     ),
+    DAMAGED: ("certificates of the gateway damaged on the head", "sparkwright status   # says what is left to do"),
+    TAKEN: ("another program has the port of the gateway", "stop it, or set another serving.gateway.port"),
 }
 _WATCHED = (PAIR, KEYS, MODES)
 _PROGRAMS_EVERY, _LEAST = 5.0, 1.0
@@ -191,6 +198,7 @@ async def watch(bus: EventBus) -> None:
 
 async def look(bus: EventBus) -> None:
     context = bus.context
+    await mend_store(bus)
     try:
         found = {one.code: one for one in await findings(context.services, context.outline, _where(context))}
     except NodeError as error:
@@ -198,7 +206,13 @@ async def look(bus: EventBus) -> None:
         return
     for code in _WATCHED:
         one = found.get(code)
-        bus.set_trouble(code, f"gateway: {one.title} ({code}; {one.evidence}); {one.remedy}" if one else "")
+        bus.set_trouble(code, _said(one) if one else "")
+    taken = found.get(PORT)
+    bus.set_trouble(PORT, _said(taken) if taken and await _made(context) else "")
+
+
+def _said(found: Finding) -> str:
+    return f"gateway: {found.title} ({found.code}; {found.evidence}); {found.remedy}"
 
 
 async def probe(bus: EventBus) -> None:
@@ -208,14 +222,22 @@ async def probe(bus: EventBus) -> None:
     """
     context, good = bus.context, bus.context.now()
     vain = int(any(context.journal.recall().get(f"{_OUTAGE}{kind}") for kind in _OUTAGES))  # of the supervisor before
+    why: dict[str, str] = {}
     while True:
         await context.pause(_PROBE_AGAIN if vain else _PROBE_EVERY)
         given, same = await _given_root(context)
-        said = await context.services.endpoint.probe(f"{_root(context)}/v1/models", given)
+        said = await _probed(context, given, _FIRST_WITHIN if not vain else None)
         well = said == _NO_KEY or not await _made(context)
-        vain = 0 if well else vain + 1
-        untrusted = _untrusted(context, given) if said == UNTRUSTED and not well else ""
-        away = _away(context, said) if vain >= _IN_VAIN and not untrusted else ""
+        before, vain = vain, 0 if well else vain + 1
+        if vain % _MEND_EVERY == 1:
+            why = await damage(bus) or why
+        elif well and before:
+            why = {}
+            await look(bus)
+        untrusted = _untrusted(context, given) if said == UNTRUSTED and not well and not why else ""
+        away = _away(context, said) if vain >= _IN_VAIN and not untrusted and not why else ""
+        for kind in (DAMAGED, TAKEN):
+            await note_outage(bus, kind, why.get(kind, ""), good)
         await note_outage(bus, OTHER_CA, untrusted, good)
         await note_outage(bus, AWAY, away, good)
         bus.set_trouble(AWAY, away)
@@ -223,11 +245,51 @@ async def probe(bus: EventBus) -> None:
         good = context.now() if well else good
 
 
+async def _probed(context: DeploymentContext, root: str, limit: float | None) -> int:
+    """Status of an answer to a request without a key, as Endpoint.probe has it; 0 without one in time."""
+    try:
+        async with asyncio.timeout(limit):
+            return await context.services.endpoint.probe(f"{_root(context)}/v1/models", root)
+    except TimeoutError:
+        return 0
+
+
+async def damage(bus: EventBus) -> dict[str, str]:
+    """The reasons on the head that keep clients out, by kind of incident. Certificates of the own CA are mended."""
+    text = await mend_store(bus, away=True)
+    if not text:
+        await look(bus)
+    found = {DAMAGED: text or bus.lasting.get(PAIR, ""), TAKEN: bus.lasting.get(PORT, "")}
+    return {kind: what for kind, what in found.items() if what}
+
+
+async def mend_store(bus: EventBus, away: bool = False) -> str:
+    """Damaged certificates of the gateway's own CA made good; a CA that is lost is a trouble until it is back.
+
+    away: clients do not get through, so that damage which is mended is a trouble, too.
+    """
+    context = bus.context
+    if context.desired.recipe.serving.gateway.tls is not GatewayTls.INTERNAL or not await _made(context):
+        return ""
+    store, door = ca_folder(_where(context).state), f"{_gateway(context).home}/door"
+    try:
+        found = await mend_certificates(context.services, context.supervisor_node, store, door)
+    except NodeError as error:
+        context.notice(f"the gateway's certificates cannot be verified: {error.message}", warning=True)
+        return ""
+    text = _damaged(context, found) if found.text else ""
+    if found.mended:
+        context.notice(text, warning=True)
+        await context.store.note(context.name, IncidentEvent(context.now(), "noticed", text))
+    bus.set_trouble(DAMAGED, text if found.lost or away else "")
+    return text
+
+
 async def _given_root(context: DeploymentContext) -> tuple[str, bool]:
     """The CA certificate that clients were given, '' for none, and whether that on the head is still the same."""
     if context.desired.recipe.serving.gateway.tls is not GatewayTls.INTERNAL:
         return "", True
-    state = context.services.cluster.node(context.supervisor_node).paths.state
+    state = _where(context).state
     try:
         done = await context.services.run(
             context.supervisor_node, commands.trust(state, root_certificate(ca_folder(state)))
@@ -334,8 +396,18 @@ def _untrusted(context: DeploymentContext, given: str) -> str:
     )
 
 
+def _damaged(context: DeploymentContext, found: MendedCertificates) -> str:
+    cure = (
+        ". Restore the folder from a backup; without one the same `sparkwright up` makes a new CA once Caddy no longer "
+        "runs, and every client needs its ca.crt"
+        if found.lost
+        else "; Caddy makes new ones"
+    )
+    return f"certificates of the gateway were damaged on {context.supervisor_node}: {found.text}{cure}"
+
+
 def _lost_ca(context: DeploymentContext, given: str) -> str:
-    folder = ca_folder(context.services.cluster.node(context.supervisor_node).paths.state)
+    folder = ca_folder(_where(context).state)
     return (
         f"the gateway's CA is no longer in {folder} on {context.supervisor_node}: at its next start Caddy makes a new "
         "one, which no client trusts. Restore the folder from a backup "
@@ -357,5 +429,5 @@ def _gateway(context: DeploymentContext) -> Installation:
 
 
 def _where(context: DeploymentContext) -> Installation:
-    state = context.services.cluster.node(context.supervisor_node).paths.state
+    state = context.state or context.services.cluster.node(context.supervisor_node).paths.state
     return Installation(context.supervisor_node, f"{state}/supervision/{context.name}", state, "", "")

@@ -9,6 +9,7 @@ from dataclasses import replace
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.cluster_state import image_of
 from sparkwright.app.lease import holding
+from sparkwright.app.serve.cache_disks import STARTED_WITHOUT
 from sparkwright.app.serve.changed import changes, remember, served_image
 from sparkwright.app.serve.keepers import left_free
 from sparkwright.app.serve.launch import start_ranks
@@ -158,7 +159,7 @@ async def launch(context: DeploymentContext, asked_for: bool = False) -> Launche
         context.seen.doing = ""
     context.seen.relaunches += 1
     context.seen.ranks |= {rank: replace(one, running=True, started="") for rank, one in context.seen.ranks.items()}
-    context.remember({RELAUNCHES: float(context.seen.relaunches)})
+    context.remember({RELAUNCHES: float(context.seen.relaunches), STARTED_WITHOUT: float(bool(outcome.without))})
     return Launched(context.now(), _boots(outcome.cluster_state.facts))
 
 

@@ -56,7 +56,10 @@ def test_a_healthy_server(shell: Bench, simulator: Start) -> None:
     assert any("memory of the nodes is unknown" in one for one in told["soak"]["unknown"])
     assert {one["state"] for one in told["run"]["evaluation"]["outcomes"]} == {"passed"}
     page = (shell.folder / "page.html").read_text()
-    assert "nothing found" in page and "plot-ttft-time" in page and "SIMULATED" in page
+    assert "nothing found" in page
+    assert "SIMULATED" in page
+    too_few = any("too few requests" in one for one in told["soak"]["unknown"])  # on a busy machine
+    assert too_few or "plot-ttft-time" in page
     assert shell.saved()[0]["kind"] == "soak"
     assert "nothing found" in shell.run("runs", "show", "first")[1]
     (shell.folder / "gates.txt").write_text(

@@ -3,8 +3,10 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from fakes.sh import Sh
-from sparkwright.remote.disk_cache import disk_cache_usage, prune_disk_cache
+from sparkwright.remote.disk_cache import IS_AWAY, disk_cache_usage, prepare_disk_cache
 
 
 def written(folder: Path, name: str, size: int, age: int) -> Path:
@@ -22,16 +24,29 @@ def test_the_oldest_go_until_it_fits(sh: Sh) -> None:
     files = [written(folder, f"a b/{n}.bin", 1000, age) for n, age in enumerate((50, 10, 30, 20, 40))]
     outside = written(sh.home / "other", "x", 5000, 900)
     (folder / "link").symlink_to(outside)
-    assert sh.run(prune_disk_cache(str(folder), 3500)).ok
+    assert sh.run(prepare_disk_cache(str(folder), 3500)).ok
     assert [path.exists() for path in files] == [False, True, True, True, False]
     assert outside.exists() and (folder / "link").is_symlink()
-    assert sh.run(prune_disk_cache(str(folder), 3500)).ok and sum(path.exists() for path in files) == 3
+    assert sh.run(prepare_disk_cache(str(folder), 3500)).ok and sum(path.exists() for path in files) == 3
 
 
-def test_a_folder_that_is_not_there_is_no_error(sh: Sh) -> None:
-    """A disk that is not mounted stops no start, and is told."""
-    assert sh.run(prune_disk_cache(str(sh.home / "gone"), 1)).ok
-    assert sh.run(disk_cache_usage(str(sh.home / "gone"))).stdout == "gone\n"
+def test_a_folder_is_made_or_the_reason_told(sh: Sh, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards a start whose disk is not mounted: a mount point of root's, a file in its place, a disk mounted
+    read-only."""
+    there = sh.home / "disk/twin-1"
+    assert sh.run(disk_cache_usage(str(there))).stdout == "gone\n"
+    assert sh.run(prepare_disk_cache(str(there), 1)).ok and there.is_dir()
+    (sh.home / "file").write_text("")
+    said = sh.run(prepare_disk_cache(str(sh.home / "file/twin-1"), 1))
+    assert said.exit_code == IS_AWAY and "Not a directory" in said.stdout
+    said = sh.run(prepare_disk_cache("/proc/twin-1", 1))
+    assert said.exit_code == IS_AWAY and "cannot create directory" in said.stdout
+    (sh.home / "bin").mkdir()
+    (sh.home / "bin/findmnt").write_text("#!/bin/sh\necho ro,relatime\n")
+    (sh.home / "bin/findmnt").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{sh.home}/bin:{os.environ['PATH']}")
+    said = sh.run(prepare_disk_cache(str(there), 1))
+    assert (said.exit_code, said.stdout) == (IS_AWAY, "its disk is mounted read-only\n")
 
 
 def test_its_use_is_told(sh: Sh) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from fakes.sh import Sh
-from sparkwright.adapters.bundle import MANIFEST, Bundle
+from sparkwright.adapters.bundle import Bundle
+from sparkwright.adapters.bundle_check import ARCHIVE, MANIFEST, damaged_files, restore_files
 from sparkwright.domain.service import ServiceHost
 from sparkwright.facts.service import parse_service_host
 from sparkwright.remote import service
@@ -56,7 +57,7 @@ def test_two_at_once_leave_one_whole_program(sh: Sh, archive: Path) -> None:
     for _ in range(PAIRS):
         assert unpack(sh, archive, times=2) == [0, 0]
         assert [path.name for path in runtime.iterdir()] == [DIGEST]
-        assert sum(path.is_file() for path in runtime.rglob("*")) == len(FILES) + 1
+        assert sum(path.is_file() for path in runtime.rglob("*")) == len(FILES) + 2
         runtime.rename(sh.home / f"before-{len(list(sh.home.iterdir()))}")
     assert seen(sh) == ()
 
@@ -100,3 +101,40 @@ def test_the_real_one_is_made_so(sh: Sh, archive: Path) -> None:
     archive.write_bytes(bundle.archive())
     assert unpack(sh, archive, digest=bundle.digest) == [0]
     assert seen(sh) == (bundle.digest,)
+
+
+def start_program(sh: Sh, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A program of the folder, as a service starts it."""
+    words = service.intact(str(folder), ("/bin/echo", "begun"))
+    return subprocess.run(words, capture_output=True, text=True, env=sh.environ, timeout=120, check=True)
+
+
+@pytest.mark.parametrize("damage", ["emptied", "all emptied", "gone"])
+async def test_a_program_with_damaged_files_restores_them_as_it_starts(sh: Sh, archive: Path, damage: str) -> None:
+    """Guards heads after a power cut: nobody has to call `up` for a supervisor that its own files keep from running."""
+    assert unpack(sh, archive) == [0]
+    folder = sh.home / "state" / "runtime" / DIGEST
+    assert (start_program(sh, folder).stdout, start_program(sh, folder).stderr) == ("begun\n", "")
+    assert damaged_files(folder) == ()
+    for name in (*FILES, MANIFEST) if damage == "all emptied" else ("__main__.py",):
+        if damage == "gone":
+            (folder / name).unlink()
+        else:
+            (folder / name).write_bytes(b"")
+    assert damaged_files(folder) == ((MANIFEST,) if damage == "all emptied" else ("__main__.py",))
+    said = start_program(sh, folder)
+    assert said.stdout == "begun\n" and "damaged, and are restored from its archive" in said.stderr
+    assert seen(sh) == (DIGEST,) and damaged_files(folder) == ()
+    (folder / "__main__.py").write_bytes(b"")
+    assert await restore_files(folder) and damaged_files(folder) == ()
+
+
+async def test_a_program_whose_archive_is_damaged_too_says_what_to_do(sh: Sh, archive: Path) -> None:
+    """Guards a disk that lost all: the program is begun, and the log names the command that helps."""
+    assert unpack(sh, archive) == [0]
+    folder = sh.home / "state" / "runtime" / DIGEST
+    for name in ("__main__.py", ARCHIVE):
+        (folder / name).write_bytes(b"")
+    said = start_program(sh, folder)
+    assert said.stdout == "begun\n" and "the same sparkwright up does" in said.stderr
+    assert not await restore_files(folder) and damaged_files(folder) == ("__main__.py",)

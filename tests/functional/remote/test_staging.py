@@ -43,7 +43,7 @@ def root(sh: Sh) -> Path:
 
 
 def test_a_complete_model_is_complete(sh: Sh, root: Path) -> None:
-    """Its snapshot is what the engine gets, the whole entry is what is copied, links are followed for the size."""
+    """`path` is the snapshot that the engine loads, `root` the entry that is copied; sizes are those of the blobs."""
     model = found(sh)
     assert model.complete, model.missing
     assert (model.path, model.root) == (f"{root}/snapshots/{REVISION}", str(root))
@@ -53,7 +53,7 @@ def test_a_complete_model_is_complete(sh: Sh, root: Path) -> None:
 
 
 def test_a_branch_and_a_commit_name_the_same_snapshot(sh: Sh, root: Path) -> None:
-    """Recipes may pin a commit or name a branch."""
+    """A recipe may pin a commit, name a branch, or leave both out."""
     assert found(sh, "main") == found(sh) == found(sh, REVISION)
 
 
@@ -88,7 +88,7 @@ def test_a_bad_ref_is_reported(sh: Sh, root: Path, text: str) -> None:
 
 
 def test_a_ref_to_another_snapshot_is_reported(sh: Sh, root: Path) -> None:
-    """The weights are all there, and nobody finds them: what is there is named next to what is not."""
+    """The weights are there, but refs/main names another snapshot: `missing` names both."""
     (root / "refs/main").write_text("f" * 40)
     model = found(sh)
     assert (model.path.endswith(f"snapshots/{REVISION}"), model.revision, model.complete) == (True, REVISION, False)
@@ -97,14 +97,14 @@ def test_a_ref_to_another_snapshot_is_reported(sh: Sh, root: Path) -> None:
 
 
 def test_a_model_that_is_not_there_is_nothing(sh: Sh) -> None:
-    """No files and no path; where it would be is known all the same."""
+    """The listing has no files and no path, only the folder where the model would be."""
     model = found(sh)
     assert (model.path, model.files, model.complete) == ("", 0, False)
     assert model.root == f"{sh.home}/hub/models--org--name"
 
 
 def test_a_folder_with_odd_names_is_listed(sh: Sh) -> None:
-    """Spaces and quotes in a path are the path's own."""
+    """Spaces, quotes and `$` in a path reach the node unchanged."""
     folder = sh.home / "my 'model'; $HOME"
     folder.mkdir()
     (folder / "config.json").write_text("{}")
@@ -121,7 +121,7 @@ def test_one_file_is_a_model(sh: Sh) -> None:
 
 
 def test_known_hosts_lines_name_the_fabric_address() -> None:
-    """The peer's keys were read over a trusted connection; another port is written as OpenSSH wants it."""
+    """A line is the fabric address and the peer's key; a port other than 22 is written as `[address]:port`."""
     keys = ["ssh-ed25519 AAAA root@spark-2", "", "garbage"]
     assert staging.known_hosts("192.168.100.11", 22, keys) == "192.168.100.11 ssh-ed25519 AAAA\n"
     assert staging.known_hosts("192.168.100.11", 2222, keys) == "[192.168.100.11]:2222 ssh-ed25519 AAAA\n"
@@ -134,6 +134,6 @@ def test_a_node_shows_how_to_log_in(sh: Sh) -> None:
 
 
 def test_no_token_is_in_a_command_line() -> None:
-    """The hub's token reaches the node some other way than by words that `ps` shows."""
+    """The hub's token is in no argument, where `ps` would show it to every user of the node."""
     command = staging.download("~/hub", "org/name", "", "hf_secret")
     assert "hf_secret" not in " ".join(command.argv)

@@ -1,4 +1,4 @@
-"""The models' reports about their own files: real headers, read by the real scripts and the real parser."""
+"""Headers of safetensors and GGUF files, read by the real scripts and the real parser."""
 
 import json
 import os
@@ -23,7 +23,7 @@ GOOD = {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}
 
 
 def header(tensors: dict[str, tuple[str, int]], **style: Any) -> tuple[bytes, int]:
-    """The bytes before the numbers, and how many bytes of numbers they promise."""
+    """The header of a safetensors file, and the bytes of numbers that must follow it."""
     at, table = 0, {"__metadata__": {"format": "pt"}}
     for name, (dtype, size) in tensors.items():
         table[name] = {"dtype": dtype, "shape": [size], "data_offsets": [at, at + size]}
@@ -33,7 +33,7 @@ def header(tensors: dict[str, tuple[str, int]], **style: Any) -> tuple[bytes, in
 
 
 def write(path: Path, tensors: dict[str, tuple[str, int]], less: int = 0, **style: Any) -> None:
-    """A file as long as its header states, without the bytes: they must not be read."""
+    """Write a sparse file as long as its header states, `less` bytes shorter. Its numbers must not be read."""
     head, size = header(tensors, **style)
     with path.open("wb") as file:
         file.write(head)
@@ -86,7 +86,7 @@ def test_bytes_by_kind_of_tensor(sh: Sh, folder: Path) -> None:
 
 
 def test_a_second_copy_is_not_loaded(sh: Sh, folder: Path) -> None:
-    """gpt-oss and Mistral ship their weights twice: what is next to the index, or in a folder, no engine reads."""
+    """gpt-oss and Mistral ship their weights twice. Engines read only the shards that the index names."""
     once = listed(sh, folder)
     (folder / "original").mkdir()
     for name in ("consolidated.safetensors", "original/model.safetensors"):
@@ -119,7 +119,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_a_file_that_is_not_what_it_states(sh: Sh, folder: Path, case: str) -> None:
-    """Each is named with what is wrong: an engine finds out after minutes, or serves what is not in the file."""
+    """Each defect is named before the start: an engine finds it after minutes, or serves garbage."""
     spoil, defect, complete = WRONG[case]
     spoil(folder / SHARDS[0])
     model = listed(sh, folder)
@@ -129,7 +129,7 @@ def test_a_file_that_is_not_what_it_states(sh: Sh, folder: Path, case: str) -> N
 
 
 def test_shards_that_do_not_add_up(sh: Sh, folder: Path) -> None:
-    """An index of another release names tensors that no shard has, or another sum of bytes."""
+    """The index of another release is found by its sum of bytes, or by tensors that no shard has."""
     names = {tensor: SHARDS[number] for number in (0, 1) for tensor in layer(number)}
     index(folder, names, 13 * GB)
     assert flaws(listed(sh, folder)) == {"model.safetensors.index.json": Defect.SUM}
@@ -139,7 +139,7 @@ def test_shards_that_do_not_add_up(sh: Sh, folder: Path) -> None:
 
 
 def test_no_index_and_two(sh: Sh, folder: Path) -> None:
-    """An engine takes every file without an index; with two it matters which it goes by."""
+    """Both are flaws: without an index an engine loads every file, with two nobody knows which one it follows."""
     there = listed(sh, folder).tensors
     index(folder, {"a": "consolidated.safetensors"}, 1, "consolidated.safetensors.index.json")
     two = listed(sh, folder)
@@ -151,7 +151,7 @@ def test_no_index_and_two(sh: Sh, folder: Path) -> None:
 
 
 def test_a_config_that_nobody_can_read(sh: Sh, folder: Path) -> None:
-    """Cut off, or not there: the weights are of no use without it."""
+    """A config.json that is cut off or missing is a flaw: the weights are useless without it."""
     (folder / "config.json").write_text('{"num_hidden_layers": 2,')
     assert flaws(listed(sh, folder)) == {"config.json": Defect.CONFIG}
     (folder / "config.json").unlink()
@@ -159,7 +159,7 @@ def test_a_config_that_nobody_can_read(sh: Sh, folder: Path) -> None:
 
 
 def test_the_quantization_next_to_the_config(sh: Sh, folder: Path) -> None:
-    """ModelOpt's older checkpoints report in a file of their own that their numbers have 4 bits."""
+    """Older ModelOpt checkpoints state their 4 bits in hf_quant_config.json, not in config.json."""
     said = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4", "group_size": 16}}
     (folder / "hf_quant_config.json").write_text(json.dumps(said))
     shape = listed(sh, folder).shape
@@ -167,7 +167,7 @@ def test_the_quantization_next_to_the_config(sh: Sh, folder: Path) -> None:
 
 
 def test_a_config_that_names_every_expert(sh: Sh, folder: Path) -> None:
-    """Mixed exports list each quantized layer: such a file has megabytes, and half of it would look broken."""
+    """Mixed exports list each quantized layer: a config of megabytes is read whole."""
     names = {f"model.layers.{n}.mlp.experts.{n % 512}.up_proj": {"quant_algo": "NVFP4"} for n in range(30_000)}
     said = CONFIG | {"quantization_config": {"quant_method": "modelopt", "quantized_layers": names}}
     (folder / "config.json").write_text(json.dumps(said))
@@ -202,7 +202,7 @@ def gguf_file(path: Path, tokens: int) -> None:
 
 @pytest.mark.parametrize("whole_folder", [True, False], ids=["folder", "file"])
 def test_a_gguf_file_has_its_config_inside(sh: Sh, whole_folder: bool) -> None:
-    """Made by llama.cpp's own writer: dimensions and tensors come from its head."""
+    """Dimensions and tensors come from the header of a file that llama.cpp's own writer made."""
     path = sh.home / "m" / "tiny.gguf"
     path.parent.mkdir()
     gguf_file(path, 1000)
@@ -215,7 +215,7 @@ def test_a_gguf_file_has_its_config_inside(sh: Sh, whole_folder: bool) -> None:
 
 
 def test_a_gguf_file_next_to_safetensors_is_another_format(sh: Sh, folder: Path) -> None:
-    """Engines that take a folder load its safetensors."""
+    """A GGUF file in a folder of safetensors changes nothing: engines that take a folder load the safetensors."""
     alone = listed(sh, folder)
     gguf_file(folder / "a.gguf", 10)
     both = listed(sh, folder)
@@ -231,7 +231,7 @@ def test_a_gguf_file_next_to_safetensors_is_another_format(sh: Sh, folder: Path)
     ],
 )  # fmt: skip
 def test_a_header_that_no_model_has_is_read_in_linear_time(sh: Sh, what: str, tensors: Any) -> None:
-    """A model's author may write what he likes: the listing ends, and names no half of the tensors."""
+    """A header beyond all bounds costs linear time; what is too long or too many is not listed."""
     folder = sh.home / "odd"
     folder.mkdir()
     text = json.dumps(tensors()).encode()
@@ -243,7 +243,7 @@ def test_a_header_that_no_model_has_is_read_in_linear_time(sh: Sh, what: str, te
 
 
 def test_a_node_without_python_lists_the_same(sh: Sh, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Guards the quick way to read thousands of headers: damaged files, too, come out as the shell reads them."""
+    """Guards the reader in Python against the one in sh: both report the same, for damaged files too."""
     (folder / "model.safetensors.index.json").unlink()
     (folder / "cut.safetensors").write_bytes(b"\x10\0")
     (folder / "long.safetensors").write_bytes(b"\xff" * 40)
@@ -262,7 +262,7 @@ def test_a_node_without_python_lists_the_same(sh: Sh, folder: Path, monkeypatch:
 
 
 def test_an_index_that_names_files_which_are_not_there(sh: Sh, folder: Path) -> None:
-    """Guards half a checkpoint: each file that the index names and nobody has is named, and it is no sound one."""
+    """Guards half a checkpoint: each missing file of the index is named, and the checkpoint is not sound."""
     (folder / SHARDS[1]).unlink()
     found = listed(sh, folder)
     assert [(flaw.defect, flaw.file) for flaw in found.flaws] == [(Defect.ABSENT, SHARDS[1])]

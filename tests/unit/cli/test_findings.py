@@ -52,7 +52,7 @@ def test_remedies_that_differ_only_in_the_node_are_one() -> None:
 
 
 def test_what_only_some_report_names_them() -> None:
-    """Guards a part that one node's finding lacks: it is not passed off as all nodes'."""
+    """Guards evidence that only one node has: it is shown as that node's, not as everybody's."""
     assert lines(WARN, replace(WARN, subject="b", evidence=""))[1] == "    evidence: a: oom_kill 1"
 
 
@@ -73,7 +73,7 @@ def test_severities_are_not_mixed() -> None:
 
 
 def test_lines_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Guards 80 columns, the head line included."""
+    """Guards that no line, including the first, is wider than a terminal of 80 columns."""
     monkeypatch.setattr(columns.sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     long = replace(WARN, title="a long title " * 8, evidence="much evidence " * 20)
@@ -83,5 +83,5 @@ def test_lines_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_check_reports_what_its_fix_would_do() -> None:
-    """Guards plan, up and diagnose, which have no --fix."""
+    """Guards `plan`, `up` and `diagnose`, which have no --fix and must not propose it."""
     assert "--fix" not in unstyle(findings_text((fixable("a", 1),)))

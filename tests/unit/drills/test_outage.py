@@ -1,4 +1,4 @@
-"""The clients' view of an outage: what a service does to them can neither be shortened nor missed."""
+"""Outages as the drills' clients see them: none is missed, and none comes out shorter than it was."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,7 @@ GOOD = [ask(100.0, 0.2), ask(100.3, 0.2)]
 
 
 def test_an_outage_lasts_from_the_first_useless_request_to_the_first_good_answer() -> None:
-    """Seconds of a client's time: from when it asked in vain until somebody has an answer."""
+    """An outage begins when a request is sent in vain, and ends when a later answer is complete."""
     found = outages([*GOOD, away(101.0), away(102.0), ask(103.0, 0.5), ask(104.0, 0.2)])
     assert found == [Outage(101.0, 103.5)]
     assert outages([*GOOD, away(101.0)]) == [Outage(101.0)] and Outage(101.0).away is None
@@ -28,20 +28,20 @@ def test_an_outage_lasts_from_the_first_useless_request_to_the_first_good_answer
 
 
 def test_a_request_that_hangs_until_it_is_answered_late_is_an_outage() -> None:
-    """Nobody got anything for 20 s; a queue in which others are served meanwhile is none."""
+    """Twenty seconds without any answer are an outage. A queue in which others are served is not."""
     assert outages([*GOOD, ask(101.0, 20.0), ask(111.0, 10.2)]) == [Outage(101.0, 121.0)]
     assert outages([*GOOD, ask(101.0, 9.0), ask(102.0, 2.0), ask(103.0, 4.0)]) == []
 
 
 def test_outages_with_service_between_are_two() -> None:
-    """Two outages less than a second apart are one."""
+    """Two outages with seconds of answers between them stay two; less than a second apart they are one."""
     one = [away(101.0), ask(102.0, 0.1)]
     assert len(outages([*one, *[ask(102.3 + n / 3, 0.1) for n in range(12)], away(107.0), ask(108.0, 0.1)])) == 2
     assert outages([*one, away(102.4), ask(103.0, 0.1)]) == [Outage(101.0, 103.1)]
 
 
 def test_what_clients_got_is_counted() -> None:
-    """A refusal without a reason, no connection and silence are each other things."""
+    """Each kind of failure has a count of its own: a refusal without a reason, no connection, silence, a cut stream."""
     requests = [
         away(101.0),
         ask(102.0, 0.1, Fate.REFUSED, 503),
@@ -59,21 +59,25 @@ def test_what_clients_got_is_counted() -> None:
 INCIDENT: dict[str, Any] = {"what": "rank 1 on spark-2 was killed", "cause": "a kill", "code": "X1", "away": 10.5}
 REQUESTS = (*GOOD, away(101.0), ask(111.0, 0.2))
 SEEN = Observed(
-    101.0,
-    120.0,
-    REQUESTS,
-    [Sample(100.5, 1.0, 0, "ready"), Sample(107.0, 1.0, 1, "draining", "disk full"), Sample(112.0, 1.0, 0, "ready")],
-    [INCIDENT],
-    "the supervisor was restarted",
-    2.5,
-    0.0,
-    outages(REQUESTS),
+    at=101.0,
+    end=120.0,
+    requests=REQUESTS,
+    samples=[
+        Sample(100.5, 1.0, 0, "ready"),
+        Sample(107.0, 1.0, 1, "draining", "disk full"),
+        Sample(112.0, 1.0, 0, "ready"),
+    ],
+    incidents=[INCIDENT],
+    record="the supervisor was restarted",
+    start=2.5,
+    restored=0.0,
+    outages=outages(REQUESTS),
 )
 EXPECTED = Expected(8.0, cause="spark-2", status="disk", record="supervisor.*restarted", refusal="gone")
 
 
 def test_a_good_way_back_meets_its_targets() -> None:
-    """The way back has the true state in between, the right cause and the clients' own time."""
+    """A drill passes if `status` shows the true state, and the incident has the right cause and the clients' time."""
     assert missed(EXPECTED, SEEN) == []
     assert view(SEEN).away == (10.2,)
     assert story(SEEN.samples, 101.0) == "ready (exit 0) 0 s > draining (exit 1) 7 s > ready (exit 0) 12 s"
@@ -101,5 +105,5 @@ def test_a_good_way_back_meets_its_targets() -> None:
     ],
 )
 def test_each_target_can_be_missed(expected: dict[str, Any], seen: dict[str, Any], words: str) -> None:
-    """Late, never, a false `ready`, a wrong count, a wrong cause, another time, a bare refusal, and no trace."""
+    """Guards each check of a drill: one wrong observation or one stricter expectation fails it, with the reason."""
     assert words in missed(replace(EXPECTED, **expected), replace(SEEN, **seen))

@@ -15,6 +15,13 @@ def test_the_third_set_is_read_and_scored(capsys: pytest.CaptureFixture[str]) ->
     assert "Decode, one stream, no speculation" in said and "Starts, weights" in said
 
 
+@pytest.mark.parametrize("name", ["third.yaml", "fourth.yaml", "fifth.yaml"])
+def test_what_was_measured_counts_as_having_run(name: str) -> None:
+    """A row with a figure ran, so that a refusal of it is counted."""
+    rows, _ = read(THIRD.parent / name)
+    assert sum(row["result"].get("fits") is True for row in rows) == len(rows) >= 41
+
+
 def test_every_source_lies_in_one_half() -> None:
     everything, starts = read(THIRD)
     halves = [read(THIRD, half) for half in ("a", "b")]

@@ -10,10 +10,11 @@ from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Speculation
 from sparkwright.domain.verdict import Load
+from sparkwright.engines.catalog import traits
 from sparkwright.planner.speed import DISK, Measured, loading, speed, started
 from sparkwright.planner.speed_decode import DecodedModel, attended, drafted, method, reading, step, together, yielded
 from sparkwright.planner.speed_prefill import prefill
-from sparkwright.planner.speed_rates import FAST, LIKELY, SLOW, products, rates, weighed
+from sparkwright.planner.speed_rates import FAST, LIKELY, SLOW, dense_pace, format_of, products, rates, weighed
 from sparkwright.planner.split_cost import read
 from unit.planner.speed_samples import GB, GEMMA, M27, OSS, QWEN8, QWEN8_FP4, QWEN30, RDMA, SUPER, V4, recipe, shape
 
@@ -94,6 +95,25 @@ def test_products_are_twice_the_parameters() -> None:
     """A dense BF16 token takes two operations a number, without the vocabulary: 6.95 of 8.19 billion."""
     assert products(QWEN8, ONE) == pytest.approx(2 * 6.95e9, rel=0.01)
     assert products(QWEN8, Parallelism(2)) == pytest.approx(6.95e9, rel=0.01)
+
+
+def test_prompts_of_packed_and_fp4_models_have_a_pace_of_their_own() -> None:
+    """Dense GGUF runs at nearly BF16's pace, not at experts'; NVFP4's range holds weights alone and FP4 activations."""
+    packed_ = replace(QWEN8, format="4.890bit", quantization="gguf")
+    assert dense_pace(QWEN8, LIKELY) == 0.0
+    assert dense_pace(packed_, LIKELY) == LIKELY.packed == 0.95
+    assert products(packed_, ONE, LIKELY.packed) == pytest.approx(products(packed_, ONE) * 0.5 / 0.95)
+    fast, slow = (dense_pace(QWEN8_FP4, rate) for rate in (FAST, SLOW))
+    assert (fast * FAST.gemm) / (slow * SLOW.gemm) > 5
+    assert slow * LIKELY.gemm < 0.9 * LIKELY.gemm < 2 * 0.9 * LIKELY.gemm < fast * FAST.gemm
+
+
+@pytest.mark.parametrize(("bits", "word"), [("1.130bit", "gguf-low"), ("2.130bit", "gguf-low"), ("2.380bit", "gguf")])
+def test_one_bit_and_ternary_files_are_read_slower(bits: str, word: str) -> None:
+    """Q1_0 and Q2_0 take 0.7 of the pace that bytes give; IQ2_XXS, measured too, does not."""
+    model = replace(QWEN8, format=bits, quantization="gguf")
+    assert format_of(model) == word
+    assert traits(recipe(engine="llama-cpp")).pace(word)[1] == (0.7 if word == "gguf-low" else 0.95)
 
 
 FULL = CacheLayers(CacheKind.FULL, 10, row=1000.0)

@@ -16,7 +16,8 @@ from unit.planner.memory_samples import recipe, shape
     "name, bits",
     (("bf16", 16), ("torch.bfloat16", 16), ("fp8_e4m3", 8), ("NVFP4", 4), ("awq-4bit", 4), ("exl3-3.25", 3.25),
      ("4.0bpw", 4), ("", 0), ("fp32", 32), ("UD-Q4_K_XL", 4.89), ("q8_0", 8.5), ("IQ4_XS", 4.46), ("IQ9_ZZ", 0),
-     ("m-AQLM-2Bit-1x16", 2), ("QTIP-3bit", 3), ("turboderp/x-exl3 3.05bpw_h5", 3.05), ("q4_0-unquantized", 4)),
+     ("m-AQLM-2Bit-1x16", 2), ("QTIP-3bit", 3), ("turboderp/x-exl3 3.05bpw_h5", 3.05), ("q4_0-unquantized", 4),
+     ("Bonsai-27B-Q1_0", 1.13), ("x-TQ2_0.gguf", 2.06)),
 )  # fmt: skip
 def test_bits(name: str, bits: float) -> None:
     assert bits_of(name) == bits

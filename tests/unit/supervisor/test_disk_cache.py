@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 
 from fakes.endpoint import reply
+from sparkwright.app.serve.cache_disks import STARTED_WITHOUT
 from sparkwright.domain.command import Completed
 from sparkwright.domain.live import LiveEngine
 from sparkwright.supervisor import disk_cache
@@ -115,3 +116,52 @@ async def test_engines_that_write_by_themselves_are_not_asked() -> None:
     await disk_cache.keep_slots(it.bus)
     await disk_cache.save_before_stop(it.bus)
     assert not it.scene.endpoint.asked
+
+
+async def test_a_save_that_is_refused_once_is_asked_again() -> None:
+    """Guards contexts of a server that was busy for a moment: no trouble, and nothing is lost."""
+    it = cached_tower("llama-cpp", "b7000")
+    answers = [reply("busy", 503), reply({})]
+    it.scene.endpoint.answers = {
+        "/slots/0?action=save": lambda body: answers.pop(0),
+        "/slots/1?action=save": reply({}),
+    }
+    assert await disk_cache.ask_slots(it.bus, "save")
+    assert it.events == [] and answers == []
+
+
+async def test_a_round_of_saves_that_failed_is_repeated_at_the_next_rest() -> None:
+    """Guards contexts after a timeout: no new work is needed for the next try."""
+    it = cached_tower("llama-cpp", "b7000")
+    it.scene.endpoint.answers = None
+    it.context.seen.engine = LiveEngine(1.0, prompt_tokens=10.0)
+    it.bus.serving = it.bus.speaks = True
+    task = asyncio.create_task(disk_cache.keep_slots(it.bus))
+    async with asyncio.timeout(5):
+        while len(it.scene.endpoint.asked) < 1:
+            await asyncio.sleep(0.01)
+        it.context.seen.engine = LiveEngine(2.0, prompt_tokens=500.0)
+        while not it.bus.lasting.get(disk_cache.SLOTS):
+            await asyncio.sleep(0.01)
+        it.scene.endpoint.answers = {f"/slots/{slot}?action=save": reply({}) for slot in (0, 1)}
+        while it.bus.lasting.get(disk_cache.SLOTS):
+            await asyncio.sleep(0.01)
+    task.cancel()
+
+
+async def test_an_engine_that_was_started_without_its_disk_says_so() -> None:
+    """Guards an owner whose disk is back: the engine uses it from its next start on; no slot is asked for."""
+    it = cached_tower("llama-cpp", "b7000")
+    for node in it.scene.nodes:
+        node.on(lambda command: "du -s" in " ".join(command.argv), "used 1000 9000\n")
+    it.context.remember({STARTED_WITHOUT: 1.0})
+    await disk_cache.look_at_disks(it.bus)
+    (fault,) = it.events
+    assert isinstance(fault, Fault) and "was started without it" in fault.what
+    assert "sparkwright restart twin" in fault.what
+    it.bus.serving = it.bus.speaks = True
+    await disk_cache.keep_slots(it.bus)
+    assert not it.scene.endpoint.asked
+    it.context.remember({STARTED_WITHOUT: 0.0})
+    await disk_cache.look_at_disks(it.bus)
+    assert disk_cache.TROUBLE not in it.bus.lasting

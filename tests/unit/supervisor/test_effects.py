@@ -1,13 +1,16 @@
 """The works: each ends in one answer, with the turn that it was given."""
 
 import asyncio
+import hashlib
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from fakes.rank_node import STATE as HOME
 from fakes.rank_node import Exit
+from sparkwright.adapters.bundle_check import MANIFEST
 from sparkwright.app.diagnose import incident as evidence
 from sparkwright.app.serve.prepare import Outcome, prepare
 from sparkwright.domain.command import Command
@@ -17,6 +20,7 @@ from sparkwright.domain.live import Ask, DeploymentState, GatewayUse, LiveRank, 
 from sparkwright.supervisor.announcer import Announcer
 from sparkwright.supervisor.core.events import Captured, Launched, LaunchFailed, Ready, Returned, Stopped
 from sparkwright.supervisor.core.state import Announce, Capture, Close, Refuse, State, StopRanks, SwapRanks
+from sparkwright.supervisor.defects import explain_defect
 from sparkwright.supervisor.effects import EffectRunner
 from sparkwright.supervisor.event_bus import Unwatched
 from sparkwright.supervisor.nodes import census
@@ -47,6 +51,30 @@ async def test_a_defect_of_ours_is_an_answer_too() -> None:
     await EffectRunner(it.bus).begin(StopRanks(turn=4), STATE)
     told = await answer(it)
     assert isinstance(told, Stopped) and "our own defect" in told.left[0] and told.turn == 4
+
+
+async def test_an_incident_whose_evidence_failed_keeps_its_number() -> None:
+    """Guards incidents without an end: one that was opened before a defect is closed like any other."""
+    it = tower()
+    it.scene.nodes[0].on("", ValueError("odd"))
+    await EffectRunner(it.bus).begin(Capture("rank-exited", "rank 0 ended", 0, turn=2), STATE)
+    told = await answer(it)
+    (incident,) = it.keep.store.incidents
+    assert isinstance(told, Captured) and told.incident == incident.number != 0
+
+
+async def test_a_defect_with_damaged_files_is_no_defect_of_ours(tmp_path: Path) -> None:
+    """Guards the advice: an ImportError of a program whose files a power cut has emptied is nobody's bug."""
+    it, content = tower(), b"x = 1\n"
+    manifest = f"{hashlib.sha256(content).hexdigest()}  sparkwright/x.py\n".encode()
+    folder = tmp_path / hashlib.sha256(manifest).hexdigest()[:16]
+    (folder / "sparkwright").mkdir(parents=True)
+    (folder / MANIFEST).write_bytes(manifest)
+    (folder / "sparkwright" / "x.py").write_bytes(content)
+    assert "our own defect" in await explain_defect(it.context, ImportError("odd"), folder)
+    (folder / "sparkwright" / "x.py").write_bytes(b"")
+    said = await explain_defect(it.context, ImportError("odd"), folder)
+    assert "sparkwright/x.py" in said and "the same `sparkwright up` puts the program back" in said
 
 
 async def test_a_work_that_another_one_cuts_off_reports_nothing() -> None:

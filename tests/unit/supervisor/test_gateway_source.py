@@ -27,11 +27,13 @@ FILES = Gateway(tls=GatewayTls.FILES, certificate="/etc/c.pem", key="/etc/k.pem"
 CADDY = "/usr/bin/caddy\nv2.11.7\n"
 
 
-def seen(it: Tower, certificate: str, keys: str = '{"keys": []}', mode: str = "600", caddy: str = CADDY) -> None:
-    """Sets the head's report from now on."""
+def seen(
+    it: Tower, certificate: str, keys: str = '{"keys": []}', mode: str = "600", caddy: str = CADDY, port: str = ""
+) -> None:
+    """Sets the head's report from now on. port: `ss` about the gateway's, while no Caddy of ours runs."""
     text = f"@@ keys\n{keys}\n@@ keys-mode\n{mode}\n@@ keys-file\n/s/door/keys.json\n"
     text += f"@@ caddy\n{caddy}@@ image\n@@ host\nspark\n@@ addresses\n"
-    text += "@@ user\n1000:1000\n@@ port\n@@ front\n{}\n@@ ours\ncaddy run\n"
+    text += f"@@ user\n1000:1000\n@@ port\n{port}@@ front\n{{}}\n@@ ours\n{'' if port else 'caddy run'}\n"
     it.scene.nodes[0].on(lambda command: "@@ pair" in " ".join(command.argv), text + PAIR.format(certificate))
 
 
@@ -254,3 +256,87 @@ async def test_a_program_that_is_another_process_was_restarted() -> None:
     assert [(event.kind, number) for event, number in it.keep.store.events] == [("restarted", 0)]
     shown = view(it.bus, State(DeploymentState.READY, 1.0))
     assert [(one.who, one.count) for one in shown.restarts] == [("gateway (Caddy)", 1)]
+
+
+def found_damage(it: Tower, mended: str = "", lost: str = "") -> None:
+    """Sets what the head's program says about the gateway's certificates."""
+    state = "/home/ai/.local/state/sparkwright"
+    asked = gateway_commands.certificates(f"{state}/door/ca", f"{state}/supervision/_gateway-8443/door", renew=False)
+    text = f'{{"mended": [{mended}], "lost": "{lost}"}}\n'
+    it.scene.nodes[0].on(lambda command: command == asked, text)
+
+
+async def test_a_damaged_certificate_is_mended_and_an_incident_names_it() -> None:
+    """Guards handshakes that fail for good, with a status that names only a gateway that does not answer."""
+    it = tower()
+    made(it, "https://spark-1.lan:8443/v1\n")
+    it.bus.serving = True
+    found_damage(it, mended='"the certificate of localhost was damaged"')
+    found = await probed(it, 0, times=3)
+    fault = found["door-certificate"]
+    assert isinstance(fault, Fault) and "the certificate of localhost was damaged; Caddy makes new ones" in fault.what
+    assert "door-away" not in found
+    (incident,) = it.keep.store.incidents
+    assert (incident.kind, incident.is_open) == ("door-certificate", True)
+    assert "damaged" in incident.cause
+    assert ("noticed", 0) in [(event.kind, number) for event, number in it.keep.store.events]
+    found_damage(it)
+    assert isinstance((await probed(it, 401, times=3))["door-certificate"], Cleared)
+    (incident,) = it.keep.store.incidents
+    assert incident.outcome == "recovered without a restart"
+
+
+async def test_a_ca_that_is_lost_is_a_trouble_while_clients_are_still_served() -> None:
+    """Guards the warning while it helps: Caddy serves from memory until it is restarted."""
+    it = tower()
+    made(it, "https://spark-1.lan:8443/v1\n")
+    found_damage(it, lost="root.key is no key")
+    await endpoint.look(it.bus)
+    (fault,) = (event for event in it.events if isinstance(event, Fault) and event.kind == "door-certificate")
+    assert "root.key is no key" in fault.what and "backup" in fault.what and "sparkwright up" in fault.what
+    found_damage(it)
+    await endpoint.look(it.bus)
+    assert any(isinstance(event, Cleared) and event.kind == "door-certificate" for event in it.events)
+
+
+async def test_the_incident_of_a_gateway_that_is_away_names_a_bad_certificate_of_the_recipe() -> None:
+    """Guards `tls: files`: a Caddy that does not start for want of its certificate is not only away."""
+    it = tower()
+    serving = replace(recipe().serving, gateway=FILES)
+    it.context.desired = replace(it.context.desired, recipe=replace(it.context.desired.recipe, serving=serving))
+    made(it, "https://spark-1.lan:8443/v1\n")
+    seen(it, "bad-certificate")
+    it.bus.serving = True
+    found = await probed(it, 0, times=3)
+    assert "door-away" not in found
+    (incident,) = it.keep.store.incidents
+    assert incident.kind == "door-certificate" and "no PEM certificate" in incident.what
+
+
+TAKEN = 'LISTEN 0 128 0.0.0.0:8443 0.0.0.0:* users:(("nc",pid=7,fd=3))\n'
+
+
+async def test_a_gateway_whose_port_somebody_else_has_says_so_at_once() -> None:
+    """Guards the operator: "the gateway does not answer" sends nobody to the program that has its port."""
+    it = tower()
+    made(it, "https://spark-1.lan:8443/v1\n")
+    seen(it, "good", port=TAKEN)
+    it.bus.serving = True
+    found = await probed(it, 0, times=2)
+    fault = found["DOOR006"]
+    assert isinstance(fault, Fault) and "port 8443 is in use by nc" in fault.what and "door-away" not in found
+    (incident,) = it.keep.store.incidents
+    assert (incident.kind, incident.is_open) == ("door-port", True) and "in use by nc" in incident.what
+    seen(it, "good")
+    assert isinstance((await probed(it, 401, times=2))["DOOR006"], Cleared)
+    (incident,) = it.keep.store.incidents
+    assert not incident.is_open
+
+
+async def test_a_port_that_somebody_has_is_no_trouble_where_no_gateway_was_made() -> None:
+    """Guards deployments that serve without a gateway: `up` has said so, and nothing gets worse."""
+    it = tower()
+    made(it, "")
+    seen(it, "good", port=TAKEN)
+    await endpoint.look(it.bus)
+    assert [event.kind for event in it.events if isinstance(event, Fault)] == []

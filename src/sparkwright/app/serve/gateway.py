@@ -4,6 +4,7 @@ import asyncio
 import json
 
 from sparkwright.app.lease import did
+from sparkwright.app.serve.certificates import mend_certificates
 from sparkwright.app.services import Services, together, understood
 from sparkwright.app.setup import keys as key_work
 from sparkwright.checks.gateway import CHECKS, DIFFERS, NO_CADDY, PAIR, PORT
@@ -118,6 +119,8 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, r
     url = endpoint(plan, seen.called)
     caddy = _put(services, at, "caddy.json", json.dumps(config(front), indent=1))
     await together([setting, caddy, _put(services, where, ENDPOINT, f"{url}\n")])
+    if front.tls is GatewayTls.INTERNAL:
+        await mend_certificates(services, where.node, front.store, f"{at.home}/door", renew=True)
     _, (key, said) = await asyncio.gather(
         did(services, where.node, commands.reload(where.python, f"{at.home}/door")), _first_key(services, plan)
     )

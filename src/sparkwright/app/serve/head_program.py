@@ -55,7 +55,9 @@ async def keep_running(
     env = (*service_host.env, *services.cluster.node(where.node).env)
     runtime = f"{where.runtime.rpartition('/')[2]}\n".encode()
     await did(services, where.node, service.write(where.home, "runtime", runtime))
-    for one in (replace(bare, env=(*env, *bare.env)) for bare in programs):
+    for bare in programs:
+        argv = service.intact(where.runtime, bare.argv) if where.runtime in bare.argv else bare.argv
+        one = replace(bare, argv=argv, env=(*env, *bare.env))
         if manager is Manager.NONE:
             command = service.detach(one, where.home, repr(one))
         else:

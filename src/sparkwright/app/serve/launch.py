@@ -13,6 +13,7 @@ from sparkwright.app.plan.engine_options import with_options
 from sparkwright.app.plan.gate import calibrated
 from sparkwright.app.plan.planning import make_plan
 from sparkwright.app.ranks import all_ranks, listing
+from sparkwright.app.serve.cache_disks import STARTED_WITHOUT, prepare_disks
 from sparkwright.app.serve.changed import remember, report_changes
 from sparkwright.app.serve.coherence import judged_answers, wants_coherence
 from sparkwright.app.serve.figures import save_figures
@@ -24,12 +25,13 @@ from sparkwright.app.serve.load_guard import LoadGuard, figures_of, load_floors
 from sparkwright.app.serve.prepare import Outcome, prepare
 from sparkwright.app.serve.ready import ask, until_ready
 from sparkwright.app.serve.running import is_up, replaced, require_its_nodes
+from sparkwright.app.serve.standby import reclaim_role
 from sparkwright.app.serve.stop import clean, forget, old_ranks
 from sparkwright.app.serve.swap import Swap, swapping
 from sparkwright.app.services import ClusterState, LaunchRequest, Services, finished, together
 from sparkwright.checks.supervision import GARBAGE
 from sparkwright.domain.deployment import Answer
-from sparkwright.domain.errors import CommandFailed, NodeError, NotReady, Refused
+from sparkwright.domain.errors import CommandFailed, NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.finding import prevented
 from sparkwright.domain.homes import resolved_paths
@@ -38,9 +40,7 @@ from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import engine_of, start_groups
-from sparkwright.engines.disk_cache import disk_cache_folder
 from sparkwright.evals.coherence import Coherence, babble
-from sparkwright.remote.disk_cache import prune_disk_cache
 from sparkwright.remote.lease import Of
 
 # What runs already answers a greeting in this time, or its start is watched.
@@ -69,6 +69,8 @@ async def up(services: Services, request: LaunchRequest, options: Options) -> Ou
     What served before serves again then, unless options exclude it. Cancelled before the ranks run it undoes what
     was begun; after that the ranks go on, where they replace nothing.
     """
+    if options.supervise and not options.dry_run:
+        await reclaim_role(services)
     outcome = await prepare(services, request)
     request = outcome.request or request
     ranks = old_ranks(outcome.plan, outcome.cluster_state)
@@ -133,7 +135,7 @@ async def _supervise(services: Services, request: LaunchRequest, outcome: Outcom
 def _figures(outcome: Outcome) -> dict[str, float]:
     """Figures of this start, for comparison with a relaunch."""
     found = {f"available:{n}": size for n, size in left_free(outcome.plan, outcome.cluster_state.facts).items()}
-    found |= outcome.claims
+    found |= outcome.claims | ({STARTED_WITHOUT: 1.0} if outcome.without else {})
     for ledger in outcome.plan.ledgers:
         found |= figures_of(ledger.node, load_floors(ledger))
     took = sum(seconds for name, seconds in outcome.steps if name not in _BEFORE)
@@ -236,7 +238,8 @@ async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus
     kept = {spec.keeper.spec.labels["keeper-hash"] for spec in plan.specs if spec.keeper}
     if kept or old:
         await finished(end_keepers(services, held.nodes, swap.names, but=kept))
-    await _within_size(services, plan)
+    await prepare_disks(services, outcome.request or swap.launch_request, outcome)
+    plan = outcome.plan
     with _step(services, outcome, "free memory", quiet=True):
         await free_memory(services, plan, outcome.cluster_state)
     if kept:
@@ -254,16 +257,6 @@ async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus
             if isinstance(error, CommandFailed):
                 await report_changes(services, plan, outcome.cluster_state)
             raise
-
-
-async def _within_size(services: Services, plan: Plan) -> None:
-    """Keeps the engine's cache on the nodes' disks within its size. A disk that is away stops no start."""
-    if not plan.recipe.serving.disk_cache:
-        return
-    command = prune_disk_cache(disk_cache_folder(plan.recipe), plan.recipe.serving.disk_cache_size)
-    for node in dict.fromkeys(plan.placement.nodes):
-        with suppress(NodeError):
-            await services.run(node, command)
 
 
 async def _keep(services: Services, outcome: Outcome) -> None:

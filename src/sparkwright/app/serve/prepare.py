@@ -31,7 +31,7 @@ class Outcome:
 
     fresh: its ranks were started by this call. armed: how it is supervised, if that was asked for. old: replaced.
     request: what was asked for, next to what serves already. called: the head's address as this machine reaches it.
-    claims: as of StartWatch.
+    claims: as of StartWatch. without: why the engine starts without its cache on disk, '' where it has it.
     """
 
     plan: Plan
@@ -46,6 +46,7 @@ class Outcome:
     request: LaunchRequest | None = None
     called: str = ""
     claims: dict[str, float] = field(default_factory=dict)
+    without: str = ""
 
     @property
     def garbled(self) -> bool:

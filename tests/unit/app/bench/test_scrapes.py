@@ -1,4 +1,4 @@
-"""The server's figures next to a level."""
+"""The end of the task that samples the server's figures during a level."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from sparkwright.app.bench.measure import end_task
 
 
 async def test_who_is_stopped_while_a_task_ends_is_stopped() -> None:
-    """Ctrl-C in that moment, taken for the end of the task, would be lost, and the run would go on."""
+    """Guards Ctrl-C while `end_task` waits: its caller is cancelled too, so that the run does not go on."""
     leaving = asyncio.Event()
 
     async def watching() -> None:

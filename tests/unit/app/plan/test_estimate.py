@@ -28,7 +28,7 @@ def with_engine(version: str, **flags: object) -> Recipe:
 async def test_what_validate_says_of_the_engine_is_said(
     version: str, flags: dict[str, object], code: str, stops: bool
 ) -> None:
-    """Flags, parsers and versions, with the findings of `recipes validate`; `plan` exits with 1 where one stops."""
+    """Guards that such a plan has every finding of `recipes validate`, and that a blocking one stops it."""
     asked = with_engine(version, **flags)
     plan = (await estimate(scene().services, EstimateRequest(recipe=asked, nodes=2))).plan
     assert code in [finding.code for finding in plan.findings]

@@ -1,4 +1,4 @@
-"""The arithmetic of patience."""
+"""The waits between launches, and the number of faults after which the supervisor gives up."""
 
 from itertools import pairwise
 
@@ -37,8 +37,8 @@ def test_waits_grow_and_end() -> None:
     ],
 )
 def test_the_guard_counts_what_its_windows_see(state, at, limit) -> None:
-    """The count is exact to the second; times ahead of a clock that was set back count; a counted launch is not counted
-    twice."""
+    """Guards the limits of each window to the second. A launch counts once, even one that lies ahead of a clock that
+    was set back."""
     assert moves.too_many(state, at, POLICY) == limit
 
 
@@ -48,20 +48,20 @@ def test_only_what_a_window_can_see_is_remembered() -> None:
 
 
 def test_a_clock_that_was_set_back_holds_nothing_up() -> None:
-    """A back-off that seems to last longer than any does is over."""
+    """A wait that would last longer than the longest back-off is over: the clock was set back."""
     assert not moves.is_due(1000.0, 999.0, POLICY) and moves.is_due(1000.0, 1000.0, POLICY)
     assert not moves.is_due(1000.0, 400.0, POLICY) and moves.is_due(1000.0, 399.0, POLICY)
 
 
 def test_the_stronger_recovery_wins() -> None:
-    """A power cycle before a reboot before a relaunch, in whatever order they are asked for."""
+    """A power cycle beats a reboot, and a reboot beats a relaunch, whichever is asked for first."""
     order = [Recovery.NONE, Recovery.REFUSE, Recovery.RELAUNCH, Recovery.STOP, Recovery.REBOOT, Recovery.POWER_CYCLE]
     for weaker, stronger in pairwise(order):
         assert moves.stronger(weaker, stronger) is moves.stronger(stronger, weaker) is stronger
 
 
 def test_an_incident_counts_from_the_first_request_that_got_nothing() -> None:
-    """The incident goes on over launches that fail in between; the next incident has a beginning of its own."""
+    """Launches that fail in between do not move the beginning of an incident. Only `ready` ends it."""
     life = Life()
     *_, saving = life.handle(Fault(T0 + 40, "frozen", "nothing moves", Recovery.RELAUNCH, since=T0 + 4))
     assert saving == Capture(0, "frozen", "nothing moves", (), 1, T0 + 4)
