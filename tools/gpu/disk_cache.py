@@ -129,7 +129,7 @@ class DiskRun:
         self.note("at rest", files=last[0], gb=round(last[1] / 1e9, 2), seconds=round(time.monotonic() - began, 1))
 
     def forget(self) -> None:
-        """What was written is read from the disk again (root)."""
+        """Empties the page cache (root), so that what was written is read from the disk."""
         os.sync()
         Path("/proc/sys/vm/drop_caches").write_text("1\n")
         self.note("page cache emptied")
