@@ -17,6 +17,8 @@ from testbed import harm
 CHAT = "/chat/completions"
 HEARD, HEARS = "/tmp/told", 8991
 GGUF, KV = "/home/spark/models/tiny.gguf", "/home/spark/kv"
+LOADS_WITHIN = 150.0
+"""Seconds until a relaunch loads on a busy machine: evidence, stop and memory come first."""
 SENTENCE = "I should read the file once more before I answer the question. "
 LISTENER = """
 import http.server, sys
@@ -64,7 +66,8 @@ def stop_load_guard(scene: Scene) -> None:
     worker = scene.ground.worker
     kill_rank(scene)
     found = "pgrep -n -u spark -f '[p]ython3 -I -S -$'"
-    scene.check(until(lambda: worker.sh(found, check=False).strip(), 40.0), "no guard was seen on the worker")
+    seen = until(lambda: worker.sh(found, check=False).strip(), LOADS_WITHIN)
+    scene.check(seen, f"no guard was seen on the worker within {LOADS_WITHIN:.0f} s")
     worker.sh(f"kill -STOP $({found})", check=False)
     scene.until_well(3.0, 120.0)
 
@@ -189,6 +192,21 @@ def lose_cache_disk(scene: Scene) -> None:
     scene.restored = time.time()
 
 
+def kill_without_cache_disk(scene: Scene) -> None:
+    """The engine dies while the disk of its cache is gone; the disk comes back once it serves again."""
+    head = scene.ground.head
+    scene.check(until(lambda: _saved(scene), 60.0), "no slot was saved within 60 s")
+    head.sh(f"umount -l {KV}")
+    scene.at = time.time()
+    kill_llama(scene)
+    scene.until_well()
+    told = until(lambda: "was started without it" in scene.operator.samples[-1].text, 60.0)
+    scene.check(told, "status does not name it within 60 s")
+    words = " ".join(one.command for one in head.processes() if "llama_server" in one.command)
+    scene.check("--slot-save-path" not in words, "the engine was given the folder")
+    mount_cache(scene.ground)
+
+
 def garbled_start(scene: Scene) -> None:
     """`up` of a model that speaks no language: it serves, and says so."""
     ground = scene.ground
@@ -216,6 +234,6 @@ LLAMA: dict[str, Any] = {
     "flags": {"n-gpu-layers": 0},
 }
 LLAMA_ON_DISK = LLAMA | {
-    "serving": {**LLAMA["serving"], "coherence": False, "disk_cache": KV, "disk_cache_size": "128 MiB"}
+    "serving": {**LLAMA["serving"], "coherence": False, "disk_cache": KV, "disk_cache_size": "1 GiB"}
 }
 ENDING_LOOPS = {"serving": {"door": {"port": PORT, "end_loops": True}}}

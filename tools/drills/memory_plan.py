@@ -23,6 +23,13 @@ KEY_CHECK = OutageDrill(
     Expected(incidents=None, away=WATCHDOG_S, record=again("key check|keys|gateway")),
     limit=120.0,
 )
+HUNG_CADDY = OutageDrill(
+    "Caddy stopped by SIGSTOP",
+    "SIGSTOP to Caddy, for which systemd has no watchdog; nobody continues it",
+    faults.stop_unit(lambda unit: "caddy" in unit),
+    Expected(incidents=None, away=WATCHDOG_S, record=again("caddy|gateway"), status="Caddy answers nothing"),
+    limit=120.0,
+)
 GUARD = OutageDrill(
     "memory guard stopped while loading",
     "SIGKILL to rank 1, and SIGSTOP to the worker's memory guard while the relaunch loads",
@@ -69,6 +76,13 @@ CACHE_DISK = OutageDrill(
     Expected(incidents=0, status=r"spark-1: /home/spark/kv/\S+ [^\n]*contexts are not kept there"),
     limit=120.0,
 )
+WITHOUT_DISK = OutageDrill(
+    "llama.cpp killed, the disk of its cache away",
+    "the disk below `serving.disk_cache` is unmounted, then SIGKILL to the real llama.cpp; it serves without the cache",
+    faults.kill_without_cache_disk,
+    Expected(away=BEYOND, cause=r"rank 0 ", status=r"was started without it"),
+    limit=120.0,
+)
 GARBLED = OutageDrill(
     "garbled after the start",
     "`up` of the real llama.cpp with a model of random weights",
@@ -76,7 +90,7 @@ GARBLED = OutageDrill(
     idle=True,
 )
 MEMORY = (
-    *(Stage((drill,), runtime="process") for drill in (POWER, KEY_CHECK)),
+    *(Stage((drill,), runtime="process") for drill in (POWER, KEY_CHECK, HUNG_CADDY)),
     Stage((GUARD,), runtime="process", env={"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.8"}),
     Stage((PROMPTS,), runtime="process", changes={"serving": {"remember": "16 MiB"}}),
     Stage((WEIGHTS,), runtime="process", changes={"loading": {"weight_cache": True}}),
@@ -84,7 +98,7 @@ MEMORY = (
     Stage((LOOP,), runtime="process", changes=faults.ENDING_LOOPS),
     *(
         Stage((drill,), runtime="process", scale=TENTH, before=faults.put_model, changes=faults.LLAMA_ON_DISK)
-        for drill in (SLOTS, CACHE_DISK)
+        for drill in (SLOTS, CACHE_DISK, WITHOUT_DISK)
     ),
     Stage((GARBLED,), runtime="process"),
 )

@@ -172,7 +172,10 @@ class Starting:
 
 @dataclass
 class DeploymentContext:
-    """Rank k is on the k-th node of the recipe, the head's first."""
+    """Rank k is on the k-th node of the recipe, the head's first.
+
+    state: folder with the gateway's files on this machine, '' for the node's own: a standby has a copy of the head's.
+    """
 
     services: Services
     desired: Desired
@@ -181,6 +184,7 @@ class DeploymentContext:
     notifiers: Sequence[Hooks | Notifier]
     policy: Policy
     seen: Observations = field(default_factory=Observations)
+    state: str = ""
 
     @property
     def name(self) -> str:

@@ -163,7 +163,7 @@ async def weigh_suspect(bus: EventBus, cause: Cause) -> None:
 
 _EVERY, _AGAIN = 300.0, 60.0
 # Twice in vain: Caddy restarts within a second, and so does the service behind it.
-_PROBE_EVERY, _PROBE_AGAIN, _IN_VAIN = 5.0, 2.0, 2
+_PROBE_EVERY, _PROBE_AGAIN, _IN_VAIN = 3.0, 2.0, 2
 # Its answer to a request without a key, whatever the engine does meanwhile.
 _NO_KEY = 401
 AWAY, OTHER_CA, DAMAGED, TAKEN, USAGE = "door-away", "door-ca", "door-certificate", "door-port", "gateway-usage"
@@ -289,7 +289,7 @@ async def _given_root(context: DeploymentContext) -> tuple[str, bool]:
     """The CA certificate that clients were given, '' for none, and whether that on the head is still the same."""
     if context.desired.recipe.serving.gateway.tls is not GatewayTls.INTERNAL:
         return "", True
-    state = context.services.cluster.node(context.supervisor_node).paths.state
+    state = _where(context).state
     try:
         done = await context.services.run(
             context.supervisor_node, commands.trust(state, root_certificate(ca_folder(state)))
@@ -407,7 +407,7 @@ def _damaged(context: DeploymentContext, found: MendedCertificates) -> str:
 
 
 def _lost_ca(context: DeploymentContext, given: str) -> str:
-    folder = ca_folder(context.services.cluster.node(context.supervisor_node).paths.state)
+    folder = ca_folder(_where(context).state)
     return (
         f"the gateway's CA is no longer in {folder} on {context.supervisor_node}: at its next start Caddy makes a new "
         "one, which no client trusts. Restore the folder from a backup "
@@ -429,5 +429,5 @@ def _gateway(context: DeploymentContext) -> Installation:
 
 
 def _where(context: DeploymentContext) -> Installation:
-    state = context.services.cluster.node(context.supervisor_node).paths.state
+    state = context.state or context.services.cluster.node(context.supervisor_node).paths.state
     return Installation(context.supervisor_node, f"{state}/supervision/{context.name}", state, "", "")

@@ -45,6 +45,7 @@ from sparkwright.gateway.models import MODELS, ListedModels, models_page, names_
 from sparkwright.gateway.replicas import MOST_BODY, PromptBlocks
 from sparkwright.ports import Clock
 from sparkwright.supervisor.proxy.behind import Behind, Deployed
+from sparkwright.supervisor.proxy.caddy_watch import CaddyWatch
 from sparkwright.supervisor.proxy.connection import PIECE, OwnPage, RequestHead
 from sparkwright.supervisor.proxy.flight import Flight
 from sparkwright.supervisor.proxy.meter import OTHER, Counted, Meter, Metered
@@ -72,6 +73,7 @@ class Doorman:
         self._meter = Meter(clock, self._store)
         self._models = ModelLists(clock.monotonic)
         self.remembering = Remembering(clock)
+        self.caddy = CaddyWatch(home / "door", clock)
         term = Watched[Term | None](home.parent / FOLDER / TERM_FILE, _term, None, clock.monotonic)
         self._term, self._boot = term.at_most_every(_TERM_SAME), boot_id()
         self._behind: dict[str, Behind] = {}
@@ -118,7 +120,7 @@ class Doorman:
 
     def flights(self) -> bytes:
         """Requests that each engine has now, for supervisors, and what does not work here."""
-        said = self._keys_trouble or self._store.trouble or self.remembering.trouble
+        said = self._keys_trouble or self.caddy.trouble or self._store.trouble or self.remembering.trouble
         deployed = self.deployed
         differing = self._replicas.troubles(deployed.values())
         plain = {name: asdict(one.behind.use) for name, one in deployed.items()}
@@ -321,11 +323,12 @@ async def run(home: Path) -> None:
     with suppress(OSError):  # without its port there are no figures; keys are checked all the same
         await asyncio.start_server(figures, "127.0.0.1", doorman.setting.metrics)
     remembers = asyncio.ensure_future(doorman.remembering.watch(lambda: doorman.deployed))
+    watches = asyncio.ensure_future(doorman.caddy.watch())
     fence = asyncio.ensure_future(_end_when_fenced(doorman, over))
     ended = asyncio.ensure_future(over.wait())
     await asyncio.wait({ended, listens}, return_when=asyncio.FIRST_COMPLETED)
-    remembers.cancel()
-    fence.cancel()
+    for task in (remembers, watches, fence):
+        task.cancel()
     await doorman.remembering.end()
 
 
