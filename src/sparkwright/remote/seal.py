@@ -29,8 +29,8 @@ def raise_seal(state: str, cluster: str, seal: Seal) -> Command:
 
 
 def remove_seals(state: str) -> Command:
-    """Takes the node's seals away, for a head that has no standby any more."""
-    return script(_sh("remove"), state, changes="remove seals")
+    """Takes the node's seals and votes away, for a head that has no standby any more."""
+    return script(_sh("remove"), state, changes="remove seals and votes")
 
 
 def under_seal(command: Command, state: str, cluster: str, seal: Seal) -> Command:

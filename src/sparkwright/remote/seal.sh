@@ -36,3 +36,5 @@ shift 4; "$@" 8>&-
 
 #: remove
 rm -rf "$(x "$1")/seals"
+for l in "${SPARKWRIGHT_LOCK_DIR:-/run/lock}" /tmp; do
+  rm -f "$l/sparkwright/vote-"*".$(id -u)" "$l/sparkwright/vote-"*".$(id -u).lock"; done

@@ -12,6 +12,7 @@ from patience import wait_until
 from sparkwright.domain.command import Completed, shell
 from sparkwright.domain.standby import Seal
 from sparkwright.remote.seal import REFUSED, parse_seal, raise_seal, refusal, remove_seals, show_seal, under_seal
+from sparkwright.remote.votes import ask_vote
 from unit.supervisor.test_seal import SealedNode
 
 HEAD, STANDBY = Seal(3, "spark-1"), Seal(4, "spark-2")
@@ -53,7 +54,10 @@ def test_a_seal_only_rises(sealed_node: SealedSh) -> None:
     assert refusal(sealed_node.under(Seal(5, "spark-2"), "true").stderr) == "behind"
     path = sealed_node.folder / "state/seals/lab"
     assert path.stat().st_mode & 0o777 == 0o600
+    assert sealed_node.sh.run(ask_vote(("lab", "spark-2"), "spark-1", 12.0, "1")).ok
+    assert list((sealed_node.folder / "sparkwright").iterdir())
     assert sealed_node.sh.run(remove_seals("~/state")).ok and not path.parent.exists()
+    assert not list((sealed_node.folder / "sparkwright").iterdir())
 
 
 def test_a_command_under_its_seal_is_the_command(sealed_node: SealedSh) -> None:

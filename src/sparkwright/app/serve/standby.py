@@ -122,7 +122,7 @@ async def end_unused_role(services: Services, nodes: tuple[str, ...]) -> None:
 async def _remove_from(services: Services, nodes: list[str]) -> None:
     for name in nodes:
         await remove_supervisor(services, (name,), FOLDER, "the standby's role")
-    # Only now: a supervisor that still had the role would make one again
+    # Only now: a program that still had the role would make them again
     await each(did(services, name, remove_seals(services.state_on(name))) for name in nodes)
 
 
