@@ -1,4 +1,5 @@
-"""The head's gateway and its standby on three system containers: a split network, a power cut, and the way back."""
+"""The head and its standby on three system containers: a split network, a power cut, a rank that ends meanwhile, and
+the way back."""
 
 import threading
 import time
@@ -8,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from cluster.clients import Asking
-from cluster.drive import NAME, Drive, assert_clean
+from cluster.drive import NAME, Drive, assert_clean, running
 from cluster.test_replicas import ONE, until_all_serve
 from patience import wait_until
 from testbed import Node, Testbed
@@ -81,9 +82,23 @@ def cut_off(node: Node, others: list[Node]) -> Iterator[None]:
             node.exec(["iptables", "-F", chain])
 
 
+def restarted_without_the_head(drive: Drive, client: Asking, nodes: list[Node]) -> None:
+    """The standby's supervisor starts the replica again that is left, and `status` says whose it is."""
+    before = running(nodes)
+    (node,) = (one for one in nodes if before[one.name])
+    wait_until(lambda: f"supervised on {nodes[0].name}" in drive.run("status").out, lambda: drive.run("status").out)
+    node.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
+    wait_until(
+        lambda: client.once()[0] == 200 and running(nodes)[node.name] not in ([], before[node.name]),
+        lambda: drive.run("status").out,
+        poll=1,
+    )
+
+
 def test_a_split_network_and_a_dead_head(drive: Drive, three_nodes: list[Node]) -> None:
     """The life of the role: never both serve while the network is split; the head stays away afterwards and gets the
-    role back by `up`; requests at the second address succeed after a power cut; nothing is left at the end."""
+    role back by `up`; requests at the second address succeed after a power cut, and a replica that is killed then is
+    started again; nothing is left at the end."""
     head, standby, other = three_nodes
     recipe = drive.recipe("process", serving={"expose": "all"}, **ONE)
     said = drive.good("up", recipe, "--replicas", "2", "--json").json["replicas"]
@@ -107,13 +122,16 @@ def test_a_split_network_and_a_dead_head(drive: Drive, three_nodes: list[Node]) 
     assert second.once()[0] == 0
     head.power_cut()
     print(f"second address after {wait_until(lambda: second.once()[0] == 200, 'the standby to serve'):.1f} s")
+    restarted_without_the_head(drive, second, [standby, other])
     listed = standby.sh("cat /home/spark/.local/state/sparkwright/incidents/*/*/incident.json", user="spark")
-    assert "has taken its gateway over" in listed
+    assert "has taken its gateway and supervision over" in listed
     head.start()
     wait_until(lambda: first.once()[:2] == (503, "gateway_fenced"), "the head to be back, and to stay away")
     assert second.once()[0] == 200
     wait_until(lambda: drive.run("status", NAME).code != 3, "sshd of the head, which begins after the gateway", poll=2)
+    before = running([standby, other])
     drive.good("up", recipe, "--replicas", "2", "--json")
     first.wait(200)
+    assert running([standby, other]) == before, "the head takes up what the standby has started"
     drive.good("down", NAME)
     assert_clean(three_nodes)

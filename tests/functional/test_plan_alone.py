@@ -165,6 +165,17 @@ def test_the_default_screen_is_the_answer(shell: Shell) -> None:
     assert "ways to split it (shape" in long and len(long.splitlines()) > 2 * len(short.splitlines())
 
 
+def test_another_recipe_of_the_model_is_named_where_it_fits(shell: Shell) -> None:
+    """Guards the owner of one node whose engine cannot leave a table on disk: the recipe whose engine can is named."""
+    code, out, _ = shell.run("plan", "qwen3.8-flash-next", "--nodes", "1")
+    assert code == 1 and "does not fit" in out
+    named = out.split("other recipes of this model that fit\n")[1]
+    command = named.split("sparkwright ")[1].split("\n")[0].split()
+    assert command == ["plan", "qwen3.8-flash-next-single", "--nodes", "1"]
+    assert shell.run(*command)[0] == 0
+    assert "other recipes" not in shell.run("plan", "qwen3.8-flash-next", "--nodes", "2")[1]
+
+
 def test_a_context_beyond_the_models_own_is_the_first_reason(shell: Shell) -> None:
     """Guards `60963.8 GiB short`, which says nothing: no memory would make this model take so many tokens."""
     code, out, _ = shell.run("plan", "qwen3.6-27b-fp8", "--nodes", "1", "--context", "999999999")

@@ -1,4 +1,5 @@
-"""The standby of a head on three nodes that are this machine: it takes the gateway over, and gives it back."""
+"""The standby of a head on three nodes that are this machine: it takes gateway and supervision over, and gives them
+back."""
 
 import json
 import os
@@ -107,6 +108,36 @@ def kept_away(path: Path) -> Iterator[None]:
         thread.join()
 
 
+def rank_of(shell: Shell) -> int:
+    """The process of the replica that is not on the head."""
+    path = shell.folder / "b/state/deployments/alpha-r2/rank0/pid"
+    return int(path.read_text().split()[0]) if path.exists() else 0
+
+
+def seal_on(shell: Shell, node: str) -> tuple[int, str]:
+    number, name, *_ = (shell.folder / node / "state/seals/lab").read_text().split()
+    return int(number), name
+
+
+def restarted_there(served: Served, client: httpx.Client) -> int:
+    """The standby starts a rank that ends while the head is away, under its own seal; the new process."""
+    shell, before = served.shell, rank_of(served.shell)
+
+    def watcher() -> dict[str, Any]:
+        found = json.loads(shell.run("status", "--json", **SCALED)[1])["deployments"]
+        return next(one["supervised"] or {} for one in found if one["name"] == "alpha-r2")
+
+    wait_until(lambda: watcher().get("node") == "b" and watcher()["taken"], "the standby to supervise", poll=2)
+    assert seal_on(shell, "b")[1] == "b" == seal_on(shell, "c")[1]
+    os.killpg(before, signal.SIGKILL)
+    wait_until(
+        lambda: rank_of(shell) not in (0, before) and ask_chat(client) == 200, "the replica to come back", poll=1
+    )
+    told = "".join(one.read_text() for one in (shell.folder / "b/state/incidents/").glob("*/*/incident.json"))
+    assert '"alpha-r2"' in told and "has taken its gateway and supervision over" in told, told
+    return rank_of(shell)
+
+
 def test_the_gateway_moves_to_the_standby_and_back(served: Served) -> None:
     """The life of the role: installed, copied keys, head killed, requests served by the replica that is left, given
     back by the next `up`, and nothing left after `down`."""
@@ -136,12 +167,15 @@ def test_the_gateway_moves_to_the_standby_and_back(served: Served) -> None:
         assert has_votes(shell, "b") and not has_votes(shell, "a")
         incidents = list((shell.folder / "b/state/incidents").rglob("*.json"))
         assert incidents, "the take-over is an incident"
+        restarted = restarted_there(served, client)
         with kept_away(folder(shell, "b") / RETURN_FILE):
             wait_until(lambda: ask_chat(client) == 0, "the standby to end")
             assert not has_votes(shell, "b")
             # Without systemd nothing starts the killed supervisor again
             said = served.good("up", f"{served.recipe(NAME)}@one-node", "--replicas", "2", "--no-rollback", *FORCE)
         again = said["replicas"][-1]["supervision"]
+        assert rank_of(shell) == restarted, "the head takes up what the standby has started"
+        assert seal_on(shell, "b")[1] == "a"
         assert again["reach"] and again["reach"]["second"] == reach["second"], again
         assert has_votes(shell, "a") and not has_votes(shell, "b")
         wait_until(lambda: ask_chat(client) == 200, "the head to serve again")

@@ -26,8 +26,8 @@ def spoil_node(
 
     def script(scene: Scene) -> None:
         at: Node = scene.ground.nodes[node]
-        at.sh(harm)
         try:
+            at.sh(harm)
             time.sleep(before)
             scene.at = time.time() if then else scene.at
             for one in then:

@@ -24,7 +24,7 @@ FLAGS = {
 # the others take more than the fraction while it loads.
 SHARED = {
     "vllm": ({"kv_cache_bytes": "1GiB"}, {}),
-    "sglang": ({"memory_fraction": 0.2}, {"max-total-tokens": 65536}),
+    "sglang": ({"memory_fraction": 0.4}, {"max-total-tokens": 65536}),
 }
 CPU = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
 

@@ -55,6 +55,7 @@ class DiskRun:
         flags = {"load-format": "dummy", **FLAGS[args.engine]}
         if args.engine == "sglang":
             pool, flags = {"memory_fraction": 0.8}, flags | {"max-total-tokens": context}
+        flags |= dict(pair.split("=", 1) for pair in args.flag)
         cache = {"host_cache": f"{args.host_gib}GiB", "disk_cache": str(self.folder), "disk_cache_size": "40GiB"}
         return {
             "name": NAME, "title": "A long context on a disk", "nodes": 1, "flags": flags,
@@ -127,6 +128,12 @@ class DiskRun:
             last = now
         self.note("at rest", files=last[0], gb=round(last[1] / 1e9, 2), seconds=round(time.monotonic() - began, 1))
 
+    def forget(self) -> None:
+        """Empties the page cache (root), so that what was written is read from the disk."""
+        os.sync()
+        Path("/proc/sys/vm/drop_caches").write_text("1\n")
+        self.note("page cache emptied")
+
     def keep_log(self, name: str) -> None:
         shutil.copy(self.state / "deployments" / NAME / "rank0" / "log", self.args.out / f"{name}.log")
 
@@ -148,6 +155,8 @@ def main() -> int:
     parser.add_argument("--pool-gib", type=int, default=13)
     parser.add_argument("--host-gib", type=int, default=16)
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--flag", action="append", default=[], metavar="NAME=VALUE", help="of the engine")
+    parser.add_argument("--forget", action="store_true", help="empty the page cache before the prompt comes again")
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     run = DiskRun(parser.parse_args())
@@ -156,12 +165,17 @@ def main() -> int:
             if not run.up():
                 return 1
             run.ask(f"{name}: prompt")
+            run.sparkwright("status", "--json")
             run.ask(f"{name}: prompt again, from the GPU")
             run.keep_log(name)
             if name == "first":
                 run.rest()
+                run.sparkwright("status")
                 run.kill()
+            run.sparkwright("status")
             run.sparkwright("down", NAME)
+            if run.args.forget:
+                run.forget()
     finally:
         log = run.state / "deployments" / NAME / "rank0" / "log"
         if log.exists():

@@ -92,6 +92,7 @@ def serve(a: Acceptance) -> None:
     a.sparkwright("up", str(a.recipe), limit=900)
     s = Supervised(a)
     s.wait("supervised and ready", lambda live: live["phase"] == "ready", 60)
+    a.talk()
     with traffic(a) as fates:
         time.sleep(30)
     a.expect(
@@ -134,8 +135,10 @@ def hurt(a: Acceptance, what: str, number: int, script: str) -> None:
     answer = sorted({f[2] for f in after})
     a.note(f"requests after it: {len(after)}, answers: {answer}; longest {max(f[1] - f[0] for f in after):.1f} s")
     a.sparkwright("incidents", "list", expect=(0, 1))
-    number = s.live()["last_incident"]
-    a.sparkwright("incidents", "show", str(number), expect=(0, 1))
+    incident = s.live()["last_incident"]
+    a.sparkwright("incidents", "show", str(incident), expect=(0, 1))
+    a.sparkwright("diagnose", NAME, expect=(0, 1))
+    a.sparkwright("status", expect=(0, 1))
 
 
 def killed(a: Acceptance) -> None:

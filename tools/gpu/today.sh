@@ -6,7 +6,8 @@
 #     ... tools/gpu/today.sh grid       24 settings of vLLM, whole, in four lanes at the same time
 #     ... tools/gpu/today.sh search     the real `tune` with four seeds, each in a quarter of the grid's time (GRID: a
 #                                       recording; without it the parts that `grid` left in OUT)
-#     ... tools/gpu/today.sh supervised SGLang under the supervisor, with weights whose answers are no garbage
+#     ... tools/gpu/today.sh supervised SGLang under the supervisor, on one node and on two that share the GPU, with weights
+#                                       whose answers are no garbage; `serving.disk_cache` next to it
 #     ... tools/gpu/today.sh disk       `serving.disk_cache` of both engines: a context of 80,000 tokens after kill -9
 #     ... tools/gpu/today.sh kv         KV tokens of SGLang, predicted before (PREDICTED, ROWS)
 #
@@ -42,13 +43,14 @@ tuner() {  # tuner LANE ARGUMENTS...: bench_tune.py on four cores, with a networ
         >>"$OUT/tune$n.txt" 2>&1
     echo "tune lane $n ended: $? after $((SECONDS - began)) s"
 }
-disk() {  # disk ENGINE VERSION VENV: disk_cache.py with a network and leases of its own
+disk() {  # disk ENGINE VERSION VENV NAME ARGUMENTS...: disk_cache.py with a network and leases of its own
+    local engine=$1 version=$2 venv=$3 name=$4; shift 4
     # shellcheck disable=SC2016
     PYTHONPATH=$own timeout -k 5 "$LIMIT" unshare -mn sh -c \
         'mount --make-rprivate / && mount -t tmpfs x /run/lock && ip link set lo up && exec "$@"' - \
-        "$PYTHON" "$here/disk_cache.py" --engine "$1" --engine-version "$2" --venv "$3" --model "$MODELS/tiny" \
-        --env NCCL_NVLS_ENABLE=0 --work "$WORKS/disk-$1" --out "$OUT/disk-$1" >"$OUT/disk-$1.txt" 2>&1
-    echo "disk $1 ended: $? after $((SECONDS - began)) s"
+        "$PYTHON" "$here/disk_cache.py" --engine "$engine" --engine-version "$version" --venv "$venv" --model "$MODELS/tiny" \
+        --env NCCL_NVLS_ENABLE=0 --work "$WORKS/disk-$name" --out "$OUT/disk-$name" "$@" >"$OUT/disk-$name.txt" 2>&1
+    echo "disk $name ended: $? after $((SECONDS - began)) s"
 }
 clusters() {
     for n in 0 1 2 3; do
@@ -104,19 +106,26 @@ search)
     ;;
 supervised)
     # the engines' dummy weights repeat one word, which the supervisor calls garbage
-    cp -r "$MODELS/tiny" "$MODELS/noise"; "$PYTHON" "$here/random_weights.py" "$MODELS/noise"
+    [ -d "$MODELS/noise" ] || cp -r "$MODELS/tiny" "$MODELS/noise"
+    "$PYTHON" "$here/random_weights.py" "$MODELS/noise"
     keep_rank_logs & keeper=$!
     # shellcheck disable=SC2046
-    MODELS_TINY=$MODELS/noise SPARKWRIGHT_SUPERVISOR_SCALE=0.3 lane 2 sglang supervised.py --one --pinned \
-        --flag cuda-graph-backend-prefill=disabled $(cases plan serve learned killed frozen gone) &
+    export MODELS_TINY=$MODELS/noise SPARKWRIGHT_SUPERVISOR_SCALE=0.3
+    lane 2 sglang supervised.py --one --pinned --flag cuda-graph-backend-prefill=disabled \
+        $(cases plan serve learned killed frozen gone) &
+    lane 3 sglang supervised.py --share-gpu --flag cuda-graph-backend-prefill=disabled \
+        $(cases plan serve learned killed head frozen gone) &
+    { # shellcheck disable=SC2086
+    LIMIT=280 disk sglang 0.5.23 "$SGLANG" page-64 --flag page-size=64 ${DISK:-}
+    LIMIT=280 disk sglang 0.5.23 "$SGLANG" page-1 ${DISK:-}; } &
     while [ "$(jobs -rp | grep -vcx "$keeper")" -gt 0 ]; do sleep 1; done
     kill $keeper
     ;;
 disk)
-    disk vllm 0.33.0 "$VLLM"; disk sglang 0.5.23 "$SGLANG"
+    disk vllm 0.33.0 "$VLLM" vllm; disk sglang 0.5.23 "$SGLANG" sglang --flag page-size=64
     ;;
 kv)
-    timeout -k 5 "$LIMIT" "$PYTHON" "$here/kv_sglang.py" --rows "${ROWS:?}" --predicted "${PREDICTED:?}" --ahead 5 \
+    timeout -k 5 "$LIMIT" "$PYTHON" "$here/kv_sglang.py" --rows "${ROWS:?}" --predicted "${PREDICTED:?}" --ahead "${AHEAD:-5}" \
         --python "$SGLANG/bin/python" --out "$OUT/kv" >"$OUT/kv.txt" 2>&1
     ;;
 *) echo "unknown stage: $stage" >&2; exit 2 ;;

@@ -50,13 +50,22 @@ async def status(services: Services, probe: bool = True) -> tuple[tuple[Deployme
     )
     told = asked.values()
     ranks = [r for one in told for r in one.ranks]
-    watched = {s.deployment: s for one in told for s in one.supervised}
+    watched = _watchers(s for one in told for s in one.supervised)
     names = sorted({r.deployment for r in ranks} | set(watched))
     found = await together(
         _deployment(services, [r for r in ranks if r.deployment == name], watched.get(name), probe) for name in names
     )
     trouble = tuple(s for one in told for s in one.trouble)
     return tuple(replace(_corrected(one, not trouble), program=ours, all_asked=not trouble) for one in found), trouble
+
+
+def _watchers(found: Iterable[Supervised]) -> dict[str, Supervised]:
+    """The supervisor of each deployment. A standby's report counts before that of the head."""
+    watched: dict[str, Supervised] = {}
+    for one in sorted(found, key=lambda one: one.taken):
+        before = watched.get(one.deployment)
+        watched[one.deployment] = replace(one, fenced=before.fenced) if before and one.taken else one
+    return watched
 
 
 def _corrected(found: Deployment, all_asked: bool) -> Deployment:
@@ -146,9 +155,13 @@ async def _deployment(
         name, endpoint = supervised.deployment, supervised.endpoint or found.endpoint
         problems = (*found.problems, supervised.trouble)
         found = replace(found, name=name, state=state, endpoint=endpoint, problems=problems)
-    if supervised and supervised.fenced:
-        said = f"the gateway on {supervised.node} does not serve: {supervised.fenced}"
-        said += f"; clients use {supervised.second}, `sparkwright up` gives the role back" if supervised.second else ""
+    if supervised and (supervised.fenced or supervised.taken):
+        head = services.cluster.supervisor_node if supervised.taken else supervised.node
+        second = supervised.endpoint if supervised.taken else supervised.second
+        said = f"the gateway on {head} does not serve: {supervised.fenced or 'nobody has heard of it lately'}"
+        said += f"; clients use {second}" if second else ""
+        said += f", {supervised.node} supervises it meanwhile" if supervised.taken else ""
+        said += ", `sparkwright up` gives the role back" if second else ""
         state = DeploymentState.DEGRADED if found.state in _MAY_SERVE else found.state
         found = replace(found, state=state, problems=(*found.problems, said))
     simulated = found.simulated or any(rank.simulated for rank in ordered)

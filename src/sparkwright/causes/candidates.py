@@ -25,12 +25,16 @@ MECHANISM = 1.0  # more weight for a line with one
 _HEADED = 2.0  # more weight for the message below an exception's name than for the name
 _DEEPER = 0.1  # for each exception that caused the one above it
 _TYPED = ("$ ", "+ ")  # commands as a shell shows them
+JSON_HEAD = 300  # characters of a record in JSON in which its level stands
 BAD, MILD = ("E", "F", "C"), ("I", "W", "N", "D")  # letters of levels
 _ANY_CASE = ("fatal", "said", "gone", "bad", "goes_on")
 _SENTENCE = 20  # characters
 _ANY = ((0.0, 0), ("",))  # of a pattern of which no word is known
 _STANDARD = r"[^\"]*/lib/python3\.\d+/(?!site-packages|dist-packages)"  # frames there say little
 _PLACE = re.compile(rf'File "(?!{_STANDARD})(?P<file>[^"]{{1,200}})", line (?P<line>\d+), in (?P<name>[\w<>.]{{1,80}})')
+_REQUEST = re.compile(r"Exception (?:occurred|happened) during processing of request from ")  # Python's socketserver
+_HUNG_UP = re.compile(r"(?:Connection(?:Reset|Aborted)|BrokenPipe)Error: ")
+_ADDRESS = re.compile(r"\b(?:https?|ftp)://\S{1,500}")
 _CARETS = re.compile(r"[\s^~]*")
 _GIVEN = re.compile(r" \[type=\w+, input_value=.*")  # what pydantic was given
 _LOGGER = re.compile(r"\b(?P<place>[\w/.-]{2,60}\.(?:py|cc|cpp|cu|go|rs|c|h):\d+)\b")
@@ -109,16 +113,19 @@ def candidates(source: str, lines: Iterable[tuple[int, str]], year: int, every: 
     """The lines that report anything bad, or every one; an exception without a message has the statement that raised
     it."""
     place = code = ""
-    head, caused = _Head(), 0
+    head, caused, handles = _Head(), 0, False
     for number, text in lines:
         prefix, body = split(text)
+        handles = (handles and not body.startswith("----")) or _REQUEST.match(body) is not None
+        if handles and _HUNG_UP.match(body):  # the server goes on
+            continue
         if frame := _PLACE.search(text):
             place = f"{frame['file']}:{frame['line']} {frame['name']}"
         elif form("frame").search(body) and not _CARETS.fullmatch(body):
             code = body.strip()
         if _is_no_message(text, body):
             continue
-        kind = _kind(prefix, body)
+        kind = _kind(prefix, body, bool(place))
         weight, exception = kind - _doubt(kind, body), kind == EXCEPTION
         head, above, heading = _head(number, text, body, kind, weight) or head, head, None
         caused = caused + 1 if form("caused").search(prefix) else 0 if exception else caused
@@ -165,9 +172,18 @@ def _head(number: int, text: str, body: str, kind: float, weight: float) -> _Hea
     return None
 
 
+def is_exception(body: str, traced: bool = False) -> bool:
+    """True if it is an exception's own line. traced: frames of a traceback stand above it."""
+    named = body.lstrip()
+    if form("exception").match(named):
+        return True
+    return bool(form("camel").match(named) and (traced or form("bad").search(named)))
+
+
 def with_mechanism(one: LineCandidate) -> LineCandidate:
     """A mechanism makes a line a candidate also without a word of failure, but not routine output."""
-    known = next((mechanism for mechanism in mechanisms() if mechanism.match(one.body)), None)
+    said = _ADDRESS.sub(" ", one.body)  # words of an address are names
+    known = next((mechanism for mechanism in mechanisms() if mechanism.match(said)), None)
     if not known:
         return one
     level = form("level").search(one.text[: len(one.text) - len(one.body) + 2])
@@ -186,11 +202,13 @@ def split(text: str) -> tuple[str, str]:
     return text[:at], body[1:] if body[:1] == " " and body[1:2] != " " else body
 
 
-def _kind(prefix: str, body: str) -> float:
+def _kind(prefix: str, body: str, traced: bool) -> float:
     """The likelihood, by kind, that a line is the reason: EXCEPTION for an exception's own line, 0 for routine."""
     level = form("level").search(prefix) or form("level").match(body) or form("level").search(prefix + body[:2])
+    if not level and body.startswith("{"):
+        level = form("level").search(body[:JSON_HEAD])
     bad = bool(form("bad").search(body))
-    if form("exception").match(body.lstrip()):
+    if is_exception(body, traced):
         most = EXCEPTION
     elif form("fatal").search(body):
         most = 3.5

@@ -41,6 +41,7 @@ _TRANSLATED = 1 << 18  # bytes of a log in which system errors of other language
 _READ = 600  # bytes of a line that may show a phase
 _BY_THE_END = {"LIVE001", "LIVE002", "LIVE004", "LIVE014", "LIVE015"}  # of a log that just ends: it may go on
 _OF_THE_START = 0.6  # what is left of the confidence in a cause that rests on a line of a good start, too
+_BEHIND = 0.1  # by which a cause that no line of a failure shows stays behind one that such a line shows
 _GUESS = 0.45  # confidence in a cause where no line reports a failure
 # By the first letters of their codes: causes of which a node's kernel log may have more.
 _OF_MACHINES = {"LIVE", "LDRV", "LUMA", "LLNK", "LNIC", "LRDM", "LCLU", "LGRA", "LPRF"}
@@ -269,16 +270,24 @@ def _without_false_certainty(causes: Sequence[Cause], because: Reason, engines: 
     """
     line = because.why.line if because.why and because.fails else None
     at = (line.source, line.number) if line else None
-    doubtful = {
+    quiet = {
         cause.key
         for cause in causes
-        if is_of_another(cause.key, engines.get(cause.proof[0].source, ""))
-        or (at and all(is_quiet(proof.text) and (proof.source, proof.number) != at for proof in cause.proof))
+        if at and all(is_quiet(proof.text) and (proof.source, proof.number) != at for proof in cause.proof)
     }
-    if not any(cause.key in doubtful and cause.confidence > LIKELY for cause in causes):
+    foreign = {cause.key for cause in causes if is_of_another(cause.key, engines.get(cause.proof[0].source, ""))}
+    most = {**dict.fromkeys(foreign, LIKELY), **dict.fromkeys(quiet, _most_of_quiet(causes, quiet | foreign))}
+    if not any(cause.confidence > most.get(cause.key, 1.0) for cause in causes):
         return tuple(causes)
-    capped = (replace(c, confidence=min(c.confidence, LIKELY)) if c.key in doubtful else c for c in causes)
-    return tuple(sorted(capped, key=lambda cause: (-round(cause.confidence * 20), cause.key in doubtful)))
+    capped = (replace(c, confidence=min(c.confidence, most.get(c.key, 1.0))) for c in causes)
+    return tuple(sorted(capped, key=lambda cause: (-round(cause.confidence * 20), cause.key in most)))
+
+
+def _most_of_quiet(causes: Sequence[Cause], doubtful: Set[str]) -> float:
+    """The confidence that a cause of information and warnings may have: less than that of one that a failure shows."""
+    shown = (cause.confidence for cause in causes if cause.key not in doubtful and cause.severity.stops)
+    best = max(shown, default=1.0)
+    return min(LIKELY, best - _BEHIND) if best >= POSSIBLE else LIKELY
 
 
 def _concluded(told: Diagnosis, because: Reason, stories: Sequence[Story], begun: bool) -> Diagnosis:

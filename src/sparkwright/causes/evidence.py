@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 
-from sparkwright.causes.candidates import BAD, form, split
+from sparkwright.causes.candidates import BAD, JSON_HEAD, form, is_exception, split
 from sparkwright.causes.load import families, needs
 from sparkwright.domain.diagnosis import Proof
 from sparkwright.domain.finding import Severity
@@ -21,11 +21,13 @@ def is_quiet(text: str) -> bool:
     """True if its writer logs it as information or a warning, and it is no exception and no end of a process."""
     if is_listing(text):
         return True
-    level = form("level").search(text[:_HEAD]) or form("level").match(split(text)[1])
+    level = form("level").search(text[: JSON_HEAD if text.startswith("{") else _HEAD]) or form("level").match(
+        split(text)[1]
+    )
     if not level or level["bad"] or level["g"] in BAD:
         return False
     body = split(text)[1].lstrip()
-    return not (form("fatal").search(text) or form("gone").search(text) or form("exception").match(body))
+    return not (form("fatal").search(text) or form("gone").search(text) or is_exception(body))
 
 
 def is_listing(text: str) -> bool:

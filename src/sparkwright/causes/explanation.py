@@ -14,6 +14,7 @@ from sparkwright.causes.candidates import (
     Mechanism,
     candidates,
     form,
+    is_exception,
     split,
     with_mechanism,
 )
@@ -140,7 +141,7 @@ def _ends_in_error(one: LineCandidate) -> bool:
 
 def _is_logged_as_fine(one: LineCandidate) -> bool:
     """True if an engine logs that message as information or a warning, though the line does not show its level."""
-    if form("exception").match(one.body.lstrip()):
+    if is_exception(one.body):
         return False
     message = message_of(one.body)
     return message is not None and message.level in ("I", "W")
@@ -187,10 +188,12 @@ def _placed(found: Sequence[LineCandidate]) -> list[LineCandidate]:
 
     An exception's own line stays, whatever message it resembles.
     """
+    if len(found) > _MATCHED:  # known harmless lines must not keep others from being compared
+        found = [one for one in found if not harmless(one.text)]
     worst = sorted(found, key=lambda one: -one.weight)[:_MATCHED]
     known = {one.body: message_of(one.body) for one in worst}
     fine = {body for body, message in known.items() if message and message.is_routine}
-    fine = {body for body in fine if not form("exception").match(body.lstrip())}
+    fine = {body for body in fine if not is_exception(body)}
     fine |= {one.body for one in worst if harmless(one.text)}
     kept = [(one, known.get(one.body)) for one in found if one.body not in fine]
     return [replace(one, place=m.place) if m and m.place and "/" not in one.place else one for one, m in kept]

@@ -100,10 +100,11 @@ def overlap(wanted: str, taken: str) -> bool:
 
 
 def _is_replaced(context: Context, facts: NodeFacts, port: int) -> bool:
-    """Held by our running rank: its API port is known, and what else a head listens on has the same recipe."""
+    """Held by our running rank: its port is known (SGLang's workers answer on it, too), and what else a head listens on
+    has the same recipe."""
     own = [rank for rank in running(facts) or () if rank.deployment == context.deployment]
     api = context.recipe.serving.port if context.recipe else 0
-    return any(rank.rank == 0 and (rank.port == port or port != api) for rank in own)
+    return any(rank.port == port or (rank.rank == 0 and port != api) for rank in own)
 
 
 def _finding(context: Context, spec: RankSpec, wanted: str, holder: Listener) -> Found:

@@ -148,6 +148,12 @@ def print_estimate(name: str, recipe: Recipe | None, options: PlanOptions) -> in
         from sparkwright.cli.plan_outlook import Shown
 
         echo(estimate_text(found, Shown(options.why, options.splits)))
+        verdict = found.plan.verdict
+        if recipe and verdict and verdict.known and verdict.fit is Fit.NOT:
+            from sparkwright.cli.plan_recipes import other_recipes_text
+
+            if text := other_recipes_text(recipe, asked, found.plan.recipe.nodes, options.where):
+                echo(f"\n{text}")
     return int(bool(stopping(found.plan, options.force)) or not_known(found.plan))
 
 

@@ -73,7 +73,10 @@ def answers(plan: Plan) -> Iterator[str]:
         context = plan.recipe.serving.context or found.kv.context
         length = f"{context:,} tokens" if context else "full length"
         count = f"{found.sequences:.1f} users of" if found.sequences >= 1 else f"{found.sequences:.2f} of one user's"
-        yield f"{found.kv.tokens:,} tokens of KV cache: {count} {length} at once{_users_range(plan, found.kv)}"
+        low, high = _kv_ends(plan, found.kv)
+        tokens = f" ({_round(low * found.kv.tokens)} to {_round(high * found.kv.tokens)})" if low != high else ""
+        users = _users_range(found.kv, low, high)
+        yield f"{found.kv.tokens:,} tokens of KV cache{tokens}: {count} {length} at once{users}"
     if found.kv and found.kv.context:
         yield f"context by `max-model-len: auto`: about {found.kv.context:,} tokens; vLLM takes what fits"
     if not found.fits:
@@ -127,11 +130,21 @@ def _ends(plan: Plan) -> tuple[float, float] | None:
     return pool.low / pool.bytes, pool.high / pool.bytes
 
 
-def _users_range(plan: Plan, kv: KvCapacity) -> str:
+def _kv_ends(plan: Plan, kv: KvCapacity) -> tuple[float, float]:
+    """Low and high end of the tokens as parts of their value: of the pool's bytes, and of what a token takes."""
+    low, high = _ends(plan) or (1.0, 1.0)
+    return low * (kv.low or kv.tokens) / kv.tokens, high * (kv.high or kv.tokens) / kv.tokens
+
+
+def _round(tokens: float) -> str:
+    """Three digits of a count that is no more exact."""
+    return f"{int(float(f'{tokens:.3g}')):,}"
+
+
+def _users_range(kv: KvCapacity, low: float, high: float) -> str:
     """The counts are no more exact than the pool is."""
-    ends = _ends(plan)
-    low, high = (f"{end * kv.sequences:.1f}" for end in ends or (0, 0))
-    return f" ({low} to {high})" if low != high else ""
+    few, many = f"{low * kv.sequences:.1f}", f"{high * kv.sequences:.1f}"
+    return f" ({few} to {many})" if few != many else ""
 
 
 def _pool_doubts(plan: Plan) -> Iterator[str]:

@@ -106,7 +106,7 @@ def tune(**given: Any) -> None:
     call = TuneCall(opened, options.name or opened.deployment, source, options)
     wanted = TuneRequest(goal, options.only, options.values, options.users, options.seed)
     tuned = asyncio.run(_tune(call, wanted))
-    tuned = replace(tuned, resume=_resume(tuned, options))
+    tuned = replace(tuned, resume=resume_command(tuned, options))
     page = text_of.tuning_page(tuned, f"sparkwright {__version__}")
     for path, content in ((out, tuned.text), (options.report, page)):
         if path and content and not options.dry:
@@ -132,14 +132,17 @@ class TuneCall:
     options: TuneOptions
 
 
-def _resume(tuned: Tuned, options: TuneOptions) -> str:
+def resume_command(tuned: Tuned, options: TuneOptions) -> str:
     """The command that goes on with the search, ready to paste; '' when it is done."""
     if tuned.done or not tuned.id:
         return ""
     spent = sum(one.seconds for one in tuned.trials)
-    named = (("--profile", options.profile), ("--name", options.name))
-    where = (("--cluster", options.where.cluster), ("--out", options.out), ("--report", options.report))
-    first, last = ([word for o, value in pairs if value for word in (o, str(value))] for pairs in (named, where))
+    named = (("--profile", options.profile), ("--name", options.name), ("--force", options.force))
+    where = (("--cluster", options.where.cluster), ("--ssh-config", options.where.ssh_config))
+    files = (("--out", options.out), ("--report", options.report))
+    first, last = (
+        [word for o, value in pairs if value for word in (o, str(value))] for pairs in (named, (*where, *files))
+    )
     minutes = max(1, ceil((spent + tuned.needs) / 60))  # the time of earlier calls counts
     words = (
         "sparkwright",

@@ -336,7 +336,7 @@ class Supervised:
     is one of the user's own systemd. unwritable: why its folder cannot be written, '' if it can. program: digest
     of ours that it runs, '' where that is not known. folder: the state folder there. replica_of: the model of which it
     is a replica, '' for a deployment that stands alone. second: URL of the standby's gateway, '' without one. fenced:
-    why the head's gateway does not serve at the moment, '' if it does.
+    why the head's gateway does not serve at the moment, '' if it does. taken: by the standby, in place of the head's.
     """
 
     deployment: str
@@ -355,6 +355,7 @@ class Supervised:
     replica_of: str = ""
     second: str = ""
     fenced: str = ""
+    taken: bool = False
 
     @property
     def age(self) -> float | None:

@@ -1,4 +1,4 @@
-"""The standby: a second node that takes the gateway over when the head is gone, and never at the same time."""
+"""The standby: a second node for gateway and supervision when the head is gone, and never at the same time."""
 
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.service import Service
@@ -9,7 +9,10 @@ FOLDER = "_standby"
 ROLE, TERM_FILE, RETURN_FILE, TREE = "role.json", "term.json", "return", "state"
 SECOND, NEEDS_HEAD = "second", "needs-head"
 """Files of a deployment: its second URL, in `door` on the head; and on the standby a mark that it cannot do without
-the head."""
+the head, with the nodes of its plan."""
+INHERITED, PAUSED = "from-head", "paused"
+"""On the standby, in a deployment's folder: what its supervisor on the head knew last; and a mark of a person at work,
+who wants no supervisor meanwhile."""
 TERM = 12.0
 """Seconds for which a node promises its vote."""
 MOST_VOTERS = 5
@@ -21,6 +24,7 @@ class StandbyRole:
 
     voters: nodes whose majority lets one of the two serve. programs: of the gateways, started by the standby when it
     takes over. tree: the standby's copy of what a gateway needs, an absolute folder there. url: of this node's gateway.
+    supervisor: the words that start a deployment's supervisor on the standby; its folder there is the last one.
     """
 
     node: str
@@ -32,6 +36,7 @@ class StandbyRole:
     programs: tuple[Service, ...] = ()
     url: str = ""
     term: float = TERM
+    supervisor: tuple[str, ...] = ()
 
     @property
     def other(self) -> str:
@@ -39,11 +44,19 @@ class StandbyRole:
 
 
 @dataclass(frozen=True, slots=True)
+class Seal:
+    """The right to supervise: of two, the one with the higher number. number 0: nobody's. See remote/seal.py."""
+
+    number: int = 0
+    node: str = "-"
+
+
+@dataclass(frozen=True, slots=True)
 class Term:
     """The time for which a node may serve. until: seconds since its boot, `boot` the id of that.
 
     why: the reason why it may not, in words for clients. holder: node that has the votes, '' if nobody is known to.
-    at: wall clock of the last renewal, for people.
+    at: wall clock of the last renewal, for people. seal: under which `node` supervises, 0 while it has none yet.
     """
 
     boot: str
@@ -51,6 +64,8 @@ class Term:
     why: str = ""
     holder: str = ""
     at: float = 0.0
+    node: str = ""
+    seal: int = 0
 
     def is_held(self, boot: str, now: float) -> bool:
         return self.boot == boot and now < self.until

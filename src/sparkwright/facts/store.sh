@@ -74,14 +74,14 @@ def fenced(root):
     held = term.get("boot") == boot and now < float(term.get("until", 0))
     return "" if held else str(term.get("why") or "it has not the votes of most nodes")
 
-def row(home):
+def row(home, root):
     live, desired = parsed(home + "/live.json"), parsed(home + "/desired.json")
     alive, unit, users = process(word(live, "pid"), home)
     return {"users_unit": users, "unwritable": unwritable(home), "program": text(home + "/runtime").strip(),
             "deployment": os.path.basename(home), "live": live, "by": word(desired, "by") or "", "running": alive,
             "replica_of": word(word(desired, "replica"), "of") or "",
             "again": not alive and comes_back(home), "unit": unit, "endpoint": text(home + "/door/endpoint").strip(),
-            "second": text(home + "/door/second").strip(), "fenced": fenced(root),
+            "second": text(home + "/door/second").strip(), "fenced": fenced(root), "folder": os.path.dirname(root),
             "now": time.time()}
 
 root = os.path.join(sys.argv[1], "supervision")
@@ -89,9 +89,16 @@ for folder in (sys.argv[1], root):
     if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK):
         print(json.dumps({"closed": folder, "owner": owner(folder)}))
         sys.exit(0)
-names = sorted(os.listdir(root)) if os.path.isdir(root) else []
-homes = [os.path.join(root, name) for name in names]
-print(json.dumps([row(home) for home in homes if os.path.isfile(home + "/desired.json")]))
+def rows(root):
+    names = sorted(os.listdir(root)) if os.path.isdir(root) else []
+    homes = [os.path.join(root, name) for name in names]
+    return [row(home, root) for home in homes if os.path.isfile(home + "/desired.json")]
+
+# The standby's copies count while it supervises, but for those that cannot do without the head.
+copies = os.path.join(root, "_standby", "state", "supervision")
+taken = rows(copies) if os.path.isfile(copies + "/_standby/term.json") and not fenced(copies) else []
+taken = [one for one in taken if not os.path.exists(os.path.join(copies, one["deployment"], "needs-head"))]
+print(json.dumps(rows(root) + [dict(one, taken=True) for one in taken]))
 END
 
 #: incidents

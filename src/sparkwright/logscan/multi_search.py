@@ -12,7 +12,7 @@ except ImportError:
     COMPILED = False
 
 Hit = tuple[int, int, int]
-_PLAIN = 400_000  # bytes
+_PLAIN = 40_000  # bytes
 
 
 class WordSearch:
@@ -46,5 +46,5 @@ class Finder:
         self._left -= len(block)
         if self._left >= 0 or not COMPILED:
             return self._plain.hits(block)
-        self._made = self._made or BytesAhoCorasick(self._words, MatchKind.Standard, Implementation.DFA)
+        self._made = self._made or BytesAhoCorasick(self._words, MatchKind.Standard, Implementation.ContiguousNFA)
         return self._made.find_matches_as_indexes(block, overlapping=True)

@@ -86,7 +86,7 @@ done
 m=org.freedesktop.systemd1; as=; [ "$(id -u)" = 0 ] || as="sudo -n"
 if $as busctl -q call $m /org/freedesktop/systemd1 $m.Manager StartTransientUnit "ssa(sv)a(sa(sv))" \
   "sparkwright-rank-$$.scope" fail 2 PIDs au 1 $$ CollectMode s inactive-or-failed 0 >/dev/null 2>&1; then
-  j=0; while grep -q sparkwright-supervisor- /proc/self/cgroup && [ $j -lt 40 ]; do sleep 0.05; j=$((j+1)); done
+  j=0; while grep -qE 'sparkwright-(supervisor|standby)-' /proc/self/cgroup && [ $j -lt 40 ]; do sleep 0.05; j=$((j+1)); done
 fi
 
 #: start
@@ -96,8 +96,9 @@ umask 077; place "$d" && rm -f "$d/pid" "$d/exit" && printf %s "$labels" > "$d/r
 export SPARKWRIGHT_RANK_DIR="$d" SPT_NOENV=1
 s=  # a rank in the supervisor's own group would end with its unit (systemctl kill, out of memory)
 case $(cat /proc/self/cgroup 2>/dev/null) in
-*/user@*sparkwright-supervisor-*) s="systemd-run --user --scope --quiet --collect --"; $s true 2>/dev/null || s= ;;
-*sparkwright-supervisor-*) leader="$scope$leader" ;;
+*/user@*sparkwright-supervisor-*|*/user@*sparkwright-standby-*)
+  s="systemd-run --user --scope --quiet --collect --"; $s true 2>/dev/null || s= ;;
+*sparkwright-supervisor-*|*sparkwright-standby-*) leader="$scope$leader" ;;
 esac
 save "$d/leader.sh" "$leader" && save "$d/printer.sh" "$printer" && save "$d/environment" "$environment" || exit 1
 setsid $s sh "$d/leader.sh" "$d" "$@" </dev/null >/dev/null 2>&1 &

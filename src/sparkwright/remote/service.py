@@ -86,13 +86,13 @@ def alive(home: str, usual: float = _USUAL, patient: float = _PATIENT) -> Comman
 
 def pause(state: str, deployment: str) -> Command:
     """Ends the supervisor; its files, the gateway and its units stay. Prints `was` when it ran, and `nonce NONCE`."""
-    text = _sh("units", "pid_functions", "detached", "mine", "pause")
+    text = _sh("units", "pid_functions", "detached", "mine", "copy", "pause")
     return script(text, state, deployment, timeout=60, changes=f"pause the supervisor of {deployment}")
 
 
 def resume(state: str, deployment: str) -> Command:
     what = f"resume the supervisor of {deployment}"
-    return script(_sh("units", "mine", "resume"), state, deployment, timeout=60, changes=what)
+    return script(_sh("units", "mine", "copy", "resume"), state, deployment, timeout=60, changes=what)
 
 
 def remove(state: str, deployment: str, tag: str, why: str = "") -> Command:
@@ -101,7 +101,7 @@ def remove(state: str, deployment: str, tag: str, why: str = "") -> Command:
     why: for the audit log, where `taken_down` finds it.
     """
     what = f"disarm {deployment}{why and f': {why}'}"
-    text = REWRITE + _sh("units", "pid_functions", "detached", "mine", "ended", "remove")
+    text = REWRITE + _sh("units", "pid_functions", "detached", "mine", "copy", "ended", "remove")
     return script(text, state, deployment, tag, timeout=90, changes=what)
 
 

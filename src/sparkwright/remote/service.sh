@@ -170,8 +170,24 @@ tail -n 3 "$1/log" "$1/services/supervisor/log" 2>/dev/null; exit 1
 mine() { for m in user system; do for u in "$(units $m)"/sparkwright-*.service; do
   ! grep -qxF "@MARK@ $1" "$u" 2>/dev/null || printf '%s %s\n' "$m" "${u##*/}"; done; done; }
 
+#: copy
+# The standby's copy of a deployment: `end_copy FOLDER` ends its supervisor, which is not started again until it may.
+copy_of() { printf %s "$(x "$1")/supervision/_standby/state/supervision/$2"; }
+end_copy() {
+  [ -d "$1" ] || return 0
+  : >"$1/paused"
+  [ -e "$1/lock" ] && ! flock -n "$1/lock" true || return 0
+  echo was; c=$(cat "$1/lock" 2>/dev/null)
+  case "$(tr '\0' ' ' <"/proc/$c/cmdline" 2>/dev/null)" in
+    *"/supervision/_standby/state/supervision/${1##*/} "*) kill -TERM "$c" 2>/dev/null
+      flock -w 20 "$1/lock" true || kill -KILL "$c" 2>/dev/null ;;
+  esac
+}
+
 #: pause
-h="$(x "$1")/supervision/$2"; [ -d "$h" ] || exit 0
+t="$(copy_of "$1" "$2")"; end_copy "$t"
+h="$(x "$1")/supervision/$2"
+[ -d "$h" ] || { [ ! -d "$t" ] || printf 'nonce %s\n' "$(cat "$t/nonce" 2>/dev/null)"; exit 0; }
 mine "$h" | while read -r m u; do case "$u" in
   sparkwright-supervisor-*) ! ctl "$m" is-active -q "$u" || echo was; ctl "$m" stop "$u" ;; esac; done
 d="$h/services/supervisor"
@@ -202,10 +218,10 @@ unused_gateways() {
 unused_gateways
 
 #: remove
-h="$S/supervision/$2"; tag="$3"
-rm -f "$h/desired.json"
-ended "$h"
-rm -rf "$S/ring/$2" "$S/door/$2.prompts.key" "$S/supervision/_standby/state/supervision/$2"; rmdir "$S/ring" 2>/dev/null
+h="$S/supervision/$2"; tag="$3"; t="$(copy_of "$1" "$2")"
+rm -f "$h/desired.json" "$t/desired.json"
+ended "$h"; end_copy "$t"
+rm -rf "$S/ring/$2" "$S/door/$2.prompts.key" "$t"; rmdir "$S/ring" 2>/dev/null
 if grep -qsF " $tag" "$HOME/.ssh/authorized_keys"; then rewrite "$tag" "" || exit 1; fi
 [ ! -e "$h" ] || { echo was; rm -rf "$h"; }
 [ ! -e "$h" ] || exit 1
@@ -213,7 +229,7 @@ unused_gateways
 [ "$2" != _standby ] || rm -f "${SPARKWRIGHT_LOCK_DIR:-/run/lock}/sparkwright/vote-"*".$(id -u)" \
   "${SPARKWRIGHT_LOCK_DIR:-/run/lock}/sparkwright/vote-"*".$(id -u).lock"
 # The ssh connections of the supervisor and of the console.
-for n in "$h" "$h/console"; do
+for n in "$h" "$h/console" "$t"; do
   c="/tmp/sparkwright-$(id -u)-$(printf %s "$n" | sha256sum | cut -c1-12)"
   for s in "$c"/*; do [ ! -S "$s" ] || ssh -F /dev/null -S "$s" -O exit gone 2>/dev/null; done; rm -rf "$c"; done
 rmdir "$S/supervision" 2>/dev/null
@@ -231,4 +247,4 @@ printf 'now %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
 #: resume
 h="$(x "$1")/supervision/$2"
 mine "$h" | while read -r m u; do case "$u" in sparkwright-supervisor-*) ctl "$m" start "$u" ;; esac; done
-rm -f "$h/services/supervisor/paused"
+rm -f "$h/services/supervisor/paused" "$(copy_of "$1" "$2")/paused"

@@ -22,9 +22,14 @@ def give_back(home: str) -> Command:
     return script(_sh("give_back"), home, changes="standby: give the gateway back to the head")
 
 
-def mark_folder(home: str, name: str, is_set: bool) -> Command:
-    """An empty file that is there, or not; the last report of a deployment goes with it."""
-    return script(_sh("mark"), home, name, "set" if is_set else "", changes=f"standby: {home}")
+def lost_votes(state: str) -> Command:
+    """Prints `lost` on a head that has the role, and whose program for it runs, but has not the votes."""
+    return script(_sh("lost"), state)
+
+
+def mark_folder(home: str, name: str, text: str) -> Command:
+    """A file with that text, none for ''; the last report of a deployment goes with it."""
+    return script(_sh("mark"), home, name, text, changes=f"standby: {home}")
 
 
 def note_second(home: str, url: str) -> Command:

@@ -44,6 +44,7 @@ class Children:
                     cwd=one.cwd,
                     env={**os.environ, **dict(one.env)},
                     stdin=DEVNULL,
+                    umask=0o077 if one.private else 0o022,
                     start_new_session=True,
                 )
             except OSError as error:

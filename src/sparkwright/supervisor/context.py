@@ -58,8 +58,9 @@ class Observations:
     followed. answers: to the last requests.
 
     incidents: how many, and the last one's number. closed, ended: the last incident that was closed, by its number
-    and as the store has it. folder: where the evidence of the last one is; captured: the one whose evidence is collected.
-    relaunches: since `up`. launched_at: when the launch under way began (monotonic). launched: what it launches, None where another process did.
+    and as the store has it. folder: where the evidence of the last one is; captured: the one whose evidence is
+    collected. relaunches: since `up`. launched_at: when the launch under way began (monotonic). launched: what it
+    launches, None where another process did.
     opening: to be announced of the next incident once it has its number. drain: seconds that requests under way get
     at the stop that is asked for. room: why another deployment asks it to stop if idle. good_at: when it answered
     last. starting: how far each rank of a start is. count, last: lines of each rank since the start, and the last.
@@ -172,7 +173,10 @@ class Starting:
 
 @dataclass
 class DeploymentContext:
-    """Rank k is on the k-th node of the recipe, the head's first."""
+    """Rank k is on the k-th node of the recipe, the head's first.
+
+    state: folder with the gateway's files on this machine, '' for the node's own: a standby has a copy of the head's.
+    """
 
     services: Services
     desired: Desired
@@ -181,6 +185,7 @@ class DeploymentContext:
     notifiers: Sequence[Hooks | Notifier]
     policy: Policy
     seen: Observations = field(default_factory=Observations)
+    state: str = ""
 
     @property
     def name(self) -> str:

@@ -255,7 +255,7 @@ async def _probed(context: DeploymentContext, root: str, limit: float | None) ->
 
 
 async def damage(bus: EventBus) -> dict[str, str]:
-    """What on the head keeps clients out, by the kind of its incident. Certificates of the own CA are mended."""
+    """The reasons on the head that keep clients out, by kind of incident. Certificates of the own CA are mended."""
     text = await mend_store(bus, away=True)
     if not text:
         await look(bus)
@@ -289,7 +289,7 @@ async def _given_root(context: DeploymentContext) -> tuple[str, bool]:
     """The CA certificate that clients were given, '' for none, and whether that on the head is still the same."""
     if context.desired.recipe.serving.gateway.tls is not GatewayTls.INTERNAL:
         return "", True
-    state = context.services.cluster.node(context.supervisor_node).paths.state
+    state = _where(context).state
     try:
         done = await context.services.run(
             context.supervisor_node, commands.trust(state, root_certificate(ca_folder(state)))
@@ -407,7 +407,7 @@ def _damaged(context: DeploymentContext, found: MendedCertificates) -> str:
 
 
 def _lost_ca(context: DeploymentContext, given: str) -> str:
-    folder = ca_folder(context.services.cluster.node(context.supervisor_node).paths.state)
+    folder = ca_folder(_where(context).state)
     return (
         f"the gateway's CA is no longer in {folder} on {context.supervisor_node}: at its next start Caddy makes a new "
         "one, which no client trusts. Restore the folder from a backup "
@@ -429,5 +429,5 @@ def _gateway(context: DeploymentContext) -> Installation:
 
 
 def _where(context: DeploymentContext) -> Installation:
-    state = context.services.cluster.node(context.supervisor_node).paths.state
+    state = context.state or context.services.cluster.node(context.supervisor_node).paths.state
     return Installation(context.supervisor_node, f"{state}/supervision/{context.name}", state, "", "")

@@ -1,8 +1,9 @@
 """The head or the standby, as a program on that node: it keeps the votes by which one of the two may serve.
 
-`term.json` has until when. The gateway's own process reads it before each request, so a head that is cut off, or whose
-programs were stopped for a while, refuses by itself. The head also copies its keys and its CA to the standby. The
-standby starts the gateway's programs while it has the votes, and ends them before its term is over.
+`term.json` has until when, and the seal by which the nodes know the one who supervises. The gateway's own process reads
+it before each request, and a supervisor before each command, so a head that is cut off, or whose programs were stopped
+for a while, refuses by itself. The head also copies its keys, its CA and its supervisors' memory to the standby. The
+standby starts the gateway's programs and supervisors while it has the votes, and ends them before its term is over.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.adapters.watchdog import watched_by_systemd
 from sparkwright.app.services import Services
+from sparkwright.domain.cluster import Node
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import NodeError, UsageError
@@ -30,9 +32,12 @@ from sparkwright.domain.incident import Incident, News
 from sparkwright.domain.live import DeploymentState, Live
 from sparkwright.domain.standby import FOLDER, NEEDS_HEAD, RETURN_FILE, ROLE, TERM_FILE, StandbyRole, Term
 from sparkwright.domain.units import duration
+from sparkwright.domain.values import replace
 from sparkwright.gateway.keys import ROUTE, RouteSetting
 from sparkwright.remote import votes as commands
+from sparkwright.remote.seal import parse_seal, raise_seal, show_seal
 from sparkwright.supervisor.children import Children
+from sparkwright.supervisor.core.seal import next_seal
 from sparkwright.supervisor.core.term import (
     ASK_LIMIT,
     RENEW_EVERY,
@@ -43,6 +48,7 @@ from sparkwright.supervisor.core.term import (
     is_majority,
 )
 from sparkwright.supervisor.home import Home, Log
+from sparkwright.supervisor.successor import Successors, copied_files
 from sparkwright.wiring import head_access, open_services, socket_folder
 
 _CA = "ca/pki/authorities/local"
@@ -51,6 +57,7 @@ _COPY_EVERY, _COPY_AGAIN, _SHOW_EVERY, _LOOK_EVERY = 2.0, 60.0, 2.0, 0.25
 _RETURNED_FOR = 40.0
 """Seconds in which a standby that gave the role back does not ask for it."""
 _ROOM = 4096
+_SEAL_EVERY, _SEAL_LIMIT, _SEAL_PATIENCE = 10.0, 4.0, 1.0
 _LATER = 3.0
 _KIND = "head-away"
 
@@ -102,6 +109,7 @@ class VoteKeeper:
         self._term = self._stored() or Term(self._boot, 0.0)
         self._patience = StandbyWait(seconds_since_boot())
         self._programs = Children(role.programs, log.write)
+        self._successors = Successors(self._tree, role.supervisor, log.write)
         self._records = Records(home.parents[1], role, log)
         self._nonces: dict[str, str] = {}
         self._copied: dict[str, tuple[str, float]] = {}
@@ -110,11 +118,12 @@ class VoteKeeper:
     @property
     def parts(self) -> tuple[Callable[[], Coroutine[None, None, None]], ...]:
         if self._is_head:
-            return self._keep_votes, self._copy
-        return self._keep_votes, self._follow, self._show_lost
+            return self._keep_votes, self._keep_seal, self._copy
+        return self._keep_votes, self._keep_seal, self._follow, self._show_lost
 
     async def aclose(self) -> None:
         """A standby that ends stops to serve; its votes run out by themselves."""
+        await self._successors.end()
         await self._programs.stop()
         await self._records.aclose()
 
@@ -140,7 +149,10 @@ class VoteKeeper:
         granted = [name for name, vote in votes.items() if vote and vote.granted]
         self._nonces |= dict.fromkeys(granted, nonce)
         if is_majority(granted, role.voters):
-            self._term = Term(self._boot, end_of_term(asked, role.term), at=time.time())
+            # A head that had none is not in a hurry: its supervisors go on from one moment to the next
+            seal = self._term.seal if held else await self._seal() if self._is_head else 0
+            until = end_of_term(asked, role.term)
+            self._term = Term(self._boot, until, at=time.time(), node=role.node, seal=seal)
             self._save()
             if not held and self.holds:
                 await self._began(before)
@@ -158,6 +170,56 @@ class VoteKeeper:
             self._term = Term(before.boot, before.until, why, holder, before.at)
             if self._term_path.exists() or not self._is_head:  # before its first votes a new head serves as it did
                 self._save()
+
+    async def _keep_seal(self) -> None:
+        """The nodes' seal: asked for when it has none, and looked at again and again."""
+        looked = 0.0
+        while True:
+            now = seconds_since_boot()
+            if self.holds and (not self._term.seal or now - looked >= _SEAL_EVERY):
+                seal, looked = await self._seal(), now
+                if self.holds and seal and seal != self._term.seal:
+                    self._term = replace(self._term, seal=seal)
+                    self._save()
+            await asyncio.sleep(_LOOK_EVERY if self.holds else RENEW_EVERY)
+
+    async def _seal(self) -> int:
+        """The number that most voters, and the other nodes as far as they answer, have now; 0 without a majority."""
+        role, name = self._role, self._role.cluster.name
+        seen = await self._answers(lambda state: show_seal(state, name))
+        wanted = next_seal(
+            {node: parse_seal(text) for node, text in seen.items() if node in role.voters}, role.voters, role.node
+        )
+        if wanted is None:
+            return 0
+        told = await self._answers(lambda state: raise_seal(state, name, wanted))
+        sealed = [node for node, text in told.items() if text.strip().rpartition("\n")[2] == "sealed"]
+        if not is_majority(sealed, role.voters):
+            return 0
+        if wanted.number != self._term.seal:
+            self._log.write(f"supervises under seal {wanted.number}: {', '.join(sealed)}")
+        return wanted.number
+
+    async def _answers(self, made: Callable[[str], Command]) -> dict[str, str]:
+        """Output of each node. A node that is slow when most voters have answered is not waited for."""
+        nodes, voters, given = self._role.cluster.nodes, self._role.voters, dict[str, str]()
+
+        async def one(node: Node) -> None:
+            with suppress(NodeError):
+                done = await self._services.run(node.name, made(node.paths.state))
+                if done.ok:
+                    given[node.name] = done.stdout
+
+        tasks = [asyncio.create_task(one(node)) for node in nodes]
+        began = seconds_since_boot()
+        while not all(task.done() for task in tasks) and (passed := seconds_since_boot() - began) < _SEAL_LIMIT:
+            if is_majority(given, voters) and passed >= _SEAL_PATIENCE:
+                break
+            await asyncio.wait(tasks, timeout=0.1)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return given
 
     async def _each(self, made: Callable[[tuple[str, str]], Command]) -> dict[str, Vote | None]:
         """The answer of each voter, None without one in time."""
@@ -216,11 +278,13 @@ class VoteKeeper:
         while True:
             if self.holds:
                 self._programs.start()
+                await self._successors.follow()
             else:
                 await self._leave()
             await asyncio.sleep(_LOOK_EVERY)
 
     async def _leave(self) -> None:
+        await self._successors.end()
         if self._programs.run:
             await self._programs.stop()
             self._log.write(f"{self._role.node} does not serve any more")
@@ -234,9 +298,12 @@ class VoteKeeper:
             await asyncio.sleep(_SHOW_EVERY)
 
     def _show_lost_once(self) -> None:
-        why = f"it has a rank on {self._role.head}, which is away"
         for mark in self._tree.glob(f"supervision/*/{NEEDS_HEAD}"):
-            now = time.time()
+            now, needed = time.time(), ""
+            with suppress(OSError):
+                needed = mark.read_text("utf-8", "replace").strip()[:_ROOM]
+            why = f"it has a rank on {self._role.head}, which is away"
+            why += f"; its plan needs {needed}" if needed else ""
             shown = Live(now, mark.parent.name, DeploymentState.FAILED, self._term.at, why, refusing=True, why=why)
             with suppress(OSError):
                 write(mark.parent / "live.json", to_json(shown).encode(), sync=False)
@@ -245,31 +312,38 @@ class VoteKeeper:
 
     async def _copy(self) -> None:
         """Keys and CA, when they have changed and once a minute: also while this node does not serve, since keys are
-        made and revoked on the head only."""
+        made and revoked on the head only. The supervisors' memory only while it serves."""
+        state, tree = self._home.parents[1], self._role.tree
         while True:
-            for name in _COPIED:
-                with suppress(FileNotFoundError):
-                    await self._copy_file(name)
+            files = [(state / "door" / name, f"{tree}/door/{name}") for name in _COPIED]
+            for path, there in (*files, *(copied_files(state, tree) if self.holds else ())):
+                if not await self._copy_file(path, there):
+                    break  # the next one would be waited for as long
             await asyncio.sleep(_COPY_EVERY)
 
-    async def _copy_file(self, name: str) -> None:
-        role, content = self._role, (self._home.parents[1] / "door" / name).read_bytes()
-        mark, now = sha256(content).hexdigest(), seconds_since_boot()
-        before, at = self._copied.get(name, ("", 0.0))
+    async def _copy_file(self, path: Path, there: str) -> bool:
+        """False if the standby has not got it."""
+        role, now = self._role, seconds_since_boot()
+        content = _content(path)
+        if content is None:
+            return True
+        mark = sha256(content).hexdigest()
+        before, at = self._copied.get(there, ("", 0.0))
         if mark == before and now - at < _COPY_AGAIN:
-            return
+            return True
         trouble = ""
         try:
             async with asyncio.timeout(10):
-                await self._services.hosts[role.standby].put(content, f"{role.tree}/door/{name}", 0o600)
-            self._copied[name] = mark, now
+                await self._services.hosts[role.standby].put(content, there, 0o600)
+            self._copied[there] = mark, now
         except NodeError as error:
             trouble = error.message
         except TimeoutError:
             trouble = "no answer"
         if trouble != self._copy_trouble:
-            self._log.write(f"warning: {name} is not on {role.standby}: {trouble}" if trouble else "copied again")
+            self._log.write(f"warning: {path.name} is not on {role.standby}: {trouble}" if trouble else "copied again")
         self._copy_trouble = trouble
+        return not trouble
 
 
 class Records:
@@ -287,7 +361,8 @@ class Records:
 
     async def taken_over(self) -> None:
         role, now = self._role, time.time()
-        what = f"{role.head} gave no sign of life to most of the nodes; {role.standby} has taken its gateway over"
+        what = f"{role.head} gave no sign of life to most of the nodes; "
+        what += f"{role.standby} has taken its gateway and supervision over"
         for name in self._models():
             opened = await self._store.open(Incident(name, _KIND, what, now, simulated=role.cluster.simulated))
             self._open[name] = opened.number
@@ -295,7 +370,7 @@ class Records:
             self._announce(News("degraded", text, name, now, incident=opened.number))
 
     async def given_back(self) -> None:
-        now, text = time.time(), f"{self._role.head} has its gateway back"
+        now, text = time.time(), f"{self._role.head} has its gateway and supervision back"
         for name, number in self._open.items():
             await self._store.close(number, now, text, now)
             self._announce(News("recovered", text, name, now, incident=number))
@@ -323,6 +398,13 @@ class Records:
                 setting = from_json(RouteSetting, path.read_bytes())
                 found[setting.replica_of or setting.deployment] = None
         return sorted(found)
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
 
 
 def parse_vote(done: Completed) -> Vote | None:

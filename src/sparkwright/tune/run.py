@@ -27,7 +27,7 @@ from sparkwright.domain.finding import prevented
 from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.run import Run
 from sparkwright.domain.tuning import START, Point, Trial, Tried, Tuned, scored
-from sparkwright.domain.units import gib
+from sparkwright.domain.units import duration, gib
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.evals import catalog
 from sparkwright.tune import effects, score, search
@@ -119,7 +119,7 @@ class TuneSearch:
         likely = max((one.seconds for one in self.trials[-3:]), default=0.0)
         if spent + likely <= self.budget or not self.trials:
             return True
-        self.note = f"used the budget of {self.budget / 60:.0f} minutes"
+        self.note = f"used the budget of {duration(self.budget)}"
         return False
 
     async def _one(self, rung: int, point: Point, more: dict[str, Any] | None = None, what: str = "") -> None:

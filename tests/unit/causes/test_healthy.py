@@ -370,3 +370,44 @@ def test_the_phase_of_a_pull_is_not_its_reason() -> None:
         'Get "https://auth.docker.io/token?service=registry.docker.io": \nnet/http: TLS handshake timeout\n'
     )
     assert [cause.key for cause in found.causes] == ["registry-unreachable"]
+
+
+@for_each(
+    "text",
+    [
+        "[    0.327284] NetLabel: Initializing\n[    0.331000] NetLabel:  domain hash size = 128\n",
+        '{"name":"bot","hostname":"ci-1","pid":7,"level":20,"msg":"Dependency has an unsupported version"}\n',
+        "Link requires a different Python (3.11.7 not in: '<3.6'): https://files.example.org/watchdog-0.10.6.tar.gz\n",
+        "rm /nonexistent/x\nrm: cannot remove '/nonexistent/x': No such file or directory\n"
+        "make: [Makefile:3: a] Error 1 (ignored)\na\n",
+        "Exception occurred during processing of request from ('127.0.0.1', 4879)\nTraceback (most recent call last):\n"
+        '  File "/srv/web.py", line 4, in handle\n    read()\n'
+        "ConnectionResetError: [Errno 104] Connection reset by peer\n----------------------------------------\n"
+        '127.0.0.1 - - [29/Nov/2026 06:47:46] "GET / HTTP/1.1" 200 -\n',
+    ],
+)
+def test_names_and_notices_of_other_programs_are_no_failure(text: str) -> None:
+    """Guards subsystems with an exception's form, Node's levels, words in addresses, a failure that make ignores, a
+    client that hangs up."""
+    assert not blamed(of(text))
+
+
+def test_harmless_lines_are_harmless_however_many_there_are() -> None:
+    """Guards the limit of lines that are compared: 400 refused logins of strangers."""
+    line = "Dec 10 07:48:{s:02} host sshd[{n}]: reverse mapping checking getaddrinfo for h{n}.example.net failed\n"
+    assert not blamed(of("".join(line.format(n=n, s=n % 60) for n in range(400))))
+
+
+def test_a_process_that_the_kernel_reports_as_faulting_has_failed() -> None:
+    """Guards a fault that is logged as a warning."""
+    line = "kern  :warn  : 2026-01-21T04:41:44,285060+00:00 engine[2536]: segfault at 7f797fe0 ip 00007f7c\n"
+    assert of(line).failure
+
+
+def test_a_notice_stays_behind_the_cause_that_a_failure_shows() -> None:
+    """Guards the order: build status lines above the line that fails."""
+    found = of(
+        "#14 8.2 -- Not building scaled_mm_c3x_100 as no compatible archs found in CUDA target architectures\n"
+        "#14 9.0 torch.AcceleratorError: CUDA error: no kernel image is available for execution on the device\n"
+    )
+    assert [cause.key for cause in found.causes][:1] == ["no-kernel-image-sm12x"]

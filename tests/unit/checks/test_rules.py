@@ -344,6 +344,7 @@ SILENT = [
     ("PORT001", "another port", context(taken("0.0.0.0", 8001))),
     ("PORT001", "IPv6 loopback", context(taken("::1"))),
     ("PORT001", "our own rank is replaced", context({**taken("127.0.0.1"), "ranks": (rank("big"),)})),
+    ("PORT001", "our own worker answers there", context({**taken("127.0.0.1"), "ranks": (rank("big", number=1),)})),
     ("PORT001", "our own rendezvous", context({**taken("192.168.100.1", 25000), "ranks": (rank("big"),)})),
 ]  # fmt: skip
 

@@ -129,7 +129,12 @@ def test_kv_is_no_more_exact_than_its_pool() -> None:
     ends = LedgerLine("KV pool", 10 * GIB, Origin.COMPUTED, "why", 2 * GIB, 20 * GIB)
     unsure = replace(ledger(10, 50, 10, 10), kv_needed=GIB)
     unsure = replace(unsure, lines=(*unsure.lines[:-1], ends))
-    assert "1.4 users of full length at once (0.3 to 2.8)" in answers_text(replace(PROMISED, ledgers=(unsure,)))
+    shown = answers_text(replace(PROMISED, ledgers=(unsure,)))
+    assert "1,390,000 tokens of KV cache (278,000 to 2,780,000): 1.4 users of full length at once (0.3 to 2.8)" in shown
+    assert PROMISED.verdict and PROMISED.verdict.kv
+    doubted = replace(PROMISED.verdict, kv=replace(PROMISED.verdict.kv, low=695_000, high=1_390_000))
+    shown = answers_text(replace(PROMISED, verdict=doubted))
+    assert "(695,000 to 1,390,000): 1.4 users of full length at once (0.7 to 1.4)" in shown
     assert "not start" not in kv_text(replace(PROMISED, ledgers=(unsure,)), False)
     tight = replace(unsure, kv_needed=5 * GIB)
     assert "the engine does not start" in kv_text(replace(PROMISED, ledgers=(tight,)), False)

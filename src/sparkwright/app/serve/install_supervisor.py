@@ -10,7 +10,7 @@ from sparkwright.app.serve.gateway import GatewayInstall, GatewayReach, install_
 from sparkwright.app.serve.head_program import keep_running, manager_of, service_host_of, unpacked
 from sparkwright.app.serve.head_ssh import open_ways
 from sparkwright.app.serve.notify import apply_notify, missing_text
-from sparkwright.app.serve.standby import StandbyInstall, install_standby
+from sparkwright.app.serve.standby import SECRETS, StandbyInstall, install_standby
 from sparkwright.app.services import LaunchRequest, Services, finished
 from sparkwright.checks import supervision as sup
 from sparkwright.domain.codec import Unreadable, from_json, to_json
@@ -26,7 +26,6 @@ from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.remote import service
 
-_SECRETS = ("HF_TOKEN",)
 _STEP = "supervise"
 # Somebody else's start of ranks is over by then; not one that copies weights.
 _WAIT, _AGAIN = 60.0, 1.0
@@ -144,7 +143,8 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     lost = await open_ways(services, where, service_host, workers, tag_of(services, plan.deployment)) if workers else ()
     if lost:
         return InstallResult(findings=lost)
-    await _ordered(services, where, _desired(services, launch_request, plan, options), options)
+    desired = _desired(services, launch_request, plan, options)
+    await _ordered(services, where, desired, options)
     if (applied := await apply_notify(services, plan.supervisor_node)) and (unset := missing_text(applied)):
         services.notice(unset, warning=True)
     manager, doubts = await manager_of(services, plan.supervisor_node, service_host)
@@ -163,7 +163,7 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
         await remove_supervisor(services, services.cluster.names, options.replaces, why)
     awaited = f"an answer of the gateway on port {plan.recipe.serving.gateway.port}, and " if gateway.listens else ""
     services.sink.report(StepStarted(_STEP, f"waiting for {awaited}the supervisor's report"))
-    second = await install_standby(services, plan, where, kept) if gateway.listens else StandbyInstall()
+    second = await install_standby(services, plan, where, kept, desired) if gateway.listens else StandbyInstall()
     (reach, more), done = await asyncio.gather(
         _settled(services, plan, where, gateway), services.run(plan.supervisor_node, service.alive(where.home))
     )
@@ -250,7 +250,7 @@ def _desired(services: Services, launch_request: LaunchRequest, plan: Plan, opti
 async def _ordered(services: Services, where: Installation, desired: Desired, options: InstallOptions) -> None:
     """Desired state and secrets on the head. One that is the same but for who called and when stays as it is."""
     host, fresh = services.hosts[where.node], options.fresh
-    names = (desired.recipe.serving.api_key_env, *_SECRETS)
+    names = (desired.recipe.serving.api_key_env, *SECRETS)
     secrets = {name: services.secrets[name].reveal() for name in names if name in services.secrets}
     content = json.dumps(secrets).encode()
     asked = [service.read(where.home, name) for name in ("desired.json", "secrets.json")]

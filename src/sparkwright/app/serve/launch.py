@@ -25,6 +25,7 @@ from sparkwright.app.serve.load_guard import LoadGuard, figures_of, load_floors
 from sparkwright.app.serve.prepare import Outcome, prepare
 from sparkwright.app.serve.ready import ask, until_ready
 from sparkwright.app.serve.running import is_up, replaced, require_its_nodes
+from sparkwright.app.serve.standby import reclaim_role
 from sparkwright.app.serve.stop import clean, forget, old_ranks
 from sparkwright.app.serve.swap import Swap, swapping
 from sparkwright.app.services import ClusterState, LaunchRequest, Services, finished, together
@@ -68,6 +69,8 @@ async def up(services: Services, request: LaunchRequest, options: Options) -> Ou
     What served before serves again then, unless options exclude it. Cancelled before the ranks run it undoes what
     was begun; after that the ranks go on, where they replace nothing.
     """
+    if options.supervise and not options.dry_run:
+        await reclaim_role(services)
     outcome = await prepare(services, request)
     request = outcome.request or request
     ranks = old_ranks(outcome.plan, outcome.cluster_state)

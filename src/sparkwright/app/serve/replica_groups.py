@@ -8,6 +8,7 @@ from sparkwright.app.cluster_state import stock
 from sparkwright.app.gather import Gathered, gather
 from sparkwright.app.queries import status
 from sparkwright.app.serve.prepare import moved
+from sparkwright.app.serve.running import state_of
 from sparkwright.app.services import LaunchRequest, Services, api_key, together
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Cluster, Node
@@ -87,7 +88,8 @@ async def _members(services: Services, found: Sequence[Deployment]) -> tuple[Mem
 
 async def _member(services: Services, one: Deployment) -> Member:
     node = one.supervised.node if one.supervised else services.cluster.head
-    told = await services.run(node, commands.read_desired(services.state_on(node), one.name))
+    state = state_of(services, one.supervised) if one.supervised else services.state_on(node)
+    told = await services.run(node, commands.read_desired(state, one.name))
     live = one.supervised.current if one.supervised else None
     ranks = tuple(rank.node for rank in sorted(one.ranks, key=lambda rank: rank.rank))
     made = Member(one.name, split_replica_name(one.name)[1], ranks, bool(live and live.phase in SERVING))

@@ -5,7 +5,7 @@ import asyncio
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.lease import taking_over
 from sparkwright.app.serve.launch import again
-from sparkwright.app.serve.running import Old, find, missing, require_its_nodes, until_serving
+from sparkwright.app.serve.running import Old, find, missing, require_its_nodes, state_of, until_serving
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import Busy, CommandFailed, NotReady, UsageError
@@ -70,7 +70,7 @@ async def _asked(services: Services, supervised: Supervised, drain: float) -> No
 async def _ask(services: Services, supervised: Supervised, ask: Ask, why: str, drain: float = DRAIN_SECONDS) -> str:
     """The supervisor's node. Raises Busy if another request is in the way, CommandFailed."""
     node, name = supervised.node, supervised.deployment
-    state = services.state_on(node)
+    state = state_of(services, supervised)
     content = to_json(Request(ask, services.who, why, services.nonce, drain=drain))
     for _ in range(_TRIES):
         done = await services.run(node, service.send_request(state, name, content, str(ask)))

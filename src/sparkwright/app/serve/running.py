@@ -97,10 +97,16 @@ async def find(services: Services, name: str) -> Old | None:
     node = one.supervised.node if one.supervised else next((r.node for r in one.ranks if r.rank == 0), "")
     desired = None
     if node:
-        told = await services.run(node, commands.read_desired(services.state_on(node), name))
+        state = state_of(services, one.supervised) if one.supervised else services.state_on(node)
+        told = await services.run(node, commands.read_desired(state, name))
         with suppress(Unreadable):
             desired = from_json(Desired, told.stdout)
     return Old(name, one.ranks, one.supervised, desired, _serves(one.supervised, one.ranks))
+
+
+def state_of(services: Services, supervised: Supervised) -> str:
+    """The state folder with the supervisor's own: the standby has one apart for what it has taken over."""
+    return supervised.folder if supervised.taken else services.state_on(supervised.node)
 
 
 def answers_clients(old: Old) -> bool:

@@ -1,23 +1,25 @@
-"""The standby of the head's gateway: its files on the second node, and the program on both that keeps the votes.
+"""The standby of the head: files for gateway and supervisors on the second node, and on both the keeper of the votes.
 
 The order is what makes "never both" true from the first second. The head gets its votes before the standby's program
 starts, and a head that has had the role once serves only while it has them.
 """
 
 import json
+from collections.abc import Sequence
 from hashlib import sha256
 
 from sparkwright.app.lease import did, remove_supervisor, tag_of
-from sparkwright.app.serve.gateway import GatewayInstall, install_standby_gateway
+from sparkwright.app.serve.gateway import ENDPOINT, GatewayInstall, install_standby_gateway
 from sparkwright.app.serve.head_program import Kept, keep_running, manager_of, service_host_of, unpacked
 from sparkwright.app.serve.head_ssh import open_ways
 from sparkwright.app.serve.notify import apply_notify
-from sparkwright.app.services import Services
+from sparkwright.app.services import Services, each
 from sparkwright.checks.supervision import NO_STANDBY, TWO_NODES
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.finding import Finding
+from sparkwright.domain.live import Desired
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import StepStarted
 from sparkwright.domain.service import Installation, Service, ServiceHost
@@ -33,7 +35,10 @@ from sparkwright.domain.standby import (
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.remote import service
 from sparkwright.remote import standby as commands
+from sparkwright.remote.seal import remove_seals
 
+SECRETS = ("HF_TOKEN",)
+"""Secrets of every supervisor, besides the engine's own key."""
 _STEP = "supervise"
 
 
@@ -61,8 +66,11 @@ class _Site:
         return self.kept[1]
 
 
-async def install_standby(services: Services, plan: Plan, where: Installation, kept: Kept) -> StandbyInstall:
-    """Idempotent. where, kept: of the deployment on the head. What goes wrong is a finding: the head serves without.
+async def install_standby(
+    services: Services, plan: Plan, where: Installation, kept: Kept, desired: Desired
+) -> StandbyInstall:
+    """Idempotent. where, kept, desired: of the deployment on the head. What goes wrong is a finding: the head serves
+    without.
 
     If the standby serves, it gives the role back first.
     """
@@ -75,10 +83,30 @@ async def install_standby(services: Services, plan: Plan, where: Installation, k
                 await _remove_from(services, sorted(cluster.names, key=lambda name: name == head))
             return StandbyInstall()
         services.sink.report(StepStarted(_STEP, f"standby on {cluster.standby}"))
-        return await _install(services, plan, site, where.home)
+        return await _install(services, plan, site, where.home, desired)
     except NodeError as error:
         fix = f"when {cluster.standby} is there again: the same `sparkwright up` again"
         return StandbyInstall(findings=(NO_STANDBY.on(error.node, error.message, fix=fix),))
+
+
+async def reclaim_role(services: Services) -> None:
+    """Makes the standby give the role back, if it serves while the head is there again: a person's request goes to
+    supervisors on the head. Nothing without a standby; a failure is a notice."""
+    cluster, head = services.cluster, services.cluster.supervisor_node
+    if not cluster.standby or not services.program:
+        return
+    try:
+        if "lost" not in (await services.run(head, commands.lost_votes(services.state_on(head)))).stdout.split():
+            return
+        services.notice(f"{cluster.standby} serves in place of {head}; it gives the role back first")
+        await did(services, cluster.standby, commands.give_back(_role_home(services, cluster.standby)))
+        await did(services, head, commands.await_votes(_role_home(services, head), 4 * TERM))
+    except NodeError as error:
+        services.notice(f"{head} has not got its role back: {error.message}", warning=True)
+
+
+def _role_home(services: Services, node: str) -> str:
+    return f"{services.state_on(node)}/supervision/{FOLDER}"
 
 
 async def end_unused_role(services: Services, nodes: tuple[str, ...]) -> None:
@@ -94,13 +122,15 @@ async def end_unused_role(services: Services, nodes: tuple[str, ...]) -> None:
 async def _remove_from(services: Services, nodes: list[str]) -> None:
     for name in nodes:
         await remove_supervisor(services, (name,), FOLDER, "the standby's role")
+    # Only now: a program that still had the role would make them again
+    await each(did(services, name, remove_seals(services.state_on(name))) for name in nodes)
 
 
 async def _role_text(services: Services, where: Installation) -> str:
     return (await services.run(where.node, service.read(where.home, ROLE))).stdout
 
 
-async def _install(services: Services, plan: Plan, head: _Site, deployment: str) -> StandbyInstall:
+async def _install(services: Services, plan: Plan, head: _Site, deployment: str, desired: Desired) -> StandbyInstall:
     standby = await _standby_site(services, head)
     tree = f"{standby.where.home}/{TREE}"
     known, left = await _role_text(services, head.where), await _role_text(services, standby.where)
@@ -110,12 +140,12 @@ async def _install(services: Services, plan: Plan, head: _Site, deployment: str)
     gateway = await install_standby_gateway(services, plan, replace(standby.where, state=tree, home=_copy(tree, plan)))
     if not gateway.listens:
         return StandbyInstall(findings=(_not_listening(standby.node, gateway),))
-    if lost := await _ways(services, head, standby):
+    nodes = _reached(services.cluster, plan, known or left)
+    if lost := await _ways(services, head, standby, nodes):
         return StandbyInstall(findings=lost)
-    await _write_deployment(services, plan, standby, tree)
-    role = StandbyRole(
-        head.node, head.node, standby.node, services.cluster, voters_of(services.cluster), tree, url=gateway.url
-    )
+    await _write_deployment(services, plan, standby, desired, gateway.url)
+    cluster = replace(services.cluster, nodes=tuple(services.cluster.node(name) for name in nodes))
+    role = StandbyRole(head.node, head.node, standby.node, cluster, voters_of(services.cluster), tree, url=gateway.url)
     await _start(services, head, role)
     try:
         await _await_votes(services, head, standby, left)
@@ -123,7 +153,8 @@ async def _install(services: Services, plan: Plan, head: _Site, deployment: str)
         if not known:  # nothing is to depend on votes that never came
             await _remove_from(services, [head.node])
         raise
-    await _start(services, standby, replace(role, node=standby.node, programs=_programs(left, gateway)))
+    programs, words = _programs(left, gateway), standby.where.argv("run")[:-1]
+    await _start(services, standby, replace(role, node=standby.node, programs=programs, supervisor=words))
     await did(services, head.node, commands.note_second(deployment, gateway.url))
     await apply_notify(services, standby.node)
     alone = (TWO_NODES.on(standby.node, f"votes: {', '.join(role.voters)}"),) if len(role.voters) == 1 else ()
@@ -153,10 +184,22 @@ async def _standby_site(services: Services, head: _Site) -> _Site:
     return _Site(where, (manager, host))
 
 
-async def _ways(services: Services, head: _Site, standby: _Site) -> tuple[Finding, ...]:
-    """Each of the two reaches the other and the voters by ssh, with a key of its own."""
+def _reached(cluster: Cluster, plan: Plan, known: str) -> tuple[str, ...]:
+    """Names of the nodes that both reach: voters, and nodes with ranks of a deployment, also of those before.
+
+    Always in the same order, whichever replica's `up` this is. known: the role as it was, '' if it is new.
+    """
+    try:
+        before = from_json(StandbyRole, known).cluster.names if known else ()
+    except Unreadable:
+        before = ()
+    wanted = {*voters_of(cluster), cluster.supervisor_node, cluster.standby, *plan.placement.nodes, *before}
+    return tuple(sorted(wanted.intersection(cluster.names)))
+
+
+async def _ways(services: Services, head: _Site, standby: _Site, wanted: Sequence[str]) -> tuple[Finding, ...]:
+    """Each of the two reaches the other and those nodes by ssh, with a key of its own."""
     cluster, tag = services.cluster, tag_of(services, FOLDER)
-    wanted = dict.fromkeys((*voters_of(cluster), head.node, standby.node))
     for site in (head, standby):
         others = [name for name in wanted if name != site.node and not _is_same_machine(cluster, name, site.node)]
         if others and (lost := await open_ways(services, site.where, site.host, others, tag)):
@@ -169,14 +212,31 @@ def _is_same_machine(cluster: Cluster, one: str, other: str) -> bool:
     return cluster.node(one).is_local and cluster.node(other).is_local
 
 
-async def _write_deployment(services: Services, plan: Plan, standby: _Site, tree: str) -> None:
-    """The engine's own key, and the mark of a deployment that cannot do without the head."""
-    name, home = plan.recipe.serving.api_key_env, _copy(tree, plan)
-    secrets = {name: services.secrets[name].reveal()} if name in services.secrets else {}
-    await did(services, standby.node, service.write(home, "secrets.json", json.dumps(secrets).encode()))
-    await did(
-        services, standby.node, commands.mark_folder(home, NEEDS_HEAD, plan.supervisor_node in plan.placement.nodes)
+async def _write_deployment(services: Services, plan: Plan, standby: _Site, desired: Desired, url: str) -> None:
+    """All that a supervisor there is started with, or the mark of a deployment that cannot do without the head."""
+    node, home = standby.node, _copy(f"{standby.where.home}/{TREE}", plan)
+    names = (plan.recipe.serving.api_key_env, *SECRETS)
+    secrets = {name: services.secrets[name].reveal() for name in names if name in services.secrets}
+    needed = ", ".join(plan.placement.nodes) if plan.supervisor_node in plan.placement.nodes else ""
+    await did(services, node, service.write(home, "secrets.json", json.dumps(secrets).encode()))
+    await did(services, node, service.write(f"{home}/door", ENDPOINT, f"{url}\n".encode()))
+    await did(services, node, commands.mark_folder(home, NEEDS_HEAD, needed))
+    runtime = f"{standby.where.runtime.rpartition('/')[2]}\n".encode()
+    await did(services, node, service.write(home, "runtime", runtime))
+    content = to_json(replace(desired, cluster=_seen_from(services.cluster, plan, node))).encode()
+    await did(services, node, service.write(home, "desired.json", content))
+
+
+def _seen_from(cluster: Cluster, plan: Plan, site: str) -> Cluster:
+    """The deployment's nodes and the standby, as the standby reaches them: itself local, the others by the role's ssh
+    settings."""
+    nodes = tuple(
+        replace(node, ssh="local" if _is_here(cluster, node.name, site) else node.name)
+        for node in plan.cluster.nodes
+        if node.name in (*plan.placement.nodes, site)
     )
+    away = site if plan.head != site else ""
+    return replace(plan.cluster, nodes=nodes, head=plan.head, supervised_on=away, notify=None, standby="")
 
 
 def _programs(known: str, gateway: GatewayInstall) -> tuple[Service, ...]:
@@ -189,10 +249,9 @@ def _programs(known: str, gateway: GatewayInstall) -> tuple[Service, ...]:
 
 
 async def _start(services: Services, site: _Site, role: StandbyRole) -> None:
-    nodes = tuple(  # always in the same order, whichever replica's `up` this is
+    nodes = tuple(
         replace(node, ssh="local" if _is_here(services.cluster, node.name, site.node) else node.name)
-        for node in sorted(services.cluster.nodes, key=lambda one: one.name)
-        if node.name in (*role.voters, role.head, role.standby)
+        for node in role.cluster.nodes
     )
     cluster = replace(services.cluster, nodes=nodes, head=role.head, supervised_on="", notify=None)
     content = to_json(replace(role, cluster=cluster)).encode()

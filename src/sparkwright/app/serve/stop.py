@@ -26,7 +26,7 @@ _LEFT = r"""
 s="$(x "$1")"; u="sparkwright-*-$2.service"
 [ -z "$(docker ps -aq --filter "label=@LABEL@keeper=$2" 2>/dev/null)" ] || echo was
 for f in "$s/deployments/$2" "$s/keepers/$2" "$s/supervision/$2" "$HOME"/.config/systemd/user/$u \
-  /etc/systemd/system/$u; do
+  "$s/supervision/_standby/state/supervision/$2" /etc/systemd/system/$u; do
   [ ! -e "$f" ] || echo was; done
 """.replace("@LABEL@", docker.LABEL)
 _FORGET = (

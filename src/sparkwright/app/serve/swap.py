@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from sparkwright.app.lease import RENEW_EVERY, holding, remove_supervisor
-from sparkwright.app.serve.running import Old, replaced_text, until_serving, watched
+from sparkwright.app.serve.running import Old, replaced_text, state_of, until_serving, watched
 from sparkwright.app.serve.stop import clean
 from sparkwright.app.services import LaunchRequest, Services, api_key, finished
 from sparkwright.domain.codec import to_json
@@ -143,7 +143,7 @@ class Swap:
         return f"replaced by {self.launch_request.deployment}"
 
     def _place(self, supervised: Supervised) -> tuple[str, str, str]:
-        return supervised.node, self.services.state_on(supervised.node), supervised.deployment
+        return supervised.node, state_of(self.services, supervised), supervised.deployment
 
     def _request(self, ask: Ask, why: str) -> str:
         services, successor = self.services, self.successor

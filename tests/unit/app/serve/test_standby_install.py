@@ -46,7 +46,7 @@ async def test_the_head_has_its_votes_before_the_standby_runs() -> None:
         seen.append([one.changes for one in hosts[1].commands])
         return Completed(0, "")
 
-    hosts[0].on('tail -n 3 "$1/log" "$1/services/standby/log"', votes)
+    hosts[0].on('tail -n 3 "$h/log" "$h/services/standby/log"', votes)
     found = await up(hosts)
     assert [one.code for one in found.findings] == ["SUP013"] and found.reach, found
     assert found.reach.second.startswith("https://") and found.reach.second.endswith(":8443/v1")
@@ -75,7 +75,7 @@ async def test_a_standby_that_does_not_answer_leaves_the_head_as_it_is() -> None
 async def test_a_head_without_votes_starts_no_standby() -> None:
     """Guards a head that the other nodes do not reach: a standby would take over at once."""
     hosts = ready_nodes()
-    hosts[0].on('tail -n 3 "$1/log" "$1/services/standby/log"', Completed(1, "no votes"))
+    hosts[0].on('tail -n 3 "$h/log" "$h/services/standby/log"', Completed(1, "no votes"))
     found = await up(hosts)
     assert [one.code for one in found.findings] == ["SUP012"] and "no votes" in found.findings[0].evidence
     assert not roles_of(hosts[1])
