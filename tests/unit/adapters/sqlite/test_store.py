@@ -178,8 +178,8 @@ async def test_an_incident_holds_no_key_that_an_engine_printed(stored: Stored) -
     await store.note("twin", IncidentEvent(1.0, "noticed", key), opened.number)
     await store.explain(opened.number, key, "LOG1", (f"HF_TOKEN={key}",))
     told = stored.record(opened)
-    assert (told.what, told.cause, told.fix) == ("401 for hf_***", "hf_***", ("HF_TOKEN=hf_***",))
-    assert (told.events[0].text, told.evidence) == ("hf_***", ("Authorization: Bearer ***",))
+    assert (told.what, told.cause, *told.fix) == ("401 for hf_***", "hf_***", "HF_TOKEN=hf_***")
+    assert (told.events[0].text, *told.evidence) == ("hf_***", "Authorization: Bearer hf_***")
 
 
 async def test_numbers_are_unique_on_a_head(stored: Stored) -> None:
