@@ -68,7 +68,7 @@ class Run:
         how = (stage.runtime, stage.lasting, *sorted(stage.env.items()), repr(stage.changes))
         if how not in self.starts:
             self.log(f"a plain up ({stage.runtime})")
-            self.starts[how] = ground.measure(stage.runtime, stage.env, **stage.changes)
+            self.starts[how] = ground.measure(stage.runtime, stage.env, before=stage.before, **stage.changes)
         return self.starts[how]
 
     def _one(self, ground: Ground, drill: AnyDrill) -> Result:

@@ -112,9 +112,17 @@ class Ground:
         mounts = [f"{LASTING}:{LASTING}"] if self.lasting else []
         return self.drive.recipe(runtime, {**BOOT, **control, **(env or {})}, mounts=mounts, **changes)
 
-    def measure(self, runtime: str = "docker", env: Mapping[str, str] | None = None, **changes: Any) -> float:
-        """The engine's own start, by a plain `up`: what anybody has to wait for."""
+    def measure(
+        self,
+        runtime: str = "docker",
+        env: Mapping[str, str] | None = None,
+        before: "Callable[[Ground], None] | None" = None,
+        **changes: Any,
+    ) -> float:
+        """The engine's own start, by a plain `up`: what anybody has to wait for. before: as in `fresh`."""
         self.clear()
+        if before is not None:
+            before(self)
         told = self.good("up", self.recipe(runtime, env, **changes), "--json", "--no-supervise").json
         steps = {step["name"]: step["seconds"] for step in told["steps"]}
         self.good("down", NAME)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from sparkwright.app.diagnose.incident import Evidence, explain
 from sparkwright.app.serve.watch import CLAIMED
 from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent, News
+from sparkwright.domain.known_keys import mask_keys
 from sparkwright.domain.live import DeploymentState, Live, LiveNode, LiveRestart
 from sparkwright.domain.values import replace
 from sparkwright.supervisor.context import BEGUN, LEFT, RELAUNCHES, RESTARTED, RESTARTS, STARTED_IN, DeploymentContext
@@ -184,7 +185,7 @@ def announce(context: DeploymentContext, word: Announce, state: State, incident:
     ended = context.seen.ended if context.seen.ended and context.seen.ended.number == incident else None
     news = News(
         what=word.what,
-        text=word.text,
+        text=mask_keys(word.text),
         deployment=context.name,
         at=context.now(),
         state=str(state.phase),

@@ -17,6 +17,7 @@ from sparkwright.app.serve.prepare import Outcome
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
 from sparkwright.domain.incident import Incident
+from sparkwright.domain.known_keys import mask_keys
 from sparkwright.domain.live import (
     Desired,
     LiveCacheTier,
@@ -313,4 +314,4 @@ class DeploymentContext:
         await self.services.clock.sleep(self.scaled(seconds))
 
     def notice(self, text: str, warning: bool = False) -> None:
-        self.services.notice(text, warning)
+        self.services.notice(mask_keys(text), warning)

@@ -9,12 +9,13 @@ from sparkwright.app.bench.parsers import parser_probes
 from sparkwright.app.diagnose.diagnosing import year_of
 from sparkwright.app.diagnose.log_watch import Watching
 from sparkwright.domain.diagnosis import CONFIDENT, Cause
+from sparkwright.domain.known_keys import mask_keys
 from sparkwright.engines.dialect import of_a_client, quotes_a_client
 from sparkwright.ports import Clock
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.core.detect.detectors import Detectors
 from sparkwright.supervisor.core.detect.quality import Quality
-from sparkwright.supervisor.core.events import Cleared, Event, Fault
+from sparkwright.supervisor.core.events import Cleared, Event, Fault, LaunchFailed
 from sparkwright.supervisor.core.recovery import NOTHING, Needs
 from sparkwright.supervisor.core.state import Recovery
 
@@ -106,7 +107,7 @@ class EventBus:
 
     def put(self, *found: Event) -> None:
         for event in found:
-            self.events.put_nowait(self._dated(event))
+            self.events.put_nowait(_without_keys(self._dated(event)))
 
     def _dated(self, event: Event) -> Event:
         """A fault that ends the service counts from the first request that got nothing."""
@@ -213,3 +214,10 @@ def check_files(bus: EventBus, before: set[str]) -> set[str]:
     for kind in {*wrong, *before}:
         bus.set_trouble(kind, wrong.get(kind, ""))
     return set(wrong)
+
+
+def _without_keys(event: Event) -> Event:
+    """Text for `status`, messages and refused clients; the log lines in it may hold a key."""
+    if isinstance(event, Fault):
+        return replace(event, what=mask_keys(event.what), evidence=tuple(map(mask_keys, event.evidence)))
+    return replace(event, why=mask_keys(event.why)) if isinstance(event, LaunchFailed) else event

@@ -18,8 +18,8 @@ from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.incident import CHANGED
 from sparkwright.domain.live import Ask, DeploymentState, GatewayUse, LiveRank, Request
 from sparkwright.supervisor.announcer import Announcer
-from sparkwright.supervisor.core.events import Captured, Launched, LaunchFailed, Ready, Returned, Stopped
-from sparkwright.supervisor.core.state import Announce, Capture, Close, Refuse, State, StopRanks, SwapRanks
+from sparkwright.supervisor.core.events import Captured, Fault, Launched, LaunchFailed, Ready, Returned, Stopped
+from sparkwright.supervisor.core.state import Announce, Capture, Close, Recovery, Refuse, State, StopRanks, SwapRanks
 from sparkwright.supervisor.defects import explain_defect
 from sparkwright.supervisor.effects import EffectRunner
 from sparkwright.supervisor.event_bus import Unwatched
@@ -326,3 +326,13 @@ async def test_a_switch_that_went_well_ends_at_rest() -> None:
         True,
         "other serves in its place",
     )
+
+
+async def test_keys_in_a_fault_reach_nobody() -> None:
+    """Guards a token in a log line: the fault is shown by `status`, sent as a message and quoted to clients."""
+    it, key = tower(), "sk-" + "q1W2" * 12
+    it.bus.put(Fault(1.0, "auth", f"denied: {key}", Recovery.NONE, (f"Bearer {key}",)))
+    it.bus.put(LaunchFailed(2.0, f"denied: {key}"))
+    fault, failed = it.events
+    assert isinstance(fault, Fault) and (fault.what, fault.evidence) == ("denied: sk-***", ("Bearer sk-***",))
+    assert isinstance(failed, LaunchFailed) and failed.why == "denied: sk-***"

@@ -18,6 +18,7 @@ from sparkwright.adapters.sqlite.folders import Folders, shortened
 from sparkwright.adapters.sqlite.run_records import clean
 from sparkwright.domain.history import Minute
 from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent
+from sparkwright.domain.known_keys import mask_keys
 
 T = TypeVar("T")
 STORE = "store.sqlite"
@@ -52,6 +53,11 @@ _LEAVE = "UPDATE incidents SET closed_at = ?, outcome = ? WHERE deployment = ? A
 _ENDED = "UPDATE deployments SET ended_at = ?, ended = ? WHERE deployment = ? AND ended_at = 0"
 
 
+def _shown(text: str) -> str:
+    """Text of an incident, which people send to each other: no keys, no odd bytes."""
+    return mask_keys(clean(text))
+
+
 class SqliteStore:
     """Incidents and history in `state`. One thread of its own does all of it: a slow disk never holds up the loop.
 
@@ -73,7 +79,7 @@ class SqliteStore:
 
     async def note(self, deployment: str, event: IncidentEvent, incident: int = 0) -> None:
         """Does not wait until it is written."""
-        self._thread.submit(self._note, deployment, replace(event, text=clean(event.text)), incident)
+        self._thread.submit(self._note, deployment, replace(event, text=_shown(event.text)), incident)
 
     def sample(self, minute: Minute) -> None:
         """A row of the last day. Does not wait until it is written."""
@@ -81,7 +87,7 @@ class SqliteStore:
 
     @threaded
     def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...], what: str = "") -> None:
-        told, steps, better = clean(cause), tuple(map(clean, fix)), clean(what)
+        told, steps, better = _shown(cause), tuple(map(_shown, fix)), _shown(what)
         self._change(number, lambda i: replace(i, cause=told, code=code, fix=steps, what=better or i.what))
 
     @threaded
@@ -160,7 +166,7 @@ class SqliteStore:
 
         The one of that number, or the one that the deployment still has open, where there is one.
         """
-        incident = replace(incident, what=clean(incident.what), evidence=tuple(map(clean, incident.evidence)))
+        incident = replace(incident, what=_shown(incident.what), evidence=tuple(map(_shown, incident.evidence)))
         known = {i.number: i for i in self._folders.all()} | self._unsaved
         mine = [i for i in known.values() if i.deployment == incident.deployment]
         if left := next((i for i in mine if i.number == incident.number or (i.is_open and not incident.number)), None):

@@ -171,6 +171,17 @@ async def test_odd_bytes_of_a_log_are_no_trouble(stored: Stored) -> None:
     assert stored.rows("SELECT what, cause FROM incidents") == [("caf? ?", "caf? ?")] and stored.said == []
 
 
+async def test_an_incident_holds_no_key_that_an_engine_printed(stored: Stored) -> None:
+    """Guards tokens: people send incidents to each other."""
+    store, key = stored.open(), "hf_" + "aB3dE" * 7
+    opened = await store.open(replace(FROZEN, what=f"401 for {key}", evidence=(f"Authorization: Bearer {key}",)))
+    await store.note("twin", IncidentEvent(1.0, "noticed", key), opened.number)
+    await store.explain(opened.number, key, "LOG1", (f"HF_TOKEN={key}",))
+    told = stored.record(opened)
+    assert (told.what, told.cause, *told.fix) == ("401 for hf_***", "hf_***", "HF_TOKEN=hf_***")
+    assert (told.events[0].text, *told.evidence) == ("hf_***", "Authorization: Bearer hf_***")
+
+
 async def test_numbers_are_unique_on_a_head(stored: Stored) -> None:
     """`incidents show 2` needs no deployment's name."""
     store = stored.open()
