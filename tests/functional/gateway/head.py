@@ -105,7 +105,7 @@ class Head:
         """Acts like `up`: programs that are to run are run, and running ones are left alone."""
         furnished = await install_gateway(self.services, self.plan, self.where)
         for service in furnished.services:
-            if service.name not in self.running:
+            if service.name not in (*self.running, "console"):  # the program here is the gateway's process alone
                 self._start(service)
         running, url = "caddy" in self.running, furnished.url
         said = await settled(self.services, self.plan, self.where, url) if running else (None, ())
