@@ -34,16 +34,16 @@ def end_with_parent(number: int = signal.SIGKILL) -> None:
 def enter_namespaces() -> None:
     """Return in a grandchild, which is alone in new namespaces; the two processes above it relay signals and its
     exit code. The first process of a PID namespace reaps orphans, so it is not the one that runs tests."""
-    call("unshare", NEW_MOUNTS | NEW_IPC | NEW_PIDS | NEW_NETWORK)
+    call_libc("unshare", NEW_MOUNTS | NEW_IPC | NEW_PIDS | NEW_NETWORK)
     if child := os.fork():
         os._exit(attend(child))
     end_with_parent()
-    mount("none", "/", "", PRIVATE_TREE)
-    mount("proc", "/proc", "proc")
+    mount_filesystem("none", "/", "", PRIVATE_TREE)
+    mount_filesystem("proc", "/proc", "proc")
     for folder in OWN_FOLDERS:
         mode = 0o700 if "sparkwright" in folder else 0o1777  # of the folder below, too: cluster tests use it
         Path(folder).mkdir(mode=mode, parents=True, exist_ok=True)
-        mount("tmpfs", folder, "tmpfs")
+        mount_filesystem("tmpfs", folder, "tmpfs")
         Path(folder).chmod(mode)
     raise_loopback()
     if child := os.fork():
@@ -90,11 +90,11 @@ def neighbours() -> dict[int, str]:
     return found
 
 
-def mount(source: str, target: str, kind: str, flags: int = 0) -> None:
-    call("mount", source.encode(), target.encode(), kind.encode(), flags, None)
+def mount_filesystem(source: str, target: str, kind: str, flags: int = 0) -> None:
+    call_libc("mount", source.encode(), target.encode(), kind.encode(), flags, None)
 
 
-def call(name: str, *arguments: object) -> None:
+def call_libc(name: str, *arguments: object) -> None:
     if getattr(libc, name)(*arguments):
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {errno.errorcode.get(number, number)}")

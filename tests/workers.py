@@ -40,7 +40,7 @@ class Worker:
 
 
 @dataclass(slots=True, eq=False)  # pytest wants plugins that have a hash
-class Progress:
+class WorkerProgress:
     """Number of tests that ended or failed, and the file that each worker runs. What failed stands at once in the file
     beside `path` whose name ends in .failed."""
 
@@ -91,7 +91,7 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGTERM, interrupt)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started all in the background
     if path := os.environ.pop("TEST_PROGRESS", ""):
-        config.pluginmanager.register(Progress(path), "progress")
+        config.pluginmanager.register(WorkerProgress(path), "progress")
 
 
 def interrupt(_number: int, _frame: object) -> None:
@@ -106,7 +106,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     chunks = [list(items) for _, items in itertools.groupby(session.items, key=lambda item: item.path)]
     longest_first(chunks, session.config.rootpath)
     session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # one for all
-    share(session, chunks, min(number, max(len(chunks), 1)))
+    share_files(session, chunks, min(number, max(len(chunks), 1)))
     return True
 
 
@@ -120,7 +120,7 @@ def longest_first(chunks: Chunks, root: Path) -> None:
     chunks.sort(key=lambda items: -float(seconds.get(items[0].nodeid.partition("::")[0], len(items) * TYPICAL)))
 
 
-def share(session: pytest.Session, chunks: Chunks, number: int) -> None:
+def share_files(session: pytest.Session, chunks: Chunks, number: int) -> None:
     todo, numbers = os.pipe()
     os.write(numbers, b"".join(one.to_bytes(2, "big") for one in range(len(chunks))))
     os.close(numbers)
@@ -167,7 +167,7 @@ def start(session: pytest.Session, chunks: Chunks, todo: int, place: int) -> tup
         os.environ["TEST_WORKER"] = str(place)
         if session.config.option.apart:
             namespaces.enter_namespaces()
-        work(session, chunks, todo, os.fdopen(reports, "wb"))
+        work_in_fork(session, chunks, todo, os.fdopen(reports, "wb"))
         code = 0
     except BaseException as error:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -179,12 +179,12 @@ def start(session: pytest.Session, chunks: Chunks, todo: int, place: int) -> tup
     os._exit(code)
 
 
-def work(session: pytest.Session, chunks: Chunks, todo: int, reports: BinaryIO) -> None:
+def work_in_fork(session: pytest.Session, chunks: Chunks, todo: int, reports: BinaryIO) -> None:
     """Works in the fork: reports go to the parent; its own capture, since the parent's file is that of all."""
     config = session.config
     config.pluginmanager.unregister(name="terminalreporter")
     config.pluginmanager.unregister(name="progress")
-    config.pluginmanager.register(sender := Sender(config, reports))
+    config.pluginmanager.register(sender := ReportSender(config, reports))
     capture = config.pluginmanager.getplugin("capturemanager")
     capture.stop_global_capturing()
     capture.start_global_capturing()
@@ -224,7 +224,7 @@ class Other:
 
 
 @dataclass(frozen=True, slots=True)
-class Sender:
+class ReportSender:
     config: pytest.Config
     reports: BinaryIO
 
@@ -244,7 +244,7 @@ def receive(session: pytest.Session, workers: dict[int, Worker], end: int) -> No
         *lines, last = bytes(worker.rest + data).split(b"\n")
         worker.rest[:] = last
         for line in lines:
-            take(session.config, json.loads(line))
+            take_report(session.config, json.loads(line))
     else:
         os.close(end)
         del workers[end]
@@ -255,7 +255,7 @@ def receive(session: pytest.Session, workers: dict[int, Worker], end: int) -> No
         raise session.Failed(session.shouldfail)
 
 
-def take(config: pytest.Config, data: dict[str, object]) -> None:
+def take_report(config: pytest.Config, data: dict[str, object]) -> None:
     if "begin" in data:
         if progress := config.pluginmanager.getplugin("progress"):
             progress.shared = True
@@ -263,7 +263,7 @@ def take(config: pytest.Config, data: dict[str, object]) -> None:
     elif "left" in data:
         log_left(config, data["left"])
     else:
-        log(config, data)
+        log_report(config, data)
 
 
 def log_left(config: pytest.Config, left: list[str]) -> None:
@@ -275,7 +275,7 @@ def log_left(config: pytest.Config, left: list[str]) -> None:
     print("left behind: " + "; ".join(left), file=sys.stderr)
 
 
-def log(config: pytest.Config, data: dict[str, object]) -> None:
+def log_report(config: pytest.Config, data: dict[str, object]) -> None:
     if data["outcome"] == "skipped" and isinstance(data["longrepr"], list):
         data["longrepr"] = tuple(data["longrepr"])  # JSON has no tuples, and the report as JUnit XML wants one
     report = config.hook.pytest_report_from_serializable(config=config, data=data)

@@ -18,10 +18,10 @@ from dataclasses import asdict, dataclass, field
 
 import bench_measures as measures
 import bench_nodes as where
-from bench_copies import Bench, capped, curves, rates, small_files
+from bench_copies import CopyBench, capped, curves, measure_rates, small_files
 from bench_diagnose import logs_take
-from bench_measures import Figure
-from bench_next_to import LIMIT, served_next_to, ways
+from bench_measures import BenchFigure
+from bench_next_to import LIMIT, list_ways, served_next_to
 from bench_nodes import Nodes
 from bench_pairs import testbed_pair
 from bench_plans import plans_take
@@ -31,8 +31,8 @@ EIGHT = 8
 
 
 @dataclass
-class Report:
-    figures: list[Figure] = field(default_factory=list)
+class BenchReport:
+    figures: list[BenchFigure] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
 
@@ -42,17 +42,17 @@ def main(words: list[str]) -> int:
     parser.add_argument("--repeats", type=int, default=5, help="how often each is taken (default 5)")
     parser.add_argument("--no-testbed", action="store_true", help="leave the two-node testbed alone")
     chosen = parser.parse_args(words)
-    report = Report()
-    for work in steps(chosen.repeats, not chosen.no_testbed):
+    report = BenchReport()
+    for work in bench_steps(chosen.repeats, not chosen.no_testbed):
         run(work, report)
     print(as_json(report) if chosen.json else as_text(report))
     return 0
 
 
-Step = tuple[str, Callable[[Report], None]]
+Step = tuple[str, Callable[[BenchReport], None]]
 
 
-def steps(repeats: int, testbed: bool) -> Iterator[Step]:
+def bench_steps(repeats: int, testbed: bool) -> Iterator[Step]:
     yield "start of the command", lambda report: report.figures.append(measures.help_takes(2 * repeats))
     for verb in ("status", "check", "plan simulator"):
         yield f"start of {verb}", lambda report, verb=verb: report.figures.append(measures.starts_take(verb, repeats))  # type: ignore[misc]
@@ -68,7 +68,7 @@ def steps(repeats: int, testbed: bool) -> Iterator[Step]:
         yield "a copy next to an engine", lambda report: copy_next_to_an_engine(report, min(repeats, 3))
 
 
-def run(step: Step, report: Report) -> None:
+def run(step: Step, report: BenchReport) -> None:
     """Runs a step. A measurement that cannot run here is listed with the reason; a bug of the bench is not hidden."""
     name, work = step
     print(f"bench: {name} ...", file=sys.stderr, flush=True)
@@ -78,30 +78,30 @@ def run(step: Step, report: Report) -> None:
         report.left_out.append(f"{name}: {error}")
 
 
-def on_nodes(context: AbstractContextManager[Nodes], report: Report, repeats: int) -> None:
+def on_nodes(context: AbstractContextManager[Nodes], report: BenchReport, repeats: int) -> None:
     with context as nodes:
         report.figures.append(measures.up_adds(nodes, repeats))
         report.figures.append(measures.status_takes(nodes, repeats))
 
 
-def copies(report: Report, repeats: int) -> None:
+def copies(report: BenchReport, repeats: int) -> None:
     with where.testbed(free_port) as nodes:
-        bench = Bench(testbed_pair(nodes.bed))
-        for part in (rates, curves, small_files, capped):
+        bench = CopyBench(testbed_pair(nodes.bed))
+        for part in (measure_rates, curves, small_files, capped):
             *_, figures = part(bench, repeats)
             report.figures += figures
 
 
-def copy_next_to_an_engine(report: Report, repeats: int) -> None:
+def copy_next_to_an_engine(report: BenchReport, repeats: int) -> None:
     with where.testbed(free_port) as nodes:
-        bench = Bench(testbed_pair(nodes.bed))
+        bench = CopyBench(testbed_pair(nodes.bed))
         bench.fill()
-        chosen = ways(bench, LIMIT)
+        chosen = list_ways(bench, LIMIT)
         *_, figures = served_next_to(nodes, chosen, repeats)
         report.figures += figures
 
 
-def facts_of_many(report: Report, repeats: int) -> None:
+def facts_of_many(report: BenchReport, repeats: int) -> None:
     times = repeats * FACTS_REPEATS
     with where.over_ssh(free_port, EIGHT) as nodes:
         cluster = nodes.local
@@ -110,22 +110,26 @@ def facts_of_many(report: Report, repeats: int) -> None:
         replayed = measures.facts_replayed(nodes, cluster, times)
     one = statistics.median(taken[1])
     report.figures += [
-        Figure("facts of two", "ssh", taken[2], "s", 1.0, f"one {one:.3f} s", "connections open"),
-        ratio("facts of eight", "ssh", taken, f"all eight nodes' work runs on this machine's {os.cpu_count()} CPUs"),
-        ratio("facts of eight", "replayed", replayed, "answers of one node replayed in its time: our own work only"),
+        BenchFigure("facts of two", "ssh", taken[2], "s", 1.0, f"one {one:.3f} s", "connections open"),
+        ratio_figure(
+            "facts of eight", "ssh", taken, f"all eight nodes' work runs on this machine's {os.cpu_count()} CPUs"
+        ),
+        ratio_figure(
+            "facts of eight", "replayed", replayed, "answers of one node replayed in its time: our own work only"
+        ),
     ]
 
 
-def check_of_four(report: Report, repeats: int) -> None:
+def check_of_four(report: BenchReport, repeats: int) -> None:
     with where.over_ssh(free_port, 4) as nodes:
         report.figures.append(measures.check_takes(nodes, repeats))
 
 
-def ratio(name: str, kind: str, taken: dict[int, tuple[float, ...]], note: str) -> Figure:
+def ratio_figure(name: str, kind: str, taken: dict[int, tuple[float, ...]], note: str) -> BenchFigure:
     one = statistics.median(taken[1])
     values = tuple(value / one for value in taken[EIGHT])
     base = f"one {one:.3f} s, eight {statistics.median(taken[EIGHT]):.3f} s"
-    return Figure(name, kind, values, "x", 1.3, base, note)
+    return BenchFigure(name, kind, values, "x", 1.3, base, note)
 
 
 def free_port() -> int:
@@ -138,27 +142,29 @@ def conditions() -> dict[str, object]:
     return {"cpus": os.cpu_count(), "load": os.getloadavg()[0], "python": platform.python_version(), "simulated": True}
 
 
-def as_json(report: Report) -> str:
+def as_json(report: BenchReport) -> str:
     rows = [asdict(one) | {"median": one.median, "within": one.median <= one.target} for one in report.figures]
     return json.dumps({"conditions": conditions(), "figures": rows, "left_out": report.left_out}, indent=2)
 
 
-def as_text(report: Report) -> str:
+def as_text(report: BenchReport) -> str:
     here = conditions()
     lines = [f"SIMULATED engine and nodes; {here['cpus']} CPUs, load {here['load']:.1f}, Python {here['python']}", ""]
-    lines += table([("", "on", "median", "spread", "target", "", "compared to"), *map(row, report.figures)])
+    lines += table_lines(
+        [("", "on", "median", "spread", "target", "", "compared to"), *map(figure_row, report.figures)]
+    )
     lines += ["", *(f"{one.name} ({one.where}): {one.note}" for one in report.figures if one.note)]
     lines += [f"left out: {reason}" for reason in report.left_out]
     return "\n".join(lines)
 
 
-def row(one: Figure) -> tuple[str, ...]:
+def figure_row(one: BenchFigure) -> tuple[str, ...]:
     spread = f"{min(one.values):.2f}-{max(one.values):.2f} ({len(one.values)})"
     verdict = "ok" if one.median <= one.target else "OVER"
     return one.name, one.where, f"{one.median:.2f} {one.unit}", spread, f"{one.target:g} {one.unit}", verdict, one.base
 
 
-def table(rows: list[tuple[str, ...]]) -> list[str]:
+def table_lines(rows: list[tuple[str, ...]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 

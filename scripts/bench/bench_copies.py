@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bench_measures import Figure
+from bench_measures import BenchFigure
 from bench_pairs import Pair
 
 from sparkwright.adapters.hosts import ClusterHosts
@@ -36,7 +36,7 @@ class Took(NamedTuple):
 
 
 @dataclass
-class Bench:
+class CopyBench:
     """size: bytes of a copy. folder: where both nodes have it, the pair's own by default."""
 
     pair: Pair
@@ -131,7 +131,7 @@ def spread(values: Sequence[float], unit: str) -> str:
     return f"{statistics.median(values):.3g} {unit} ({min(values):.3g}-{max(values):.3g})"
 
 
-def rates(bench: Bench, repeats: int, disk: bool = True) -> Iterator[list[Figure]]:
+def measure_rates(bench: CopyBench, repeats: int, disk: bool = True) -> Iterator[list[BenchFigure]]:
     """Measure rsync, ours and what the disk takes, in turn; yields the figures so far."""
     bench.fill()
     rows: list[tuple[Took, Took, float]] = []
@@ -140,7 +140,7 @@ def rates(bench: Bench, repeats: int, disk: bool = True) -> Iterator[list[Figure
         yield _rate_figures(rows, bench)
 
 
-def _rate_figures(rows: list[tuple[Took, Took, float]], bench: Bench) -> list[Figure]:
+def _rate_figures(rows: list[tuple[Took, Took, float]], bench: CopyBench) -> list[BenchFigure]:
     size, (old, ssh, disk) = bench.size / 1e9, zip(*rows, strict=True)
     whole = {"rsync": old, "ssh": ssh}
     base = ", ".join(f"{name} {spread([size / one.seconds for one in found], 'GB/s')}" for name, found in whole.items())
@@ -150,12 +150,12 @@ def _rate_figures(rows: list[tuple[Took, Took, float]], bench: Bench) -> list[Fi
     used = ", ".join(f"{name} {spread([one.cpu / size for one in found], 's a GB')}" for name, found in whole.items())
     where = f"{bench.pair.where}{', memory' if bench.folder == MEMORY else ''}"
     return [
-        Figure("copy over ssh, CPU", where, tuple(new.cpu / one.cpu for one, new, *_ in rows), "x", 1.0, used),
-        Figure("copy over ssh", where, tuple(new.seconds / one.seconds for one, new, *_ in rows), "x", 1.0, base),
+        BenchFigure("copy over ssh, CPU", where, tuple(new.cpu / one.cpu for one, new, *_ in rows), "x", 1.0, used),
+        BenchFigure("copy over ssh", where, tuple(new.seconds / one.seconds for one, new, *_ in rows), "x", 1.0, base),
     ]
 
 
-def curves(bench: Bench, repeats: int) -> Iterator[list[Figure]]:
+def curves(bench: CopyBench, repeats: int) -> Iterator[list[BenchFigure]]:
     """The rate by connections, against that of one."""
     bench.fill()
     found: dict[int, list[float]] = {n: [] for n in STREAMS}
@@ -165,14 +165,14 @@ def curves(bench: Bench, repeats: int) -> Iterator[list[Figure]]:
         yield [_curve(bench, list(found.values()))]
 
 
-def _curve(bench: Bench, found: list[list[float]]) -> Figure:
+def _curve(bench: CopyBench, found: list[list[float]]) -> BenchFigure:
     words = ", ".join(f"{n}: {spread(one, '')}" for n, one in zip(STREAMS, found, strict=True))
     values = tuple(one / max(rest) for one, *rest in zip(*found, strict=True))
     title = "one connection against the best, ssh"
-    return Figure(title, bench.pair.where, values, "x", 1.0, f"GB/s by connections {words}")
+    return BenchFigure(title, bench.pair.where, values, "x", 1.0, f"GB/s by connections {words}")
 
 
-def small_files(bench: Bench, repeats: int) -> Iterator[list[Figure]]:
+def small_files(bench: CopyBench, repeats: int) -> Iterator[list[BenchFigure]]:
     bench.small()
     rows: list[tuple[Took, Took]] = []
     for _ in range(repeats):
@@ -182,10 +182,10 @@ def small_files(bench: Bench, repeats: int) -> Iterator[list[Figure]]:
             for name, took in zip(("rsync", "ssh"), zip(*rows, strict=True), strict=True)
         )
         values = tuple(ssh.seconds / rsync.seconds for rsync, ssh in rows)
-        yield [Figure(f"copy of {SMALL} files", bench.pair.where, values, "x", 1.0, base)]
+        yield [BenchFigure(f"copy of {SMALL} files", bench.pair.where, values, "x", 1.0, base)]
 
 
-def capped(bench: Bench, repeats: int, mbit: int = 40) -> Iterator[list[Figure]]:
+def capped(bench: CopyBench, repeats: int, mbit: int = 40) -> Iterator[list[BenchFigure]]:
     """One connection and eight, each for as long: what one has to copy is an eighth."""
     share = mbit * 125_000 * CAPPED_SECONDS
     bench.cap(f"{mbit}mbit")
@@ -199,6 +199,6 @@ def capped(bench: Bench, repeats: int, mbit: int = 40) -> Iterator[list[Figure]]
             values.append(rates[0] / rates[1])
             note = f"each connection at most {mbit} Mbit/s; rates without the time to connect"
             base = f"one {rates[0]:.1f} MB/s"
-            yield [Figure("eight connections", bench.pair.where, tuple(values), "x", 1 / 7, base, note)]
+            yield [BenchFigure("eight connections", bench.pair.where, tuple(values), "x", 1 / 7, base, note)]
     finally:
         bench.cap("")

@@ -12,10 +12,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench_measures import Figure, seconds
+from bench_measures import BenchFigure, seconds
 from bench_nodes import ROOT
 
-from sparkwright.causes.diagnose import book
+from sparkwright.causes.diagnose import log_book
 
 DATA = ROOT / "tests" / "data"
 SIZE = 1_000_000_000
@@ -29,7 +29,7 @@ _TO_ERE = ((r"\(\?:", "("), (r"\(\?P<\w+>", "("), (r"\\d", "[0-9]"), (r"(?<=[*+?
 _NO_ERE = re.compile(r"\(\?|\\[DBAZ]")
 
 
-def logs_take(repeats: int) -> list[Figure]:
+def logs_take(repeats: int) -> list[BenchFigure]:
     """A log of serving with a start in it every 10 MB, all numbers different; the command as it is typed."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "big.log"
@@ -45,17 +45,17 @@ def logs_take(repeats: int) -> list[Figure]:
         slow = tuple(seconds(lambda: run([*command[:-1], str(starts)])) for _ in range(min(repeats, 3)))
         note = f"{size / 1e9:.2f} GB, {size / 1e6 / min(taken):.0f} MB/s at best; one pass: docs/adr/0007"
     return [
-        Figure("diagnose 1 GB", "file", taken, "s", SECONDS, compared_with_grep(), note, simulated=False),
-        Figure(
+        BenchFigure("diagnose 1 GB", "file", taken, "s", SECONDS, compared_with_grep(), note, simulated=False),
+        BenchFigure(
             "diagnose 100 MB of starts", "file", slow, "s", SECONDS / 10, note="the same starts again", simulated=False
         ),
-        Figure("its memory", "file", (peak,), "MiB", MEMORY, simulated=False),
+        BenchFigure("its memory", "file", (peak,), "MiB", MEMORY, simulated=False),
         causes_load(repeats),
         start_takes(repeats),
     ]
 
 
-def start_takes(repeats: int) -> Figure:
+def start_takes(repeats: int) -> BenchFigure:
     """CPU of the command for a log of four lines: its start."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "four.log"
@@ -67,15 +67,17 @@ def start_takes(repeats: int) -> Figure:
             run(command)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             taken.append(1000 * (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime))
-    return Figure("diagnose of four lines", "file", tuple(taken), "ms", START, note="CPU", simulated=False)
+    return BenchFigure("diagnose of four lines", "file", tuple(taken), "ms", START, note="CPU", simulated=False)
 
 
-def causes_load(repeats: int) -> Figure:
+def causes_load(repeats: int) -> BenchFigure:
     """CPU of reading all families, each time in a fresh interpreter; patterns are compiled later, when needed."""
     program = "import time; from sparkwright.causes.load import families; began = time.process_time(); families(); "
     command = [sys.executable, "-c", program + "print(1000 * (time.process_time() - began))"]
     taken = [float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(repeats)]
-    return Figure("causes load", "this machine", tuple(taken), "ms", LOAD, note="CPU; 21 TOML files", simulated=False)
+    return BenchFigure(
+        "causes load", "this machine", tuple(taken), "ms", LOAD, note="CPU; 21 TOML files", simulated=False
+    )
 
 
 def run(command: list[str]) -> None:
@@ -85,7 +87,7 @@ def run(command: list[str]) -> None:
 def content() -> Iterator[bytes]:
     dice, lines = random.Random(7), SERVING.read_text().splitlines()
     start = "\n".join((DATA / name).read_text() for name in STARTS).encode() + b"\n"
-    block = "\n".join(fresh(dice, dice.choice(lines)) for _ in range(80_000)).encode() + b"\n"
+    block = "\n".join(vary_line(dice, dice.choice(lines)) for _ in range(80_000)).encode() + b"\n"
     for _ in range(SIZE // (len(block) + len(start))):
         yield start
         yield block
@@ -97,13 +99,13 @@ def only_starts() -> Iterator[bytes]:
     yield from (start for _ in range(SIZE // 10 // len(start)))
 
 
-def fresh(dice: random.Random, line: str) -> str:
+def vary_line(dice: random.Random, line: str) -> str:
     return re.sub(r"(?<![v/])[0-9]", lambda _: str(dice.randrange(10)), line)
 
 
 def compared_with_grep() -> str:
     """grep's seconds for a gigabyte, from a sample."""
-    patterns = [ere for pattern in book().patterns if (ere := as_ere(pattern.text))]
+    patterns = [ere for pattern in log_book().patterns if (ere := ere_pattern(pattern.text))]
     with tempfile.TemporaryDirectory() as folder:
         log, listed = Path(folder) / "log", Path(folder) / "patterns"
         log.write_bytes(b"".join(content())[:SAMPLE])
@@ -117,7 +119,7 @@ def compared_with_grep() -> str:
     return f"grep -ciE of {len(patterns)} of them: {took * SIZE / SAMPLE:,.0f} s (from {SAMPLE // 1000} kB)"
 
 
-def as_ere(pattern: str) -> str:
+def ere_pattern(pattern: str) -> str:
     """The same for grep -E, '' for what it cannot report (lookarounds)."""
     for old, new in _TO_ERE:
         pattern = re.sub(old, new, pattern)

@@ -24,22 +24,22 @@ from pathlib import Path
 from typing import Any
 
 import bench_copies as copies
-from bench_copies import Bench
-from bench_measures import Figure
-from bench_next_to import served_next_to, ways
+from bench_copies import CopyBench
+from bench_measures import BenchFigure
+from bench_next_to import list_ways, served_next_to
 from bench_nodes import Nodes
 from bench_pairs import Pair, namespaces
 
-Rounds = Iterator[list[Figure]]
+Rounds = Iterator[list[BenchFigure]]
 # Of --seconds, as shares: most for what has a target
 SHARES = {"rates": 6, "memory": 4, "small": 3, "next-to": 8, "streams": 4, "capped": 2}
 
 
 @dataclass
-class Report:
+class HereReport:
     out: Path
     conditions: dict[str, Any]
-    figures: dict[str, list[Figure]] = field(default_factory=dict)
+    figures: dict[str, list[BenchFigure]] = field(default_factory=dict)
     took: dict[str, float] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -67,7 +67,7 @@ def main(words: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the nodes end with this process
     shutil.rmtree(asked.work, ignore_errors=True)
     with namespaces(asked.work) as (pair, nodes):
-        report = Report(asked.out, _conditions(pair, asked.size))
+        report = HereReport(asked.out, _conditions(pair, asked.size))
         until = time.monotonic() + asked.seconds
         for n, part in enumerate(asked.only):
             share = SHARES[part] / sum(SHARES[one] for one in asked.only[n:])
@@ -95,25 +95,25 @@ def _arguments(words: list[str]) -> argparse.Namespace:
 def _parts(asked: argparse.Namespace, pair: Pair, nodes: Nodes) -> dict[str, Callable[[], Rounds]]:
     size, repeats = asked.size << 20, asked.repeats
     return {
-        "rates": lambda: copies.rates(Bench(pair, size), repeats),
-        "memory": lambda: copies.rates(Bench(pair, 2 * size, copies.MEMORY), repeats, disk=False),
-        "small": lambda: copies.small_files(Bench(pair), repeats),
+        "rates": lambda: copies.measure_rates(CopyBench(pair, size), repeats),
+        "memory": lambda: copies.measure_rates(CopyBench(pair, 2 * size, copies.MEMORY), repeats, disk=False),
+        "small": lambda: copies.small_files(CopyBench(pair), repeats),
         "next-to": lambda: _next_to(asked, pair, nodes),
-        "streams": lambda: copies.curves(Bench(pair, size), repeats),
-        "capped": lambda: copies.capped(Bench(pair), min(repeats, 3), 100),
+        "streams": lambda: copies.curves(CopyBench(pair, size), repeats),
+        "capped": lambda: copies.capped(CopyBench(pair), min(repeats, 3), 100),
     }
 
 
 def _next_to(asked: argparse.Namespace, pair: Pair, nodes: Nodes) -> Rounds:
     """The rounds in memory: a simulated engine's users notice nothing of the disk."""
-    bench = Bench(pair, asked.size << 20, copies.MEMORY)
+    bench = CopyBench(pair, asked.size << 20, copies.MEMORY)
     bench.fill()
-    chosen = ways(bench, asked.limit * 1_000_000)
+    chosen = list_ways(bench, asked.limit * 1_000_000)
     del chosen["computing"]
     return served_next_to(nodes, chosen, asked.repeats, asked.requests)
 
 
-def _measure(part: str, rounds: Callable[[], Rounds], seconds: float, report: Report) -> None:
+def _measure(part: str, rounds: Callable[[], Rounds], seconds: float, report: HereReport) -> None:
     began = time.monotonic()
     print(f"bench: {part} ...", file=sys.stderr, flush=True)
     try:

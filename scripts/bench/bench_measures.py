@@ -33,7 +33,7 @@ HELP = (sys.executable, "-m", "sparkwright", "--help")
 
 
 @dataclass(frozen=True)
-class Figure:
+class BenchFigure:
     """values: one per repeat, in `unit`. base: what it is compared to (medians), '' for nothing. target: at most."""
 
     name: str
@@ -59,7 +59,7 @@ def seconds(work: Callable[[], object]) -> float:
 # up
 
 
-def up_adds(nodes: Nodes, repeats: int) -> Figure:
+def up_adds(nodes: Nodes, repeats: int) -> BenchFigure:
     """`up` against starting the same ranks with the same words by hand, each to the first answer."""
     ranks, port = nodes.plan()["ranks"], nodes.plan()["port"]
     with_it, by_hand = [], []
@@ -69,7 +69,7 @@ def up_adds(nodes: Nodes, repeats: int) -> Figure:
         nodes.run("down", "recipe")
     added = tuple(one - other for one, other in zip(with_it, by_hand, strict=True))
     base = f"up {statistics.median(with_it):.2f} s, by hand {statistics.median(by_hand):.2f} s"
-    return Figure("up adds", nodes.kind, added, "s", 3.0, base, "process start of the command included")
+    return BenchFigure("up adds", nodes.kind, added, "s", 3.0, base, "process start of the command included")
 
 
 def _by_hand(nodes: Nodes, ranks: Sequence[dict[str, Any]], port: int) -> None:
@@ -198,7 +198,7 @@ class _One:
         return self._host
 
 
-def status_takes(nodes: Nodes, repeats: int) -> Figure:
+def status_takes(nodes: Nodes, repeats: int) -> BenchFigure:
     """`status` as a call of its own, with connections that an earlier call has left open."""
     nodes.run("up", str(nodes.recipe), "--json")
     try:
@@ -208,10 +208,10 @@ def status_takes(nodes: Nodes, repeats: int) -> Figure:
     finally:
         nodes.run("down", "recipe")
     base = f"without the token {statistics.median(bare):.2f} s"
-    return Figure("status", nodes.kind, taken, "s", 0.7, base, "two nodes, a whole call, one real token")
+    return BenchFigure("status", nodes.kind, taken, "s", 0.7, base, "two nodes, a whole call, one real token")
 
 
-def check_takes(nodes: Nodes, repeats: int) -> Figure:
+def check_takes(nodes: Nodes, repeats: int) -> BenchFigure:
     """`check` as a call of its own, with connections that an earlier call has left open."""
 
     def check() -> None:
@@ -222,7 +222,7 @@ def check_takes(nodes: Nodes, repeats: int) -> Figure:
     check()
     taken = tuple(seconds(check) for _ in range(repeats))
     note = f"a whole call; all nodes share {os.cpu_count()} CPUs, and do not sample their swapping, 0.4 s on real ones"
-    return Figure("check of four", nodes.kind, taken, "s", 3.0, "connections open", note)
+    return BenchFigure("check of four", nodes.kind, taken, "s", 3.0, "connections open", note)
 
 
 def python_alone() -> float:
@@ -230,19 +230,19 @@ def python_alone() -> float:
     return seconds(lambda: subprocess.run((sys.executable, "-c", "pass"), check=True))
 
 
-def help_takes(repeats: int) -> Figure:
+def help_takes(repeats: int) -> BenchFigure:
     taken, bare = [], []
     for _ in range(repeats):
         taken.append(seconds(lambda: subprocess.run(HELP, capture_output=True, check=True)))
         bare.append(python_alone())
     base = f"python alone {statistics.median(bare):.2f} s"
-    return Figure("--help", "this machine", tuple(taken), "s", 0.25, base, simulated=False)
+    return BenchFigure("--help", "this machine", tuple(taken), "s", 0.25, base, simulated=False)
 
 
 _FAKE_SSH = '#!/bin/sh\n[ -e "$FIRST_SSH" ] || date +%s%N >"$FIRST_SSH"\nexit 255\n'
 
 
-def starts_take(verb: str, repeats: int) -> Figure:
+def starts_take(verb: str, repeats: int) -> BenchFigure:
     """The time from the call of a command to its first ssh, in turn with `--help`. Its cluster file was read once
     before."""
     taken, bare = [], []
@@ -257,7 +257,7 @@ def starts_take(verb: str, repeats: int) -> Figure:
             taken.append(_first_ssh(folder, verb))
     base = f"--help {statistics.median(bare):.2f} s"
     note = f"{statistics.median(taken) / statistics.median(bare):.1f} times --help"
-    return Figure(f"start of {verb}", "this machine", tuple(taken), "s", 0.3, base, note, simulated=False)
+    return BenchFigure(f"start of {verb}", "this machine", tuple(taken), "s", 0.3, base, note, simulated=False)
 
 
 def _first_ssh(folder: Path, verb: str) -> float:

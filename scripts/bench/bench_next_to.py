@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
-from bench_copies import Bench
-from bench_measures import Figure
+from bench_copies import CopyBench
+from bench_measures import BenchFigure
 from bench_nodes import Nodes
 
 from sparkwright.domain.cluster import Transfer
@@ -27,7 +27,7 @@ levels:
 Way = Callable[[], object]
 
 
-def ways(bench: Bench, limit: int) -> dict[str, Way]:
+def list_ways(bench: CopyBench, limit: int) -> dict[str, Way]:
     """The work next to the engine; `computing` shows the machine's part in it: on few CPUs only."""
     copy = Transfer(streams=2, limit=limit, yields=True)
     return {
@@ -39,7 +39,7 @@ def ways(bench: Bench, limit: int) -> dict[str, Way]:
 
 def served_next_to(
     nodes: Nodes, chosen: dict[str, Way], repeats: int, requests: int = REQUESTS
-) -> Iterator[list[Figure]]:
+) -> Iterator[list[BenchFigure]]:
     """TTFT p99 of the simulator, against the same load alone: one run before each round, one after it."""
     profile = nodes.folder / "load.yaml"
     profile.write_text(_LOAD.format(requests=requests))
@@ -57,12 +57,14 @@ def served_next_to(
         nodes.run("down", "recipe")
 
 
-def _figures(where: str, alone: list[float], found: dict[str, list[float]]) -> list[Figure]:
+def _figures(where: str, alone: list[float], found: dict[str, list[float]]) -> list[BenchFigure]:
     usual = statistics.median(alone)
     base = f"alone {usual * 1e3:.1f} ms ({min(alone) * 1e3:.1f}-{max(alone) * 1e3:.1f})"
     names = {"copy": "a copy", "rsync": "rsync", "computing": "computing"}
     ratios = {name: tuple(one / usual for one in took) for name, took in found.items()}
-    return [Figure(f"TTFT p99 with {names[name]}", where, values, "x", 1.1, base) for name, values in ratios.items()]
+    return [
+        BenchFigure(f"TTFT p99 with {names[name]}", where, values, "x", 1.1, base) for name, values in ratios.items()
+    ]
 
 
 def _during(nodes: Nodes, profile: Path, work: Way) -> float:

@@ -122,7 +122,7 @@ def testbed_nodes() -> Any:
         raise RuntimeError("the testbed needs root")
     sys.path.insert(0, str(ROOT / "tools"))
     package = importlib.import_module("testbed")
-    bed = package.Testbed(package.Settings.from_environment(), lambda _: None)
+    bed = package.Testbed(package.ContainerSettings.from_environment(), lambda _: None)
     down = [node.name for node in bed.nodes if node.state() != "running"]
     if down:
         raise RuntimeError(f"the testbed does not run ({', '.join(down)}): make testbed")

@@ -20,7 +20,7 @@ _CPU = r"cat /proc/[0-9]*/stat 2>/dev/null | sed 's/.*) //' | awk '{ s += $12 + 
 _RECEIVES = "mkdir -p {0}; mount -t sysfs sysfs {0} && echo {1} >{0}/class/net/fab0/queues/rx-0/rps_cpus"
 
 
-class End(Protocol):
+class CopyEnd(Protocol):
     """One node. sh: as the owner of what is copied; root: as root. Both raise RuntimeError. cpu: seconds so far."""
 
     @property
@@ -37,8 +37,8 @@ class Pair:
     """folder: on both nodes, the owner's. device: the fabric's interface. note: what the figures hold for."""
 
     where: str
-    source: End
-    target: End
+    source: CopyEnd
+    target: CopyEnd
     user: str
     ssh_config: Path
     folder: str

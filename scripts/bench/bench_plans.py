@@ -9,7 +9,7 @@ from functools import partial
 from itertools import product
 from typing import Any, cast
 
-from bench_measures import Figure, python_alone, seconds
+from bench_measures import BenchFigure, python_alone, seconds
 from bench_nodes import ROOT
 
 from sparkwright.app.plan.gate import judge_of, surroundings, unreal
@@ -32,7 +32,7 @@ Work = Callable[[], Callable[[], object]]
 """Makes again what is then timed: nothing that an earlier call has saved is of use to it."""
 
 
-def plans_take(repeats: int) -> list[Figure]:
+def plans_take(repeats: int) -> list[BenchFigure]:
     """A plan that fits, one that is refused with a search for remedies, and `--optimize`, of all shipped recipes."""
     recipes = shipped()
     fits = [one for one in recipes if fitting(one, IDLE)]
@@ -59,7 +59,7 @@ def fitting(recipe: Recipe, taken: int) -> bool:
     return verdict is not None and verdict.fits
 
 
-def _slowest(name: str, every: Sequence[Work], target: float, repeats: int) -> Figure:
+def _slowest(name: str, every: Sequence[Work], target: float, repeats: int) -> BenchFigure:
     """The one that takes longest when all are tried, again and again in turn with the start of Python."""
     times = [min(seconds(make()) for _ in range(2)) for make in every]
     slowest = every[times.index(max(times))]
@@ -70,7 +70,7 @@ def _slowest(name: str, every: Sequence[Work], target: float, repeats: int) -> F
     alone = statistics.median(bare)
     base = f"{statistics.median(taken) / alone:.1f} x python alone ({alone:.1f} ms)"
     note = f"the slowest of {len(every)}; the one in the middle takes {1000 * statistics.median(times):.1f} ms"
-    return Figure(name, "this machine", tuple(taken), "ms", target, base, note, simulated=False)
+    return BenchFigure(name, "this machine", tuple(taken), "ms", target, base, note, simulated=False)
 
 
 def _plan(recipe: Recipe, taken: int) -> Callable[[], object]:

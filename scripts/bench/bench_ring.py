@@ -21,7 +21,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(HERE / "tests")]
 
-from fakes.nodes import node, settings  # type: ignore[import-not-found]  # noqa: E402
+from fakes.nodes import make_node, settings  # type: ignore[import-not-found]  # noqa: E402
 from fakes.sshd import Sshd  # type: ignore[import-not-found]  # noqa: E402
 from sparkwright.adapters.hosts import local_host  # noqa: E402
 from sparkwright.adapters.node_host import NodeHost  # noqa: E402
@@ -109,8 +109,8 @@ class RingBench:
         for one in self._folders:
             one.mkdir()
         self._sshd, self._server = sshd, sshd._process.pid
-        self._head: NodeHost = local_host(node(self._folders[0], "local"), "bench")
-        self._worker: NodeHost = ssh_host(node(self._folders[1], "worker"), settings(sshd, persist=600), "bench")
+        self._head: NodeHost = local_host(make_node(self._folders[0], "local"), "bench")
+        self._worker: NodeHost = ssh_host(make_node(self._folders[1], "worker"), settings(sshd, persist=600), "bench")
         self._boot = BOOT.read_text().strip()
         self._copies = self._bytes = 0
 

@@ -106,7 +106,7 @@ async def record(given: argparse.Namespace) -> None:
         own, *points = tuning.points(made.settings, 0)
         Random("order").shuffle(points)
         points = points[given.part[0] :: given.part[1]]
-        journal = tune_journal.begin(given.folder / "grid", {"served": ""})
+        journal = tune_journal.begin_journal(given.folder / "grid", {"served": ""})
         show = TuneLines(made.settings, wanted.goal, False)
         async with use.searching(there, bench, made, journal, (show, 1e9)) as search:
             if "pace" in kept:
@@ -160,7 +160,7 @@ def merged(*files: Path) -> dict[str, Any]:
 def replay(*files: Path) -> None:
     """Prints the mean recorded score of each seed's chosen setting, as a share of the grid's best.
 
-    Where many settings are as fast as each other that is too strict, see `fair`.
+    Where many settings are as fast as each other that is too strict, see `compare_fairly`.
     """
     world = tune_worlds.recorded(merged(*files))
     most = max(world.truth.values())
@@ -170,11 +170,11 @@ def replay(*files: Path) -> None:
         f"grid: {len(world.truth)} settings, {world.whole:.0f} s; best {most:.1f}, as it is {own:.1%} of it, ", end=""
     )
     print(f"{near} settings within 5 %, median {median(world.truth.values()) / most:.1%}")
-    shown([tune_worlds.searched(world, seed) for seed in range(SEEDS)])
-    fair(merged(*files))
+    print_found([tune_worlds.searched(world, seed) for seed in range(SEEDS)])
+    compare_fairly(merged(*files))
 
 
-def fair(tree: dict[str, Any]) -> None:
+def compare_fairly(tree: dict[str, Any]) -> None:
     """Compares the searches' choices with the whole grid's, both by half of the repeats, measured by the others."""
     found: dict[str, list[float]] = {"a quarter": [], "its end": []}
     for n, (world, grid) in enumerate(splits := list(tune_worlds.halves(tree))):
@@ -186,7 +186,7 @@ def fair(tree: dict[str, Any]) -> None:
     print("; ".join(f"after {name} {fmean(rows):.1%}" for name, rows in found.items()), "in the mean")
 
 
-def shown(rows: list[tune_worlds.Found]) -> None:
+def print_found(rows: list[tune_worlds.SearchOutcome]) -> None:
     for name, shares in (("a quarter", [one.quarter for one in rows]), ("its end", [one.end for one in rows])):
         good = sum(share >= 0.95 for share in shares) / len(shares)
         print(f"  after {name}: 95 % of the best or more in {good:.1%} of {len(rows)} searches; ", end="")
@@ -217,11 +217,11 @@ def search(given: argparse.Namespace, environ: dict[str, str]) -> None:
 
 
 def made_up(seeds: range) -> None:
-    for levels, pairs, noise, start in tune_worlds.kinds():
+    for levels, pairs, noise, start in tune_worlds.world_kinds():
         size = prod(levels)
         print(f"{size} settings, pairs {pairs:g}, repeats differ by {noise:.0%}, a start lasts {start:g} repeats")
         worlds = (tune_worlds.made_up(levels, seed, (pairs, noise), start) for seed in seeds)
-        shown([tune_worlds.searched(world, seed) for world, seed in zip(worlds, seeds, strict=True)])
+        print_found([tune_worlds.searched(world, seed) for world, seed in zip(worlds, seeds, strict=True)])
 
 
 def main() -> None:

@@ -134,7 +134,7 @@ def _together(one: Any, other: Any, dice: Any) -> Any:
     return 0.7 * smooth + 0.7 * dice.normal(0, 1, (len(one), len(other)))
 
 
-def kinds() -> Iterator[tuple[tuple[int, ...], float, float, float]]:
+def world_kinds() -> Iterator[tuple[tuple[int, ...], float, float, float]]:
     """The variations: settings, pairs, noise, seconds of a start."""
     for levels in SIZES:
         for pairs, noise, start in ((0.0, 0.03, 15.0), (0.1, 0.03, 15.0), (0.2, 0.03, 15.0), (0.1, 0.1, 1.0)):
@@ -142,7 +142,7 @@ def kinds() -> Iterator[tuple[tuple[int, ...], float, float, float]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchOutcome:
     """The result of a search as a share of the world's best: after a quarter of the grid's time and at its end, and its
     cost.
 
@@ -155,7 +155,7 @@ class Found:
     time: float
 
 
-def searched(world: World, seed: int) -> Found:
+def searched(world: World, seed: int) -> SearchOutcome:
     dice, trials, serving = Random(seed), list[Trial](), None
     settings, known = world.settings, world.truth.__contains__
     design = sorted(search.design(settings, seed, known), key=lambda point: -world.predicted.get(point, 0.0))
@@ -172,4 +172,4 @@ def searched(world: World, seed: int) -> Found:
     end, most = search.best_point(settings, trials), max(world.truth.values())
     assert end is not None
     starts = len({one.point for one in trials}) / len(world.truth)
-    return Found(world.truth[early or end] / most, world.truth[end] / most, starts, spent / world.whole)
+    return SearchOutcome(world.truth[early or end] / most, world.truth[end] / most, starts, spent / world.whole)

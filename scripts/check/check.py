@@ -45,11 +45,11 @@ def main(words: Sequence[str]) -> int:
 
 
 def changed_files() -> list[str]:
-    changed = git("diff", "--name-only", "HEAD") + git("ls-files", "--others", "--exclude-standard")
-    return changed or git("diff", "--name-only", "HEAD~1")
+    changed = run_git("diff", "--name-only", "HEAD") + run_git("ls-files", "--others", "--exclude-standard")
+    return changed or run_git("diff", "--name-only", "HEAD~1")
 
 
-def git(*words: str) -> list[str]:
+def run_git(*words: str) -> list[str]:
     done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True)
     return done.stdout.splitlines()
 

@@ -34,7 +34,7 @@ PASSED_OVER = frozenset({int, str, type(None), bool, ast.Name, ast.Load, ast.Sto
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """Figures of one Python file; lines of functions are without docstring and decorators."""
 
     path: Path
@@ -45,21 +45,21 @@ class Source:
 
 
 @functools.cache
-def sources(folder: str) -> tuple[Source, ...]:
+def sources(folder: str) -> tuple[SourceFile, ...]:
     """Every Python file below a folder of the project, read and parsed once."""
     return tuple(read_source(path) for path in sorted((ROOT / folder).rglob("*.py")))
 
 
-def read_source(path: Path) -> Source:
+def read_source(path: Path) -> SourceFile:
     """Read and parse one file; of a test only its statements."""
     text = path.read_text()
-    source = Source(path, len(text.splitlines()))
-    for node in below(ast.parse(text), statements_only=not {TESTS, TOOLS}.isdisjoint(path.parents)):
-        add(node, source)
+    source = SourceFile(path, len(text.splitlines()))
+    for node in nodes_below(ast.parse(text), statements_only=not {TESTS, TOOLS}.isdisjoint(path.parents)):
+        add_node(node, source)
     return source
 
 
-def add(node: ast.AST, to: Source) -> None:
+def add_node(node: ast.AST, to: SourceFile) -> None:
     match node:
         case ast.Constant(value=str(value)):
             if value in ENGINE_NAMES:
@@ -73,7 +73,7 @@ def add(node: ast.AST, to: Source) -> None:
             to.prints.append(node.lineno)
 
 
-def below(tree: ast.AST, statements_only: bool) -> Iterator[ast.AST]:
+def nodes_below(tree: ast.AST, statements_only: bool) -> Iterator[ast.AST]:
     """The nodes that matter here; names and numbers, more than half of all, are passed over."""
     queue: list[ast.AST] = [tree]
     while queue:
@@ -148,9 +148,9 @@ def unit_seconds() -> tuple[float, int] | None:
     return sum(float(one.get("time", 0)) for one in suites), sum(int(one.get("tests", 0)) for one in suites)
 
 
-def show(details: str | None) -> None:
+def print_sizes(details: str | None) -> None:
     lengths = sorted(size for source in sources("src") for *_, size in source.functions)
-    table("lines of Python in src", line_counts())
+    print_table("lines of Python in src", line_counts())
     print(f"\nfiles in src: {len(sources('src'))}")
     p90 = statistics.quantiles(lengths, n=10)[-1]
     print(f"functions: {len(lengths)}, median {statistics.median(lengths):.0f}, p90 {p90:.0f}, max {lengths[-1]} lines")
@@ -161,14 +161,16 @@ def show(details: str | None) -> None:
         print(f"{what} over {limit} lines: {len(found)}" + "".join(f"\n  {n:>4}  {name}" for name, n in found.items()))
     print()
     names = engine_names()
-    table("engine names outside engines, recipes, simulator", Counter({room: len(at) for room, at in names.items()}))
+    print_table(
+        "engine names outside engines, recipes, simulator", Counter({room: len(at) for room, at in names.items()})
+    )
     for place in (place for room, at in names.items() if details in (room, "all") for place in at):
         print(f"  {place}")
     seconds = unit_seconds()
     print("\nunit tests: " + (f"{seconds[1]} in {seconds[0]:.1f} s" if seconds else "no run yet (make unit)"))
 
 
-def table(title: str, counts: Counter[str]) -> None:
+def print_table(title: str, counts: Counter[str]) -> None:
     print(f"{title:<50} {'count':>7}")
     for name, count in sorted(counts.items(), key=lambda row: (-row[1], row[0])):
         print(f"  {name:<48} {count:>7}")
@@ -178,7 +180,7 @@ def table(title: str, counts: Counter[str]) -> None:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="make house ARGS=", description=__doc__)
     parser.add_argument("--list", metavar="PACKAGE", help="show each place of an engine's name; all: in every package")
-    show(parser.parse_args(arguments).list)
+    print_sizes(parser.parse_args(arguments).list)
     return 0
 
 

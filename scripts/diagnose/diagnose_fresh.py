@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from diagnose_fresh_page import HEAD, page, row
+from diagnose_fresh_page import HEAD, fresh_page, score_row
 
 from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes.load import families
@@ -30,7 +30,7 @@ FAMILY = {cause.key: family for family, causes in families().items() for cause i
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class FreshCase:
     """keys: each of them is right; none: the catalogue has no cause for it. line: part of the line that explains it."""
 
     id: str
@@ -46,12 +46,12 @@ class Case:
         return [(Path(name).name.removesuffix(".gz"), _content(DATA / name)) for name in self.logs]
 
 
-def load() -> list[Case]:
+def load() -> list[FreshCase]:
     rows = map(json.loads, (DATA / "cases.jsonl").read_text(encoding="utf-8").splitlines())
     return [_case(found) for found in rows]
 
 
-def score(case: Case) -> dict[str, Any]:
+def score_case(case: FreshCase) -> dict[str, Any]:
     """The causes that `diagnose` names, compared with the truth."""
     found = examine([(name, [content]) for name, content in case.text()], YEAR, {})
     named = [(cause.key, cause.confidence) for cause in found.causes]
@@ -98,11 +98,11 @@ def main(words: list[str]) -> int:
     first = first_scores()
     if chosen.first:
         known = {one["id"] for one in first}
-        first += [score(case) for case in load() if case.id not in known]
+        first += [score_case(case) for case in load() if case.id not in known]
         lines = (json.dumps(one) for one in sorted(first, key=lambda one: str(one["id"])))
         (DATA / "first.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     if chosen.page:
-        PAGE.write_text(page(first_scores(), load()), encoding="utf-8")
+        PAGE.write_text(fresh_page(first_scores(), load()), encoding="utf-8")
     if not chosen.first and not chosen.page:
         report(first, chosen.half)
     return 0
@@ -110,10 +110,10 @@ def main(words: list[str]) -> int:
 
 def report(first: Sequence[dict[str, Any]], half: str | None) -> None:
     wanted: Callable[[str], bool] = lambda name: half in (None, name)  # noqa: E731
-    today = [score(case) for case in load() if wanted(case.half)]
+    today = [score_case(case) for case in load() if wanted(case.half)]
     print(HEAD)
-    print(row("first score", [one for one in first if wanted(one["half"])]))
-    print(row("today", today))
+    print(score_row("first score", [one for one in first if wanted(one["half"])]))
+    print(score_row("today", today))
     if half == "develop":
         print("\n".join(misses(today)))
 
@@ -130,9 +130,9 @@ def _content(path: Path) -> bytes:
     return gzip.decompress(content) if path.suffix == ".gz" else content
 
 
-def _case(found: dict[str, Any]) -> Case:
+def _case(found: dict[str, Any]) -> FreshCase:
     names = ("id", "program", "version", "half", "family", "line")
-    return Case(**{name: found[name] for name in names}, keys=tuple(found["keys"]), logs=tuple(found["logs"]))
+    return FreshCase(**{name: found[name] for name in names}, keys=tuple(found["keys"]), logs=tuple(found["logs"]))
 
 
 if __name__ == "__main__":

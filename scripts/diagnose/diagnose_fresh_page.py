@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from diagnose_fresh import Case
+    from diagnose_fresh import FreshCase
 
 Score = dict[str, Any]
 HEAD = (
@@ -83,29 +83,29 @@ them; `ARGS="--half develop"` also lists the misses of that half.
 """
 
 
-def page(first: Sequence[Score], cases: Sequence[Case]) -> str:
+def fresh_page(first: Sequence[Score], cases: Sequence[FreshCase]) -> str:
     truth = {case.id: case for case in cases}
     known = sum(one["known"] for one in first)
     intro = INTRO.format(number=len(first), known=known, unknown=len(first) - known)
     programs = sorted({one["program"] for one in first})
     versions = {case.program: case.version for case in cases}
-    table = [HEAD, row("**all**", first)]
-    table += [row(f"{name} ({versions[name]})", [o for o in first if o["program"] == name]) for name in programs]
-    halves = [HEAD, *(row(half, [one for one in first if one["half"] == half]) for half in ("develop", "unseen"))]
-    misses = [miss(one, truth[one["id"]]) for one in first if one["half"] == "develop" and missed(one)]
+    table = [HEAD, score_row("**all**", first)]
+    table += [score_row(f"{name} ({versions[name]})", [o for o in first if o["program"] == name]) for name in programs]
+    halves = [HEAD, *(score_row(half, [one for one in first if one["half"] == half]) for half in ("develop", "unseen"))]
+    misses = [describe_miss(one, truth[one["id"]]) for one in first if one["half"] == "develop" and missed(one)]
     scores = "\n".join(["\n## First score\n", *table])
     return intro + scores + "\n" + REPEAT.format(table="\n".join(halves), misses="\n".join(misses))
 
 
-def row(title: str, scores: Sequence[Score]) -> str:
+def score_row(title: str, scores: Sequence[Score]) -> str:
     known = [one for one in scores if one["known"]]
     other = [one for one in scores if not one["known"]]
     cells = [
-        *(share(known, _flag(name)) for name in ("first", "three")),
-        share(known, lambda one: not one["named"]),
-        *(share(scores, _flag(name)) for name in ("wrong", "family", "line")),
+        *(score_share(known, _flag(name)) for name in ("first", "three")),
+        score_share(known, lambda one: not one["named"]),
+        *(score_share(scores, _flag(name)) for name in ("wrong", "family", "line")),
         str(len(other)),
-        share(other, lambda one: bool(one["named"])),
+        score_share(other, lambda one: bool(one["named"])),
     ]
     return f"| {title} | {len(scores)} | {' | '.join(cells)} |"
 
@@ -114,7 +114,7 @@ def _flag(name: str) -> Callable[[Score], bool]:
     return lambda one: bool(one[name])
 
 
-def share(scores: Sequence[Score], test: Callable[[Score], bool]) -> str:
+def score_share(scores: Sequence[Score], test: Callable[[Score], bool]) -> str:
     return f"{sum(map(test, scores))} ({sum(map(test, scores)) / len(scores):.0%})" if scores else "-"
 
 
@@ -122,6 +122,6 @@ def missed(one: Score) -> bool:
     return not one["first"] if one["known"] else bool(one["named"])
 
 
-def miss(one: Score, case: Case) -> str:
+def describe_miss(one: Score, case: FreshCase) -> str:
     named = ", ".join(f"{key} {sure:.2f}" for key, sure in one["named"]) or "nothing"
     return f"| {one['id']} | {' or '.join(case.keys) or f'none ({case.family})'} | {named} |"

@@ -22,7 +22,7 @@ from diagnose_report_cases import DATA, YEAR
 
 from sparkwright.adapters.log_files import chunks
 from sparkwright.app.diagnose.examine import examine
-from sparkwright.causes.diagnose import book, known
+from sparkwright.causes.diagnose import line_causes, log_book
 from sparkwright.logscan.literals import all_required
 from sparkwright.logscan.logline import LONGEST
 
@@ -57,8 +57,8 @@ def main(words: list[str]) -> int:
     print(f"fuzz: seed {chosen.seed}, {chosen.seconds:.0f} s", file=sys.stderr)
     material = [path.read_bytes() for path in sorted(DATA.glob("*/*.log"))] + examples()
     while time.monotonic() < end:
-        case = packed(dice, mixed(dice, material))
-        if trouble := tried(case):
+        case = packed(dice, mix_logs(dice, material))
+        if trouble := try_case(case):
             where = Path(tempfile.mkstemp(prefix="diagnose-fuzz-")[1])
             where.write_bytes(case)
             print(f"fuzz: after {done} cases: {trouble}\nfuzz: the case is {where}", file=sys.stderr)
@@ -70,11 +70,13 @@ def main(words: list[str]) -> int:
 
 def slow_patterns() -> dict[str, float]:
     """Pattern -> seconds, of those that a line can keep busy."""
-    took = {pattern.text: max(map(timed(pattern.text), hostile(pattern.text))) for pattern in book().patterns}
+    took = {
+        pattern.text: max(map(time_pattern(pattern.text), hostile(pattern.text))) for pattern in log_book().patterns
+    }
     return {text: seconds for text, seconds in took.items() if seconds > SLOW_PATTERN}
 
 
-def timed(pattern: str) -> Callable[[str], float]:
+def time_pattern(pattern: str) -> Callable[[str], float]:
     compiled = re.compile(pattern, re.IGNORECASE)
 
     def seconds(line: str) -> float:
@@ -96,19 +98,19 @@ def hostile(pattern: str) -> list[str]:
 
 
 def examples() -> list[bytes]:
-    return [text.encode() for cause in known().values() for text in (*cause.fires, *cause.silent)]
+    return [text.encode() for cause in line_causes().values() for text in (*cause.fires, *cause.silent)]
 
 
-def mixed(dice: random.Random, material: list[bytes]) -> bytes:
+def mix_logs(dice: random.Random, material: list[bytes]) -> bytes:
     """Pieces of several logs with junk between them, and some bytes changed."""
-    data = b"".join(piece(dice, dice.choice(material)) for _ in range(dice.randint(1, 12)))[:SIZE]
+    data = b"".join(log_piece(dice, dice.choice(material)) for _ in range(dice.randint(1, 12)))[:SIZE]
     changed = bytearray(data)
     for _ in range(dice.randint(0, 40) if changed else 0):
         changed[dice.randrange(len(changed))] = dice.randrange(256)
     return bytes(changed)
 
 
-def piece(dice: random.Random, log: bytes) -> bytes:
+def log_piece(dice: random.Random, log: bytes) -> bytes:
     start = dice.randrange(len(log) or 1)
     return log[start : start + dice.randint(1, 20_000)] + b"".join(dice.choices(JUNK, k=dice.randint(0, 3)))
 
@@ -128,7 +130,7 @@ def wrapped(data: bytes, record: Callable[[bytes], dict[str, object]]) -> bytes:
     return b"\n".join(json.dumps(record(line)).encode() for line in data.split(b"\n"))
 
 
-def tried(case: bytes) -> str:
+def try_case(case: bytes) -> str:
     """The failure, '' for none."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(case)

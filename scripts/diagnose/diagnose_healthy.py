@@ -52,7 +52,7 @@ def windows(content: bytes, size: int, most: int = MOST) -> Iterator[bytes]:
     return (b"".join(lines[at : at + size]) for at in range(0, max(1, len(lines) - size + 1), step))
 
 
-def score(name: str, content: bytes, most: int = MOST) -> dict[str, Any]:
+def score_log(name: str, content: bytes, most: int = MOST) -> dict[str, Any]:
     """The answers to the whole log and its windows. most: windows of a size."""
     whole = _answer(content)
     row: dict[str, Any] = {"log": name, "blamed": whole[0], "status": whole[1], "named": whole[2]}
@@ -133,7 +133,7 @@ FAILURES_HEAD = (
 HEAD = "| healthy logs | number | blamed | status 1 | windows | blamed | status 1 |\n|---|---|---|---|---|---|---|"
 
 
-def row(name: str, scores: Sequence[dict[str, Any]]) -> str:
+def score_row(name: str, scores: Sequence[dict[str, Any]]) -> str:
     of_windows = [sum(one[f"windows {size}"][n] for one in scores for size in SIZES) for n in range(3)]
     blamed, ended = (sum(one[key] for one in scores) for key in ("blamed", "status"))
     return f"| {name} | {len(scores)} | {blamed} | {ended} | " + " | ".join(f"{n:,}" for n in of_windows) + " |"
@@ -145,23 +145,23 @@ def section() -> list[str]:
     public, newer, newest, last = map(_rows, (PUBLIC, PUBLIC_SECOND, PUBLIC_THIRD, PUBLIC_FOURTH))
     of_fifth = _rows(PUBLIC_FIFTH)
     own = [path.stem for path in sorted(RECORDED.glob("*.log"))]
-    today = [score(name, (RECORDED / f"{name}.log").read_bytes(), PAGE_WINDOWS) for name in own]
+    today = [score_log(name, (RECORDED / f"{name}.log").read_bytes(), PAGE_WINDOWS) for name in own]
     return [
         "## Healthy logs: is anything blamed?\n",
         INTRODUCTION,
         HEAD,
-        row("**seventh set, its first score**", _when(seventh, "before")),
-        row("seventh set, half unseen, first score", _of_half(seventh, "before", "unseen")),
-        row("seventh set, half unseen, after the change", _of_half(seventh, "after", "unseen")),
-        row("sixth set, its first score", _when(sixth, "before")),
-        row("fifth set, its first score", _when(fifth, "before")),
-        row("fourth set, its first score", _when(fourth, "before")),
-        row("third set, its first score", _when(third, "before")),
-        row("of it, recorded after the change and asked once", _when(third, "after")),
-        row("second set, asked once after an earlier change", _when(second, "after")),
-        row("second set, the version before that change", _when(second, "before")),
-        row("first set, before any rule was changed for it", _rows(FIRST)),
-        row("today, what is part of the project of all sets", today),
+        score_row("**seventh set, its first score**", _when(seventh, "before")),
+        score_row("seventh set, half unseen, first score", _of_half(seventh, "before", "unseen")),
+        score_row("seventh set, half unseen, after the change", _of_half(seventh, "after", "unseen")),
+        score_row("sixth set, its first score", _when(sixth, "before")),
+        score_row("fifth set, its first score", _when(fifth, "before")),
+        score_row("fourth set, its first score", _when(fourth, "before")),
+        score_row("third set, its first score", _when(third, "before")),
+        score_row("of it, recorded after the change and asked once", _when(third, "after")),
+        score_row("second set, asked once after an earlier change", _when(second, "after")),
+        score_row("second set, the version before that change", _when(second, "before")),
+        score_row("first set, before any rule was changed for it", _rows(FIRST)),
+        score_row("today, what is part of the project of all sets", today),
         "",
         "## Public failures: is the cause named?\n",
         FAILURES,
@@ -217,10 +217,10 @@ def main(words: Sequence[str]) -> int:
     first = _rows(FIRST)
     if "--first" in words:
         known = {one["log"] for one in first}
-        first += [score(name, content) for name, content in given.items() if name not in known]
+        first += [score_log(name, content) for name, content in given.items() if name not in known]
         FIRST.write_text("".join(f"{json.dumps(one)}\n" for one in first), encoding="utf-8")
-    today = [score(name, content) for name, content in given.items()] if "--first" not in words else []
-    print("\n".join([HEAD, row("first score", first), *([row("today", today)] if today else [])]))
+    today = [score_log(name, content) for name, content in given.items()] if "--first" not in words else []
+    print("\n".join([HEAD, score_row("first score", first), *([score_row("today", today)] if today else [])]))
     print("\n".join(_misses(today)))
     return 0
 

@@ -13,8 +13,8 @@ import json
 import sys
 from pathlib import Path
 
-from diagnose_report_cases import ROOT, Named, load, named
-from diagnose_report_page import page, summary
+from diagnose_report_cases import ROOT, Named, load, name_causes
+from diagnose_report_page import report_page, summary
 
 PAGE = ROOT / "docs" / "reference" / "diagnose-accuracy.md"
 DATA = ROOT.parent / "shared" / "data" / "failures-dev.jsonl"
@@ -36,14 +36,14 @@ def main(words: list[str]) -> int:
     except (OSError, ValueError) as error:
         print(f"diagnose-report: {data}: {error}", file=sys.stderr)
         return 2
-    alone, inside = ([named(case, embedded) for case in cases] for embedded in (False, True))
+    alone, inside = ([name_causes(case, embedded) for case in cases] for embedded in (False, True))
     if chosen.out:
-        chosen.out.write_text("".join(f"{line(a, b)}\n" for a, b in zip(alone, inside, strict=True)))
+        chosen.out.write_text("".join(f"{case_line(a, b)}\n" for a, b in zip(alone, inside, strict=True)))
     print(summary(alone, inside))
-    return 0 if chosen.data else write(page(alone, inside), chosen.check)
+    return 0 if chosen.data else write(report_page(alone, inside), chosen.check)
 
 
-def line(alone: Named, inside: Named) -> str:
+def case_line(alone: Named, inside: Named) -> str:
     return json.dumps({"id": alone.case.id, "ranked": ranked(alone), "embedded": ranked(inside)})
 
 

@@ -31,7 +31,7 @@ YEAR = 2026
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class DiagnoseCase:
     """One row: what was logged, and the cause that its thread established."""
 
     id: str
@@ -46,7 +46,7 @@ class Case:
 class Named:
     """The named causes: (key, confidence, code), the most likely first; harmless lines come after all causes."""
 
-    case: Case
+    case: DiagnoseCase
     ranked: tuple[tuple[str, float, str], ...]
     family: str = ""  # of the line that explains, where no cause has a sign
 
@@ -61,26 +61,26 @@ class Named:
         return self.place != 1 and bool(self.ranked) and self.ranked[0][1] >= CONFIDENT
 
 
-def load(path: Path) -> list[Case]:
+def load(path: Path) -> list[DiagnoseCase]:
     """Raises ValueError for a line that is no such row."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     return [_case(row, number) for number, row in enumerate(rows, 1)]
 
 
-def _case(row: Mapping[str, str], number: int) -> Case:
+def _case(row: Mapping[str, str], number: int) -> DiagnoseCase:
     try:
         family = row.get("cause_family") or "?"
-        return Case(row["id"], row["engine"], row.get("log_kind") or "?", row["cause_key"], family, row["log"])
+        return DiagnoseCase(row["id"], row["engine"], row.get("log_kind") or "?", row["cause_key"], family, row["log"])
     except KeyError as missing:
         raise ValueError(f"row {number} lacks {missing}") from None
 
 
-def named(case: Case, embedded: bool) -> Named:
-    text = embed(case) if embedded else case.log
+def name_causes(case: DiagnoseCase, embedded: bool) -> Named:
+    text = embed_log(case) if embedded else case.log
     return answer(case, examine([(case.id, [text.encode("utf-8", "replace")])], YEAR, {}))
 
 
-def answer(case: Case, found: Diagnosis) -> Named:
+def answer(case: DiagnoseCase, found: Diagnosis) -> Named:
     of_line = found.explanation.families[:1] if found.explanation else ()
     is_named = found.causes and not found.causes[0].resembles
     rows = tuple(_row(cause) for cause in (*found.causes, *found.harmless))
@@ -91,7 +91,7 @@ def _row(cause: Cause) -> tuple[str, float, str]:
     return cause.key, cause.confidence, cause.code
 
 
-def embed(case: Case) -> str:
+def embed_log(case: DiagnoseCase) -> str:
     """The failure at the end of a long healthy log: one that is followed by a good start is over, and only a note."""
     return "\n".join([*healthy(case.engine)[: AROUND * 3 // 5], case.log]) + "\n"
 

@@ -13,11 +13,11 @@ from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
-from diagnose_report_cases import ROOT, YEAR, Case, Named, answer, named
+from diagnose_report_cases import ROOT, YEAR, DiagnoseCase, Named, answer, name_causes
 
 from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes.cause import LogCause
-from sparkwright.causes.diagnose import Reader, book, diagnosis, known, with_explanation
+from sparkwright.causes.diagnose import Reader, diagnosis, line_causes, log_book, with_explanation
 from sparkwright.causes.explanation import reason
 from sparkwright.causes.similarity import CauseIndex, words_of
 from sparkwright.domain.diagnosis import LogSource
@@ -71,7 +71,7 @@ class Without:
         return self.reader.source(shift)
 
 
-def left_one_out(cases: Sequence[Case]) -> list[Named]:
+def left_one_out(cases: Sequence[DiagnoseCase]) -> list[Named]:
     """Each case answered without the signatures that match no other of the cases, and without what they alone show."""
     readers = [_read(case) for case in cases]
     support = Counter(hit.signed for reader in readers for hit in reader.hits)
@@ -79,11 +79,11 @@ def left_one_out(cases: Sequence[Case]) -> list[Named]:
     return [_answered_without(case, reader, mine) for case, reader, mine in zip(cases, readers, alone, strict=True)]
 
 
-def _answered_without(case: Case, reader: Reader, mine: frozenset[Signed]) -> Named:
+def _answered_without(case: DiagnoseCase, reader: Reader, mine: frozenset[Signed]) -> Named:
     """Neither their letters nor the examples that they alone match, or that resemble the case, are compared with it."""
-    causes = [_without(cause, mine, case.log) if cause.key == case.key else cause for cause in known().values()]
+    causes = [_without(cause, mine, case.log) if cause.key == case.key else cause for cause in line_causes().values()]
     less = Without(reader, mine)
-    with patch("sparkwright.causes.diagnose.index", lambda: CauseIndex(causes)):
+    with patch("sparkwright.causes.diagnose.cause_index", lambda: CauseIndex(causes)):
         return answer(case, with_explanation(diagnosis([less], {}), [less], {}, described=True))  # type: ignore[list-item]
 
 
@@ -101,38 +101,38 @@ def _example(cause: LogCause, text: str) -> tuple[Hit, ...]:
     return tuple(hit for hit in _of(text).hits if hit.signed.code == cause.code)
 
 
-def _read(case: Case) -> Reader:
+def _read(case: DiagnoseCase) -> Reader:
     return _of(case.log, case.id)
 
 
 def _of(text: str, name: str = "example") -> Reader:
-    reader = Reader(book(), name, YEAR)
+    reader = Reader(log_book(), name, YEAR)
     reader.feed(text.encode("utf-8", "replace"))
     reader.close()
     return reader
 
 
-def _dropped(case: Case) -> str:
+def _dropped(case: DiagnoseCase) -> str:
     dice = random.Random(case.id)
     return "".join(part for part in re.split(r"(\s+)", case.log) if part.isspace() or dice.random() >= DROPPED)
 
 
-def _bare(case: Case) -> str:
+def _bare(case: DiagnoseCase) -> str:
     return re.sub(r"[\"'`\u2018\u2019\u201c\u201d()\[\]{}<>]", "", case.log)
 
 
-def _wrapped(case: Case) -> str:
+def _wrapped(case: DiagnoseCase) -> str:
     lines = case.log.splitlines()
     return "\n".join(part for line in lines for part in (textwrap.wrap(line, COLUMNS) or [""]))
 
 
-def _last_error(case: Case) -> str:
+def _last_error(case: DiagnoseCase) -> str:
     """The last line that reports an error by its words; the last line of all where none does."""
     lines = [line for line in case.log.splitlines() if line.strip()]
     return next((line for line in reversed(lines) if ERROR.search(line)), lines[-1] if lines else "")
 
 
-CHANGES: Mapping[str, Callable[[Case], str]] = {
+CHANGES: Mapping[str, Callable[[DiagnoseCase], str]] = {
     f"{DROPPED:.0%} of the words dropped": _dropped,
     "no quotes, no brackets": _bare,
     f"wrapped at {COLUMNS} columns": _wrapped,
@@ -140,15 +140,15 @@ CHANGES: Mapping[str, Callable[[Case], str]] = {
 }
 
 
-def changed(cases: Sequence[Case]) -> dict[str, list[Named]]:
+def changed(cases: Sequence[DiagnoseCase]) -> dict[str, list[Named]]:
     """The answers by change; each belongs to the case as it was."""
     return {
-        title: [replace(named(replace(case, log=change(case)), False), case=case) for case in cases]
+        title: [replace(name_causes(replace(case, log=change(case)), False), case=case) for case in cases]
         for title, change in CHANGES.items()
     }
 
 
-def explained_lines(cases: Sequence[Case]) -> tuple[int, int]:
+def explained_lines(cases: Sequence[DiagnoseCase]) -> tuple[int, int]:
     """(logs whose explaining line is one that the true cause rests on, logs) of programs' output with a proof."""
     right = number = 0
     for case in cases:

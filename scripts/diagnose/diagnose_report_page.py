@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from diagnose_fresh import load as fresh_cases
-from diagnose_fresh import score as fresh_score
+from diagnose_fresh import score_case as fresh_score
 from diagnose_fresh_page import HEAD as FRESH_HEAD
-from diagnose_fresh_page import row as fresh_row
+from diagnose_fresh_page import score_row as fresh_row
 from diagnose_healthy import section as healthy_section
 from diagnose_report_cases import Named
 from diagnose_report_honest import changed, explained_lines, left_one_out, serving
@@ -65,20 +65,21 @@ HEAD = (
 
 def summary(alone: Sequence[Named], inside: Sequence[Named]) -> str:
     return "\n".join(
-        f"{title}: {len(answers)} cases, first {share(answers, first)}, three {share(answers, three)}, "
-        f"confident and wrong {share(answers, wrong)}"
+        f"{title}: {len(answers)} cases, first {share_text(answers, is_first)}, three "
+        f"{share_text(answers, in_first_three)}, "
+        f"confident and wrong {share_text(answers, is_wrong)}"
         for title, answers in (("alone", alone), ("behind a healthy start", inside))
     )
 
 
-def page(alone: Sequence[Named], inside: Sequence[Named]) -> str:
+def report_page(alone: Sequence[Named], inside: Sequence[Named]) -> str:
     return "\n".join(
         [
             "# How often `diagnose` names the true cause\n",
             NOTE,
             "",
             *healthy_section(),
-            intro(len(alone)),
+            page_intro(len(alone)),
             *honest(alone),
             "\n## In sample: the logs that the signatures were written from\n",
             verdict(alone, inside),
@@ -88,7 +89,7 @@ def page(alone: Sequence[Named], inside: Sequence[Named]) -> str:
             tables(inside),
             "\n### By family, alone\n",
             HEAD,
-            *(row(name, [a for a in alone if a.case.family == name]) for name in families(alone)),
+            *(answer_row(name, [a for a in alone if a.case.family == name]) for name in families(alone)),
             "\n### What is not named first\n",
             "| case | kind | true cause | named |\n|---|---|---|---|",
             *misses(alone, inside),
@@ -97,7 +98,7 @@ def page(alone: Sequence[Named], inside: Sequence[Named]) -> str:
     )
 
 
-def intro(number: int) -> str:
+def page_intro(number: int) -> str:
     rules = sum(map(len, known_families().values())) + len(WHOLE_LOG)
     return f"""{number} public reports of failures with the cause that their threads established. Rules were
 written with these logs in view: how they do on others, only others can show (`make diagnose-report DATA=...`).
@@ -125,14 +126,14 @@ def honest(alone: Sequence[Named]) -> list[str]:
         LEFT_OUT,
         "",
         HEAD,
-        row("without the signatures that match no other case", less),
-        *(row(title, answers) for title, answers in other.items()),
+        answer_row("without the signatures that match no other case", less),
+        *(answer_row(title, answers) for title, answers in other.items()),
         f"\nThe line that explains, found without any cause by its form alone: {right / number:.1%} of {number} logs "
         "of programs (right: a line that the true cause rests on).",
         "\n## The same by length and kind, without the signatures that match no other case\n",
         HEAD,
-        *(row(title, part) for title, part in by_length(less)),
-        *(row(kind, [a for a in less if a.case.kind == kind]) for kind in sorted({a.case.kind for a in less})),
+        *(answer_row(title, part) for title, part in by_length(less)),
+        *(answer_row(kind, [a for a in less if a.case.kind == kind]) for kind in sorted({a.case.kind for a in less})),
         f"\n## Recordings of engines that serve: {len(false)} of {len(well)} name a cause\n",
         "| recording | named |\n|---|---|",
         *false,
@@ -161,15 +162,15 @@ def by_length(answers: Sequence[Named]) -> list[tuple[str, list[Named]]]:
 def verdict(alone: Sequence[Named], inside: Sequence[Named]) -> str:
     place, places, most = TARGETS
     wanted = f"Targets: first {place:.0%}, first three {places:.0%}, confident and wrong at most {most:.0%}"
-    return f"\n{wanted}. Alone: {met(alone)}. Behind a healthy start: {met(inside)}."
+    return f"\n{wanted}. Alone: {targets_met(alone)}. Behind a healthy start: {targets_met(inside)}."
 
 
-def met(answers: Sequence[Named]) -> str:
+def targets_met(answers: Sequence[Named]) -> str:
     """`all three met`, or which were missed."""
     checks = {
-        "first place": part(answers, first) >= TARGETS[0],
-        "first three": part(answers, three) >= TARGETS[1],
-        "confident and wrong": part(answers, wrong) <= TARGETS[2],
+        "first place": answer_share(answers, is_first) >= TARGETS[0],
+        "first three": answer_share(answers, in_first_three) >= TARGETS[1],
+        "confident and wrong": answer_share(answers, is_wrong) <= TARGETS[2],
     }
     missed = [name for name, good in checks.items() if not good]
     return f"**missed: {', '.join(missed)}**" if missed else "all three met"
@@ -178,12 +179,12 @@ def met(answers: Sequence[Named]) -> str:
 def tables(answers: Sequence[Named]) -> str:
     kinds = sorted({answer.case.kind for answer in answers})
     programs = [a for a in answers if a.case.kind != "prose"]
-    rows = [row("all", answers), row("all but prose", programs)]
-    return "\n".join([HEAD, *rows, *(row(kind, [a for a in answers if a.case.kind == kind]) for kind in kinds)])
+    rows = [answer_row("all", answers), answer_row("all but prose", programs)]
+    return "\n".join([HEAD, *rows, *(answer_row(kind, [a for a in answers if a.case.kind == kind]) for kind in kinds)])
 
 
-def row(title: str, answers: Sequence[Named]) -> str:
-    cells = [share(answers, test) for test in (first, three, family, wrong, silent)]
+def answer_row(title: str, answers: Sequence[Named]) -> str:
+    cells = [share_text(answers, test) for test in (is_first, in_first_three, family, is_wrong, silent)]
     return f"| {title} | {len(answers)} | {' | '.join(cells)} |"
 
 
@@ -192,28 +193,28 @@ def families(answers: Sequence[Named]) -> list[str]:
 
 
 def misses(alone: Sequence[Named], inside: Sequence[Named]) -> list[str]:
-    return [miss(a, b) for a, b in zip(alone, inside, strict=True) if not (first(a) and first(b))]
+    return [describe_miss(a, b) for a, b in zip(alone, inside, strict=True) if not (is_first(a) and is_first(b))]
 
 
-def miss(alone: Named, inside: Named) -> str:
+def describe_miss(alone: Named, inside: Named) -> str:
     told = ", ".join(f"{key} {sure:.2f}" for key, sure, _ in alone.ranked[:3]) or "no known cause"
-    where = " (only behind a healthy start)" if first(alone) and not first(inside) else ""
+    where = " (only behind a healthy start)" if is_first(alone) and not is_first(inside) else ""
     return f"| {alone.case.id} | {alone.case.kind} | {alone.case.key} | {told}{where} |"
 
 
-def share(answers: Sequence[Named], test: Callable[[Named], bool]) -> str:
-    return f"{part(answers, test):.1%}" if answers else "-"
+def share_text(answers: Sequence[Named], test: Callable[[Named], bool]) -> str:
+    return f"{answer_share(answers, test):.1%}" if answers else "-"
 
 
-def part(answers: Sequence[Named], test: Callable[[Named], bool]) -> float:
+def answer_share(answers: Sequence[Named], test: Callable[[Named], bool]) -> float:
     return sum(map(test, answers)) / len(answers) if answers else 0.0
 
 
-def first(answer: Named) -> bool:
+def is_first(answer: Named) -> bool:
     return answer.place == 1
 
 
-def three(answer: Named) -> bool:
+def in_first_three(answer: Named) -> bool:
     return answer.place is not None and answer.place <= 3
 
 
@@ -222,7 +223,7 @@ def family(answer: Named) -> bool:
     return (answer.family or named) == answer.case.family
 
 
-def wrong(answer: Named) -> bool:
+def is_wrong(answer: Named) -> bool:
     return answer.confident_and_wrong
 
 

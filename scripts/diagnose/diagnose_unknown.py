@@ -22,7 +22,7 @@ FIRST = LOGS / "third.jsonl"
 YEAR = 2026
 
 
-def score(part: str) -> list[dict[str, Any]]:
+def score_part(part: str) -> list[dict[str, Any]]:
     """The results of a set: shown and named for each log. kind: several mechanisms may be right, `none`: no one
     fits."""
     truth = tomllib.loads((LOGS / "truth.toml").read_text(encoding="utf-8"))[part]
@@ -50,7 +50,7 @@ def first_scores() -> list[dict[str, Any]]:
     return [json.loads(line) for line in FIRST.read_text(encoding="utf-8").splitlines()] if FIRST.exists() else []
 
 
-def row(name: str, scores: Sequence[dict[str, Any]]) -> str:
+def score_row(name: str, scores: Sequence[dict[str, Any]]) -> str:
     line, mechanism, alike = (sum(bool(one[key]) for one in scores) for key in ("line", "mechanism", "resembles"))
     wrong = sum(one["confidence"] >= CONFIDENT and not one["mechanism"] for one in scores)
     return f"| {name} | {len(scores)} | {line} | {mechanism} | {wrong} | {alike} |"
@@ -58,11 +58,11 @@ def row(name: str, scores: Sequence[dict[str, Any]]) -> str:
 
 def main(words: list[str]) -> int:
     if "--first" in words and not FIRST.exists():
-        FIRST.write_text("".join(f"{json.dumps(one)}\n" for one in score("third")), encoding="utf-8")
+        FIRST.write_text("".join(f"{json.dumps(one)}\n" for one in score_part("third")), encoding="utf-8")
     print("| set | logs | line shown | mechanism right | confident and wrong | resemblances |")
-    print(row("third, first score", first_scores()))
+    print(score_row("third, first score", first_scores()))
     for part in [word for word in words if not word.startswith("--")] or ["first", "second", "third"]:
-        print(row(part, score(part)))
+        print(score_row(part, score_part(part)))
     return 0
 
 

@@ -25,7 +25,7 @@ from docs_schemas import SHAPES, schema_text
 
 from sparkwright.adapters.files import Places, find_recipe, recipe_names, reference
 from sparkwright.causes.candidates import mechanisms
-from sparkwright.causes.diagnose import book
+from sparkwright.causes.diagnose import log_book
 from sparkwright.causes.load import NEEDS
 from sparkwright.cli.main import main as command
 from sparkwright.domain.recipe import Recipe
@@ -63,7 +63,7 @@ def needs_text() -> str:
     """The needs of all patterns, which `diagnose` would otherwise compute at its start."""
     rows = []
     more = (pattern for mechanism in mechanisms() for pattern in mechanism.patterns)
-    for pattern in (*(one.text for one in book().patterns), *more):
+    for pattern in (*(one.text for one in log_book().patterns), *more):
         with contextlib.suppress(ValueError):
             found, words = needs_of(pattern)
             rows.append(f'"{digest(pattern)}": {json.dumps([*found, *words])}')
@@ -82,8 +82,8 @@ def own_pages() -> Iterator[tuple[str, str]]:
     yield "reference/json.md", json_page(MADE, tuple(SHAPES))
     yield "reference/documents.schema.json", schema_text()
     yield "reference/environment.md", environment_page(MADE)
-    yield "reference/completion.md", completion_page(MADE, verbs(command, "sparkwright"))
-    yield "reference/exit-codes.md", exits_page(MADE, verbs(command, "sparkwright"))
+    yield "reference/completion.md", completion_page(MADE, walk_verbs(command, "sparkwright"))
+    yield "reference/exit-codes.md", exits_page(MADE, walk_verbs(command, "sparkwright"))
     yield "architecture.svg", picture()
     for name in SAMPLED:
         yield name, with_samples((DOCS / name).read_text())
@@ -121,19 +121,19 @@ def recipe_row(recipe: Recipe) -> str:
 def cli_page() -> str:
     parts = [f"# The commands\n\n{MADE}", f"```text\n{help_of(command, 'sparkwright')}```\n"]
     parts.append(f"## Exit codes\n\n{exit_table()}")
-    for path, verb in verbs(command, "sparkwright"):
+    for path, verb in walk_verbs(command, "sparkwright"):
         parts.append(f"## {path}\n\n```text\n{help_of(verb, path)}```\n")
     return "\n".join(parts)
 
 
-def verbs(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+def walk_verbs(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
     context = click.Context(group, info_name=path)
     for name in group.list_commands(context):
         verb = group.get_command(context, name)
         assert verb
         yield f"{path} {name}", verb
         if isinstance(verb, click.Group):
-            yield from verbs(verb, f"{path} {name}")
+            yield from walk_verbs(verb, f"{path} {name}")
 
 
 def help_of(verb: click.Command, path: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.flag_data import FlagData, flag_data, versions
-from sparkwright.engines.tables import SEPARATE, emitted, metric_names, table
+from sparkwright.engines.tables import SEPARATE, emitted, load_table, metric_names
 from sparkwright.engines.variants import shipped_variants
 from sparkwright.engines.version import version_key
 
@@ -188,7 +188,7 @@ def versions_read() -> str:
     """A row for each version of which anything was read: flags, log words, metrics and routes, memory, a real start."""
     rows = ["| engine | version | flags | log words | metrics, routes | memory | real start |", f"|{'---|' * 7}"]
     for name in SEPARATE:
-        other = table("read")[name]
+        other = load_table("read")[name]
         started = other["started"]
         columns = (versions(name), dialect(name).versions, other["counted"], other["memory"])
         every = sorted(
@@ -216,11 +216,11 @@ def section(name: str, engine: Engine) -> str:
     parts += [f"- {text}" for text in told.limits]
     parts += ["\nTested:", *(f"- {text}" for text in told.tested), ""]
     if name not in ("vllm-ray", "simulator"):
-        parts += [data(name, engine)]
+        parts += [engine_data(name, engine)]
     return "\n".join([*parts, f"Stops with {engine.stop.signal}, SIGKILL after {engine.stop.grace:g} s.\n"])
 
 
-def data(name: str, engine: Engine) -> str:
+def engine_data(name: str, engine: Engine) -> str:
     rows = ["| data | options | variables | what we write is there | read from |", "|---|---|---|---|---|"]
     for version in versions(name):
         found, _ = flag_data(name, version)

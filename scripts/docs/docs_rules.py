@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from sparkwright.checks.compat.table import ENGINES, CompatibilityRow, read_table
-from sparkwright.cli.explain_pages import CodePage, pages
+from sparkwright.cli.explain_pages import CodePage, code_pages
 
 NOTE = "<!-- Written by scripts/docs/docs_rules.py from CHECKS tables and causes/*.toml; do not edit. -->"
 HEAD = """# Findings and causes by code
@@ -32,15 +32,15 @@ is the source's where it has one, else the month in which it was read.
 def main(arguments: Sequence[str]) -> int:
     target = Path(arguments[0])
     target.mkdir(parents=True, exist_ok=True)
-    for name, text in texts().items():
+    for name, text in rule_texts().items():
         (target / name).write_text(text)
     return 0
 
 
-def texts() -> dict[str, str]:
+def rule_texts() -> dict[str, str]:
     """File name -> text."""
-    made = {"README.md": index(), "compatibility.md": "\n".join([NOTE, TABLE, *compatibility()])}
-    return made | {name: family([*group]) for name, group in groupby(pages().values(), key=file_of)}
+    made = {"README.md": rule_index(), "compatibility.md": "\n".join([NOTE, TABLE, *compatibility()])}
+    return made | {name: family([*group]) for name, group in groupby(code_pages().values(), key=file_of)}
 
 
 def file_of(page: CodePage) -> str:
@@ -69,12 +69,12 @@ def section(page: CodePage) -> str:
     return "\n".join([*body, *([f"See {', '.join(f'<{url}>' for url in urls.split())}\n"] if urls else [])])
 
 
-def index() -> str:
+def rule_index() -> str:
     return "\n".join([NOTE, HEAD, *(line for line in families())])
 
 
 def families() -> Iterator[str]:
-    for name, group in groupby(pages().values(), key=lambda page: page.family):
+    for name, group in groupby(code_pages().values(), key=lambda page: page.family):
         found = [*group]
         logs = bool(found[0].cause)
         yield f"## {name[:1].upper()}{name[1:]}\n"
@@ -89,11 +89,11 @@ def compatibility() -> Iterator[str]:
     for name in ENGINES:
         table = read_table(name)
         yield f"## {table.engine}\n\n| holds for | verdict | reason | instead | source, date |\n|---|---|---|---|---|"
-        yield from (f"| {' | '.join(map(cell, cells(row)))} |" for row in table.rows)
+        yield from (f"| {' | '.join(map(table_cell, row_cells(row)))} |" for row in table.rows)
         yield ""
 
 
-def cells(row: CompatibilityRow) -> tuple[str, ...]:
+def row_cells(row: CompatibilityRow) -> tuple[str, ...]:
     """The cells of a row: its conditions on a recipe, and its verdict."""
     said = {"verdict", "reason", "alternative", "otherwise", "source", "date"}
     asks = {
@@ -114,7 +114,7 @@ def condition(value: object) -> str:
     return str(value)
 
 
-def cell(words: str) -> str:
+def table_cell(words: str) -> str:
     return words.replace("|", "\\|")
 
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from sparkwright.cli.main import run  # noqa: E402
-from unit.app.scene import cluster, scene  # type: ignore[import-not-found] # noqa: E402
+from unit.app.scene import cluster, make_scene  # type: ignore[import-not-found] # noqa: E402
 from unit.facts.subjects import ALL_FACTS, samples  # type: ignore[import-not-found] # noqa: E402
 
 LOG = "tests/data/captures_logs/d-kv-too-small.log"
@@ -70,7 +70,7 @@ def printed(words: list[str], facts: Mapping[str, str], nodes: int) -> str:
 
 @contextlib.contextmanager
 def on_nodes(facts: Mapping[str, str], count: int) -> Iterator[None]:
-    made, known = scene(count), {f"{one.subject}/{one.name}": one.done for one in samples()}
+    made, known = make_scene(count), {f"{one.subject}/{one.name}": one.done for one in samples()}
     for node in made.nodes:
         for fact, sample in facts.items():
             node.on(answers(ALL_FACTS[fact].command.argv), known[sample])

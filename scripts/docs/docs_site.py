@@ -93,7 +93,7 @@ def with_site_links(text: str, page: Path) -> str:
     return "".join(part if n % 2 else LINK.sub(moved, part) for n, part in enumerate(parts))
 
 
-class Page(HTMLParser):
+class SitePage(HTMLParser):
     """Links and anchors of one page."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class Page(HTMLParser):
 
 def broken_links(site: Path) -> list[str]:
     """Links inside the site that lead to no file, or to no heading of it."""
-    pages = {path: Page() for path in site.rglob("*.html")}
+    pages = {path: SitePage() for path in site.rglob("*.html")}
     for path, page in pages.items():
         page.feed(path.read_text())
     broken = []

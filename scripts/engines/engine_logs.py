@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine_messages import SLOT, Message, python_messages, template
+from engine_messages import SLOT, FoundMessage, python_messages, template
 
 from sparkwright.engines.dialect import LineRule, dialect
 from sparkwright.engines.tables import metric_names, routes
@@ -49,7 +49,7 @@ CONNECTORS = ("lmcache:",)
 
 
 @dataclass(frozen=True)
-class Report:
+class LogReport:
     """Rules, metrics and routes of ours that the release cannot match; its own that none of ours reads."""
 
     engine: str
@@ -57,7 +57,7 @@ class Report:
     rules: tuple[str, ...]
     metrics: tuple[str, ...]
     routes: tuple[str, ...]
-    unread: tuple[Message, ...]
+    unread: tuple[FoundMessage, ...]
     new_routes: tuple[str, ...]
 
     @property
@@ -73,7 +73,7 @@ class Report:
         yield from (f"  route that the gateway does not pass: {name}" for name in self.new_routes)
 
 
-def report(engine: str, version: str, wheel: Path) -> Report:
+def report(engine: str, version: str, wheel: Path) -> LogReport:
     """Read one wheel; half a minute of CPU for vLLM."""
     with zipfile.ZipFile(wheel) as opened:
         texts = frozenset(_texts(opened, FILES[engine]))
@@ -92,7 +92,7 @@ def report(engine: str, version: str, wheel: Path) -> Report:
     starts = [one for one in sorted(logged) if one.level == "I" and IMPORTANT.search(one.text)]
     unread = [one for one in starts if not _is_read(engine, one.text)]
     new = [path for path in sorted(served - known) if not _LEFT_OUT.search(path)]
-    return Report(engine, version, tuple(dead), tuple(metrics), tuple(missing), tuple(unread), tuple(new))
+    return LogReport(engine, version, tuple(dead), tuple(metrics), tuple(missing), tuple(unread), tuple(new))
 
 
 def _texts(wheel: zipfile.ZipFile, files: str) -> Iterator[str]:

@@ -65,7 +65,7 @@ LEAST_LETTERS, LEAST_WORDS, LONGEST = 12, 2, 300
 
 
 @dataclass(frozen=True, order=True)
-class Message:
+class FoundMessage:
     text: str
     level: str
     file: str
@@ -95,11 +95,11 @@ def template(node: ast.expr) -> str:
     return found
 
 
-class Reader(ast.NodeVisitor):
+class MessageReader(ast.NodeVisitor):
     """All messages of one source."""
 
     def __init__(self, file: str) -> None:
-        self.file, self.functions, self.found = file, list[str](), set[Message]()
+        self.file, self.functions, self.found = file, list[str](), set[FoundMessage]()
         self.texts: dict[str, str] = {}
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
@@ -147,10 +147,12 @@ class Reader(ast.NodeVisitor):
     def _add(self, node: ast.expr, level: str, percent: bool = False) -> None:
         text = self.texts.get(node.id, "") if isinstance(node, ast.Name) else template(node)
         text = _PERCENT.sub(SLOT, text).replace("%%", "%") if percent else text
-        self.found.update(Message(line, level, self.file, ".".join(self.functions)) for line in lines(text))
+        self.found.update(
+            FoundMessage(line, level, self.file, ".".join(self.functions)) for line in message_lines(text)
+        )
 
 
-def lines(text: str) -> Iterator[str]:
+def message_lines(text: str) -> Iterator[str]:
     """The messages with enough text to be found by."""
     for line in text.split("\n"):
         plain = re.sub(r"(?:\{\}\s*)+$|^(?:\s*\{\})+", SLOT, " ".join(line.split())[:LONGEST])
@@ -161,12 +163,12 @@ def lines(text: str) -> Iterator[str]:
             yield plain
 
 
-def python_messages(wheel: zipfile.ZipFile, files: str) -> set[Message]:
-    found: set[Message] = set()
+def python_messages(wheel: zipfile.ZipFile, files: str) -> set[FoundMessage]:
+    found: set[FoundMessage] = set()
     for name in wheel.namelist():
         short = re.sub(r"^.*\.data/purelib/", "", name)
         if name.endswith(".py") and re.match(files, short) and "/tests/" not in short:
-            reader = Reader(short)
+            reader = MessageReader(short)
             try:
                 reader.visit(ast.parse(wheel.read(name)))
             except SyntaxError:
@@ -175,7 +177,7 @@ def python_messages(wheel: zipfile.ZipFile, files: str) -> set[Message]:
     return found
 
 
-def library_messages(wheel: zipfile.ZipFile, files: str) -> set[Message]:
+def library_messages(wheel: zipfile.ZipFile, files: str) -> set[FoundMessage]:
     """Format strings of a compiled library; its function is often before the colon of the line itself."""
     raw = b"".join(wheel.read(name) for name in wheel.namelist() if re.match(files, name))
     texts = {match[0].decode() for match in _STRING.finditer(raw)}
@@ -183,10 +185,10 @@ def library_messages(wheel: zipfile.ZipFile, files: str) -> set[Message]:
         text for text in texts if _PERCENT.search(text) and re.match(r"[A-Za-z%\[(]", text.lstrip()) and " " in text
     }
     whole = (_PERCENT.sub(SLOT, text).replace("%%", "%") for text in texts)
-    return {Message(line, "", "", "") for text in whole for line in lines(text)}
+    return {FoundMessage(line, "", "", "") for text in whole for line in message_lines(text)}
 
 
-def rows(versions: dict[str, set[Message]]) -> Iterator[str]:
+def message_rows(versions: dict[str, set[FoundMessage]]) -> Iterator[str]:
     """One a message: by its rarest word, for `engines/messages.py`."""
     names = sorted(versions, key=lambda version: version_key("vllm", version))
     places = {(one.text, one.level): one for name in names for one in sorted(versions[name])}  # the newest version's
@@ -206,17 +208,17 @@ def whole_words(text: str) -> list[str]:
     return _WORD.findall(re.sub(r"\w*\{\}\w*", " ", text.lower()))
 
 
-def written_before(text: str) -> tuple[dict[str, str], dict[str, set[Message]]]:
+def written_before(text: str) -> tuple[dict[str, str], dict[str, set[FoundMessage]]]:
     """Head line and messages of each version that a file of messages holds."""
     lines = text.splitlines()
     heads = {line.split()[1]: line for line in lines if line.startswith("# ")}
     names = list(heads)
-    read: dict[str, set[Message]] = {name: set() for name in names}
+    read: dict[str, set[FoundMessage]] = {name: set() for name in names}
     for line in lines[len(heads) :]:
         _, body, level, file, function, since, until = line.split("\t")
         first, last = names.index(since) if since else 0, names.index(until) if until else len(names) - 1
         for name in names[first : last + 1]:
-            read[name].add(Message(body, level, file, function))
+            read[name].add(FoundMessage(body, level, file, function))
     return heads, read
 
 
@@ -238,7 +240,7 @@ def written(name: str, wheel_of: Callable[[str, str], Path], check: bool) -> boo
         with zipfile.ZipFile(path) as wheel:
             read[version] = (library_messages if name == "llama-cpp" else python_messages)(wheel, names)
         heads.append(f"# {version} {path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}")
-    text = "\n".join([*heads, *sorted(rows(read))]) + "\n"
+    text = "\n".join([*heads, *sorted(message_rows(read))]) + "\n"
     differs = before != text
     if differs and not check:
         target.parent.mkdir(exist_ok=True)

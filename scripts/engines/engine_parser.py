@@ -42,7 +42,7 @@ class Empty(types.ModuleType):
         return Anything(name, (), {})
 
 
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Makes the modules of STUBS, and what is below them."""
 
     def find_spec(self, name: str, path: object, target: object = None) -> importlib.machinery.ModuleSpec | None:
@@ -57,7 +57,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Nothing to run."""
 
 
-def vllm() -> argparse.ArgumentParser:
+def vllm_parser() -> argparse.ArgumentParser:
     """The parser as on a CUDA machine: the platform decides which options there are."""
     platforms = importlib.import_module("vllm.platforms")
     cuda = importlib.import_module("vllm.platforms.cuda")
@@ -96,7 +96,7 @@ def listed(parser: argparse.ArgumentParser) -> dict[str, Any]:
 
 
 def main() -> None:
-    sys.meta_path.append(Finder())
+    sys.meta_path.append(StubFinder())
     commands = json.load(sys.stdin)
     real = importlib.metadata.version
 
@@ -106,7 +106,7 @@ def main() -> None:
     importlib.metadata.version = version
     out, sys.stdout = sys.stdout, sys.stderr  # imports may print
     try:
-        parser = {"vllm": vllm, "sglang": sglang}[sys.argv[1]]()
+        parser = {"vllm": vllm_parser, "sglang": sglang}[sys.argv[1]]()
     except ModuleNotFoundError as error:
         if error.name in STUBS or not error.name:
             raise

@@ -60,12 +60,12 @@ def main() -> int:
     words = parser.parse_args().words
     folder = Path(words[-1]).resolve()
     if words[0] == "setup" and len(words) == 2:
-        setup(folder)
+        unpack_wheels(folder)
         return 0
     return 1 if sum([_compared(name, version, folder) for name, version in ENGINES]) else 0
 
 
-def setup(folder: Path) -> None:
+def unpack_wheels(folder: Path) -> None:
     """Wheels are unpacked, not installed: what they need of a GPU is not installed."""
     python = folder / "venv/bin/python"
     if not python.exists():

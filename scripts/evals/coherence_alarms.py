@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(HERE / "tests")]
 
 from fakes.ports import free_port  # type: ignore[import-not-found]  # noqa: E402
-from functional.test_llama_cpp import KEY, RECIPE, rank, start  # type: ignore[import-not-found]  # noqa: E402
+from functional.test_llama_cpp import KEY, RECIPE, render_rank, start  # type: ignore[import-not-found]  # noqa: E402
 from sparkwright.domain.recipe import Recipe  # noqa: E402
 from sparkwright.evals.coherence import Judged, answer_tokens, judge_answers, questions  # noqa: E402
 
@@ -57,7 +57,9 @@ async def measure_start(model: Path, number: int, samples: int) -> list[tuple[fl
     """
     port, found = free_port(), list[tuple[float, Judged | None]]()
     with tempfile.TemporaryDirectory(prefix="coherence-") as folder:
-        process = await start(rank(linked_model(model, folder), port, started_recipe(number)), Path(folder) / "log")
+        process = await start(
+            render_rank(linked_model(model, folder), port, started_recipe(number)), Path(folder) / "log"
+        )
         try:
             url = f"http://127.0.0.1:{port}"
             async with httpx.AsyncClient(headers={"Authorization": f"Bearer {KEY}"}, timeout=ANSWER_WITHIN) as client:

@@ -27,7 +27,7 @@ from sparkwright.simulator.link import HeadLink  # noqa: E402
 from sparkwright.simulator.service import SimulatedService  # noqa: E402
 from unit.evals.playing import failed, outcomes  # type: ignore[import-not-found] # noqa: E402
 from unit.evals.test_probes import OWN  # type: ignore[import-not-found] # noqa: E402
-from unit.simulator.inprocess import Client, MakeClient, rank_in  # type: ignore[import-not-found] # noqa: E402
+from unit.simulator.inprocess import InProcessClient, MakeClient, rank_in  # type: ignore[import-not-found] # noqa: E402
 
 SIDE = 0.05
 
@@ -38,11 +38,11 @@ async def simulators() -> AsyncIterator[MakeClient]:
     running: list[asyncio.Task[None]] = []
     with tempfile.TemporaryDirectory() as folder:
 
-        async def make(*flags: str, env: dict[str, str]) -> Client:
+        async def make(*flags: str, env: dict[str, str]) -> InProcessClient:
             rank = rank_in(Path(folder), *flags, env=env)
             service = SimulatedService(rank, HeadLink(1), asyncio.get_running_loop().create_future())
             running.append(asyncio.create_task(service.engine.run()))
-            return Client(service)
+            return InProcessClient(service)
 
         yield make
         for task in running:
@@ -50,7 +50,7 @@ async def simulators() -> AsyncIterator[MakeClient]:
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def asked(fault: str, seed: int = 1) -> dict[str, ProbeOutcome]:
+def ask_probes(fault: str, seed: int = 1) -> dict[str, ProbeOutcome]:
     async def run() -> dict[str, ProbeOutcome]:
         async with simulators() as make:
             found: dict[str, ProbeOutcome] = await outcomes(make, set(), fault, seed)
@@ -59,7 +59,7 @@ def asked(fault: str, seed: int = 1) -> dict[str, ProbeOutcome]:
     return asyncio.run(run())
 
 
-def upper(bad: int, of: int) -> float:
+def upper_bound(bad: int, of: int) -> float:
     """The one-sided 95 % bound of a share (Clopper and Pearson, https://doi.org/10.2307/2331986), by bisection."""
     below: Callable[[float], float] = lambda p: sum(comb(of, k) * p**k * (1 - p) ** (of - k) for k in range(bad + 1))  # noqa: E731
     low, high = 0.0, 1.0
@@ -69,7 +69,7 @@ def upper(bad: int, of: int) -> float:
     return high
 
 
-def page(faults: dict[str, dict[str, ProbeOutcome]], servers: dict[str, list[set[str]]]) -> str:
+def alarm_page(faults: dict[str, dict[str, ProbeOutcome]], servers: dict[str, list[set[str]]]) -> str:
     lines = ["# Probes: planted faults and false alarms", ""]
     lines += ["Measured by `scripts/evals/probe_alarms.py` on simulators, all probes against each server.", ""]
     lines += ["| planted fault | probe that fails | of its cases | others that fail |", "|---|---|---|---|"]
@@ -88,22 +88,22 @@ def page(faults: dict[str, dict[str, ProbeOutcome]], servers: dict[str, list[set
 
 def alarms(runs: list[set[str]], each: int) -> str:
     bad, of = sum(len(run) if each > 1 else bool(run) for run in runs), len(runs) * each
-    return f"{bad} of {of:,} (95 %: under {100 * upper(bad, of):.2g} %)"
+    return f"{bad} of {of:,} (95 %: under {100 * upper_bound(bad, of):.2g} %)"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--healthy", type=int, default=200, help="runs of servers without a fault, of either kind")
     args: Any = parser.parse_args()
-    faults = {fault: asked(fault) for fault in OWN}
+    faults = {fault: ask_probes(fault) for fault in OWN}
     servers: dict[str, list[set[str]]] = {}
     for name, fault in {
         "that repeat themselves": "",
         "whose free text is never the same twice": "wrong@unsteady",
     }.items():
-        servers[name] = [failed(asked(fault, seed)) for seed in range(args.healthy)]
+        servers[name] = [failed(ask_probes(fault, seed)) for seed in range(args.healthy)]
         print(f"{args.healthy} servers {name}", file=sys.stderr, flush=True)
-    print(page(faults, servers), end="")
+    print(alarm_page(faults, servers), end="")
     missed = any(failed(found) != {OWN[fault]} for fault, found in faults.items())
     return int(missed or any(any(runs) for runs in servers.values()))
 

@@ -21,7 +21,7 @@ from import_report import (
     PER_RANK,
     PROGRAM,
     SECRET,
-    Row,
+    ImportRow,
     compare_options,
     options_of,
     read_row,
@@ -36,7 +36,7 @@ ASSIGNED = re.compile(r"""(?:export\s+|Environment=)?["']?([A-Za-z_]\w*)=("[^"]*
 END = {"&&", ";", "|", "||", "&", ">", "2>&1", ">>"}
 
 
-def compare_words(row: Row, text: str, recipe: Recipe, notes: tuple[str, ...]) -> None:
+def compare_words(row: ImportRow, text: str, recipe: Recipe, notes: tuple[str, ...]) -> None:
     said = " ".join(notes).replace("_", "-")
     words, env = source_of(text, row.file)
     compare_options(row, whole_json(dict(options_of(recipe.engine.name, words))), recipe, said)

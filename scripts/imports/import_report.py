@@ -55,7 +55,7 @@ Options = dict[str, Any]
 
 
 @dataclass
-class Row:
+class ImportRow:
     """One file. state: valid, invalid, refused; lost: without a word; left: with a note; changed: corrupted options."""
 
     file: str
@@ -67,12 +67,12 @@ class Row:
     seconds: float = 0.0
 
 
-Comparison = Callable[[Row, str, Recipe, tuple[str, ...]], None]
+Comparison = Callable[[ImportRow, str, Recipe, tuple[str, ...]], None]
 
 
-def read_row(path: Path, held_to: Comparison | None = None) -> Row:
+def read_row(path: Path, held_to: Comparison | None = None) -> ImportRow:
     """One file's row. held_to: compares source and recipe; sparkrun's reader without it."""
-    row, text, begun = Row(path.name), path.read_text(), time.perf_counter()
+    row, text, begun = ImportRow(path.name), path.read_text(), time.perf_counter()
     try:
         made = import_recipe(text, path.name, ImportOptions())
     except RecipeError as error:
@@ -89,12 +89,12 @@ def read_row(path: Path, held_to: Comparison | None = None) -> Row:
     return row
 
 
-def compare_sparkrun(row: Row, text: str, recipe: Recipe, notes: tuple[str, ...]) -> None:
+def compare_sparkrun(row: ImportRow, text: str, recipe: Recipe, notes: tuple[str, ...]) -> None:
     with contextlib.suppress(yaml.YAMLError):
         compare(row, yaml.safe_load(text), recipe, notes)
 
 
-def compare(row: Row, tree: Mapping[str, Any], recipe: Recipe, notes: tuple[str, ...]) -> None:
+def compare(row: ImportRow, tree: Mapping[str, Any], recipe: Recipe, notes: tuple[str, ...]) -> None:
     said = " ".join(notes).replace("_", "-")
     if recipe.engine.name == CUSTOM:
         compare_words(row, tree, recipe)
@@ -120,7 +120,7 @@ def compare(row: Row, tree: Mapping[str, Any], recipe: Recipe, notes: tuple[str,
             (row.left if key.replace("_", "-") in said else row.lost).append(f"{key}: {str(value)[:60]}")
 
 
-def compare_words(row: Row, tree: Mapping[str, Any], recipe: Recipe) -> None:
+def compare_words(row: ImportRow, tree: Mapping[str, Any], recipe: Recipe) -> None:
     """Any other server: each word of the source is one that it is started with, but for its address."""
     ranks = catalog.imagined_ranks(recipe)
     there = " ".join(ranks[0].engine_words) if ranks else ""
@@ -129,7 +129,7 @@ def compare_words(row: Row, tree: Mapping[str, Any], recipe: Recipe) -> None:
     row.lost += [f"word {word}" for word in missing if word.rpartition("/")[2] not in program]
 
 
-def compare_defaults(row: Row, tree: Mapping[str, Any], recipe: Recipe) -> None:
+def compare_defaults(row: ImportRow, tree: Mapping[str, Any], recipe: Recipe) -> None:
     """An engine that a file describes: each of the source's defaults is among its words, by value or as a switch."""
     words = catalog.imagined_ranks(recipe)[0].engine_words
     numbers = {float(word) for word in words if re.fullmatch(r"\d+(\.\d+)?", word)} | {float(recipe.serving.port), 1.0}
@@ -140,7 +140,7 @@ def compare_defaults(row: Row, tree: Mapping[str, Any], recipe: Recipe) -> None:
             row.lost.append(f"default {name}: {value}")
 
 
-def compare_options(row: Row, wanted: Options, recipe: Recipe, said: str) -> None:
+def compare_options(row: ImportRow, wanted: Options, recipe: Recipe, said: str) -> None:
     ranks = catalog.imagined_ranks(recipe)
     there = whole_json(dict(options_of(recipe.engine.name, ranks[0].engine_words))) if ranks else {}
     there["port"] = [float(recipe.serving.port)]  # these ranks are imagined ones, on a port of their own
@@ -151,7 +151,7 @@ def compare_options(row: Row, wanted: Options, recipe: Recipe, said: str) -> Non
         noted = bare in said
         if name not in there:
             (row.left if noted else row.lost).append(f"--{name} {value}")
-        elif not same(there[name], value):
+        elif not is_same(there[name], value):
             (row.left if noted else row.changed).append(f"--{name} {value} -> {there[name]}")
     if ranks and wanted:
         extra = set(there) - set(wanted) - set(LAUNCHER.split()) - set(ADDED.split())
@@ -232,7 +232,7 @@ def whole_json(found: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def same(one: Any, other: Any) -> bool:
+def is_same(one: Any, other: Any) -> bool:
     return bool(one == other or json.dumps(one).lower() == json.dumps(other).lower())
 
 
@@ -243,7 +243,7 @@ def halves(folder: Path) -> dict[str, list[Path]]:
     return {"dev": sorted(shuffled[::2]), "out": sorted(shuffled[1::2]), "all": files}
 
 
-def summary(rows: list[Row]) -> str:
+def summary(rows: list[ImportRow]) -> str:
     states = Counter(row.state for row in rows)
     good = [row for row in rows if row.state == "valid"]
     drivable = [row for row in rows if row.state != "refused"]

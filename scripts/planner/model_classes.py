@@ -35,15 +35,15 @@ def main(words: list[str]) -> int:
                 continue
             found = json.loads(config.to_json_string(use_diff=False))
             row = {"model_type": kind, "parameters": sum(one.numel() for one in model.parameters())}
-            row["config"] = {**short(found), "architectures": [name], "dtype": "bfloat16"}
+            row["config"] = {**short_config(found), "architectures": [name], "dtype": "bfloat16"}
             out.write(f"{json.dumps(row, separators=(',', ':'))}\n")
     return 0
 
 
-def short(config: dict[str, Any]) -> dict[str, Any]:
+def short_config(config: dict[str, Any]) -> dict[str, Any]:
     """Return the config without what no count needs: nulls, ids of tokens, labels, losses."""
     kept = {key: value for key, value in config.items() if value is not None and not _LEFT_OUT.fullmatch(key)}
-    return {key: short(value) if isinstance(value, dict) else value for key, value in kept.items()}
+    return {key: short_config(value) if isinstance(value, dict) else value for key, value in kept.items()}
 
 
 if __name__ == "__main__":

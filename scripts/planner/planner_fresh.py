@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 from planner_report import answered
-from planner_report_answers import Answer
+from planner_report_answers import PlannerAnswer
 from planner_report_dates import source
 from planner_report_loads import TIMES, predicted
 from planner_report_rows import SHARED, Row, models_for, of_rows
@@ -113,9 +113,9 @@ def _start(start: Any) -> Mapping[str, Any]:
     return start
 
 
-def summed(answers: Sequence[Answer]) -> Iterator[str]:
+def summed(answers: Sequence[PlannerAnswer]) -> Iterator[str]:
     """One line a quantity: figures and rows, median and 90 % of the errors' size, share inside and width."""
-    found: dict[str, list[Answer]] = defaultdict(list)
+    found: dict[str, list[PlannerAnswer]] = defaultdict(list)
     for answer in answers:
         found[answer.quantity].append(answer)
     for quantity, target in TARGETS.items():
@@ -148,7 +148,7 @@ def of_starts(starts: Sequence[Mapping[str, Any]], every: bool) -> Iterator[str]
             yield f"  {start['what']} ({start.get('state', '')}): {published:g} s, {one.value:.0f}, {range_}{mark}"
 
 
-def every_answer(answers: Sequence[Answer]) -> Iterator[str]:
+def every_answer(answers: Sequence[PlannerAnswer]) -> Iterator[str]:
     for one in answers:
         if one.predicted is None or one.error is None:
             continue

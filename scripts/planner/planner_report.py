@@ -16,11 +16,11 @@ from pathlib import Path
 
 import planner_report_memory as memory
 import planner_report_speed as speed
-from planner_report_answers import Answer
+from planner_report_answers import PlannerAnswer
 from planner_report_folds import by_model, by_source, left_out
 from planner_report_notes import judged, load_notes
-from planner_report_rows import SHARED, Case, load
-from planner_report_tables import page, summary
+from planner_report_rows import SHARED, PlannerCase, load
+from planner_report_tables import report_page, summary
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "planner-accuracy.md"
@@ -47,17 +47,17 @@ def main(words: list[str]) -> int:
     for bug in bugs:
         print(f"planner-report: {bug}", file=sys.stderr)
     if chosen.out:
-        chosen.out.write_text("".join(f"{line(answer)}\n" for answer in answers))
+        chosen.out.write_text("".join(f"{answer_line(answer)}\n" for answer in answers))
     notes = load_notes()
     apart = [left_out(cases, judged(notes, answers), fold) for fold in (by_source, by_model)]
     print(summary(answers, notes, apart))
-    done = 0 if chosen.data else write(page(answers, notes, apart), chosen.check)
+    done = 0 if chosen.data else write(report_page(answers, notes, apart), chosen.check)
     return max(done, int(bool(bugs)))
 
 
-def answered(cases: Sequence[Case]) -> tuple[list[Answer], list[str]]:
+def answered(cases: Sequence[PlannerCase]) -> tuple[list[PlannerAnswer], list[str]]:
     """All answers; and the planner's bugs, each of which costs one row's answers and not the report."""
-    found: list[Answer] = []
+    found: list[PlannerAnswer] = []
     bugs: list[str] = []
     for case in cases:
         for part in (memory, speed):
@@ -68,7 +68,7 @@ def answered(cases: Sequence[Case]) -> tuple[list[Answer], list[str]]:
     return found, bugs
 
 
-def line(answer: Answer) -> str:
+def answer_line(answer: PlannerAnswer) -> str:
     interval = None if answer.low is None or answer.high is None else [answer.low, answer.high]
     said = {
         "id": answer.id,

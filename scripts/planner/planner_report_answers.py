@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from planner_report_rows import Case
+from planner_report_rows import PlannerCase
 
 from sparkwright.domain.facts import Unknown
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PlannerAnswer:
     """predicted None: not predicted, for `reason`. low, high: the planner's own interval. peer: the other estimator's.
 
     error: relative and signed. For `fits`, 1 where it accepts what failed (unsafe), -1 where it refuses what ran.
@@ -54,7 +54,7 @@ def relative(predicted: float | bool | None, published: float | bool) -> float |
     return (predicted - published) / published
 
 
-def kind(case: Case) -> str:
+def attention_kind(case: PlannerCase) -> str:
     """The kind of attention, by what the model caches."""
     shape = case.shape
     if isinstance(shape, Unknown):

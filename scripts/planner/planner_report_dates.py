@@ -8,7 +8,7 @@ from typing import Any
 Row = Mapping[str, Any]
 
 
-def dates(rows: Sequence[Row], model: Callable[[Row], str]) -> list[str]:
+def row_dates(rows: Sequence[Row], model: Callable[[Row], str]) -> list[str]:
     """A day or month for each row, '' where nothing reports. model: names what a row is about."""
     by_source, by_model = _first(rows, source), _first(rows, model)
     return [str(row.get("date") or by_source.get(source(row)) or by_model.get(model(row)) or "") for row in rows]

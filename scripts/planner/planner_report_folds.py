@@ -15,10 +15,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner_report_answers import Answer
+from planner_report_answers import PlannerAnswer
 from planner_report_dates import source
 from planner_report_memory import POOL
-from planner_report_rows import Case
+from planner_report_rows import PlannerCase
 from planner_report_speed import CALIBRATED
 
 # Of these nothing was fitted to measurements: dimensions and the engines' code decide, and the range is of what a row
@@ -39,29 +39,31 @@ class _Miss:
     off: float
 
 
-def by_source(case: Case) -> str:
+def by_source(case: PlannerCase) -> str:
     return source(case.row)
 
 
-def by_model(case: Case) -> str:
+def by_model(case: PlannerCase) -> str:
     return case.model or str(case.row.get("model"))
 
 
-def left_out(cases: Sequence[Case], answers: Sequence[Answer], fold: Callable[[Case], str]) -> list[Answer]:
+def left_out(
+    cases: Sequence[PlannerCase], answers: Sequence[PlannerAnswer], fold: Callable[[PlannerCase], str]
+) -> list[PlannerAnswer]:
     """The answers as they would be if the rows of the same fold had not been there; `fits` has no level of its own."""
     folds = {case.id: fold(case) for case in cases}
     several = {case.id: case.recipe.nodes > 1 for case in cases}
-    groups: dict[tuple[str, bool], list[Answer]] = defaultdict(list)
+    groups: dict[tuple[str, bool], list[PlannerAnswer]] = defaultdict(list)
     for answer in answers:
         if answer.predicted and not isinstance(answer.published, bool) and answer.published > 0:
             groups[answer.quantity, several[answer.id]].append(answer)
-    found: dict[str, list[list[Answer]]] = defaultdict(list)
+    found: dict[str, list[list[PlannerAnswer]]] = defaultdict(list)
     for (quantity, _), group in groups.items():
         found[quantity].append(group)
     return [again for group in found.values() for again in _again(group, folds)]
 
 
-def _again(groups: Sequence[Sequence[Answer]], folds: Mapping[str, str]) -> list[Answer]:
+def _again(groups: Sequence[Sequence[PlannerAnswer]], folds: Mapping[str, str]) -> list[PlannerAnswer]:
     """groups: of one quantity, each with a level of its own; the width is of all of them together."""
     if groups[0][0].quantity in RULES:
         return [answer for group in groups for answer in group]
@@ -82,14 +84,14 @@ def _moved(misses: Sequence[_Miss], fold: str, quantity: str) -> float:
     return _level(others) - _level(misses) if enough else 0.0
 
 
-def _miss(answer: Answer, fold: str) -> _Miss:
+def _miss(answer: PlannerAnswer, fold: str) -> _Miss:
     value, published = _scaled(answer, answer.predicted), _scaled(answer, answer.published)
     edge = _scaled(answer, answer.high if published > value else answer.low)
     off = abs(published - value)
     return _Miss(answer.id, fold, published - value, off / abs(edge - value) if edge != value else math.inf * off)
 
 
-def _scaled(answer: Answer, figure: float | None) -> float:
+def _scaled(answer: PlannerAnswer, figure: float | None) -> float:
     """The scale on which a constant adds: GiB of a pool, the rest after reserves; else the logarithm."""
     if answer.quantity == POOL:
         return figure or 0.0
@@ -127,7 +129,7 @@ def _by_fold(misses: Sequence[_Miss], value: Callable[[_Miss], float]) -> dict[s
     return found
 
 
-def _refitted(answer: Answer, moved: float, width: float) -> Answer:
+def _refitted(answer: PlannerAnswer, moved: float, width: float) -> PlannerAnswer:
     value = _scaled(answer, answer.predicted)
     edges = (value + moved + (_scaled(answer, edge) - value) * width for edge in (answer.low, answer.high))
     low, high = (max(0.0, edge) if answer.quantity == POOL else math.exp(edge) for edge in edges)

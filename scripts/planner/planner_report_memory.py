@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import planner_report_peer as peer
 import planner_report_words as words
-from planner_report_answers import Answer, kind
-from planner_report_rows import NODE_GIB, Case
+from planner_report_answers import PlannerAnswer, attention_kind
+from planner_report_rows import NODE_GIB, PlannerCase
 
 from sparkwright.domain.facts import Gpu, Memory, NodeFacts, Unknown
 from sparkwright.domain.ledger import KV_POOL, Fit, LedgerLine, MemoryLedger
@@ -49,7 +49,7 @@ _HANGS = 0.15
 _ANY_CONTEXT = 4096  # tokens, where a row does not say how long its context is
 
 
-def answers(case: Case) -> Iterator[Answer]:
+def answers(case: PlannerCase) -> Iterator[PlannerAnswer]:
     if case.recipe.engine.name not in ENGINES:
         return
     released = _released(case)
@@ -57,13 +57,13 @@ def answers(case: Case) -> Iterator[Answer]:
         yield from ask(released)
 
 
-def _released(case: Case) -> Case:
+def _released(case: PlannerCase) -> PlannerCase:
     """The case with the release that prints the row's concurrency in the row's pool; unchanged if none does."""
     found = _generation(case)
     return replace(case, recipe=found[-1]) if found and case.recipe not in found else case
 
 
-def _generation(case: Case) -> list[Recipe]:
+def _generation(case: PlannerCase) -> list[Recipe]:
     """The recipe on every release that the row may mean and whose blocks give the concurrency that it prints.
 
     () where the row states its release, prints no concurrency, or a draft model that nobody describes decides.
@@ -76,7 +76,7 @@ def _generation(case: Case) -> list[Recipe]:
     return [run for run, least, most in edges if least - _ROUNDING <= printed <= most + _ROUNDING]
 
 
-def _candidates(case: Case) -> list[Recipe]:
+def _candidates(case: PlannerCase) -> list[Recipe]:
     """The recipe on each release that was read and can run the model, of a row without a version or without a patch."""
     recipe, engine = case.recipe, case.recipe.engine
     architecture = case.shape.architecture if isinstance(case.shape, ModelShape) else ""
@@ -96,11 +96,11 @@ def _together(recipe: Recipe, shape: ModelShape, size: int) -> float:
     found = capacity(recipe, shape, size)
     if found.unknown:
         return math.nan
-    contexts = traits(recipe).cache is Cache.BLOCKS and releases.since(recipe, releases.PRINTS_CONTEXTS)
+    contexts = traits(recipe).cache is Cache.BLOCKS and releases.has_release(recipe, releases.PRINTS_CONTEXTS)
     return found.reported / (recipe.serving.context or shape.positions) if contexts else found.sequences
 
 
-def _tokens(case: Case) -> Iterator[Answer]:
+def _tokens(case: PlannerCase) -> Iterator[PlannerAnswer]:
     given, published = _figure(case, "kv_cache_gib"), _figure(case, "kv_cache_tokens")
     if given <= 0 or published <= 0:
         return
@@ -123,7 +123,7 @@ def _tokens(case: Case) -> Iterator[Answer]:
         yield _answered(case, quantity, published, (found.reported, *edges), other)
 
 
-def _sizes(case: Case, given: float) -> tuple[int, int, int]:
+def _sizes(case: PlannerCase, given: float) -> tuple[int, int, int]:
     """Bytes of the pool: at least, as printed, at most. A pin near the print is exact; SGLang prints two halves."""
     pin, off = case.recipe.serving.kv_cache_bytes, _ROUNDING * (1 + (traits(case.recipe).cache is Cache.TOKENS))
     if pin and abs(pin / GIB - given) < _ROUNDED_DOWN:
@@ -131,7 +131,7 @@ def _sizes(case: Case, given: float) -> tuple[int, int, int]:
     return int((given - off) * GIB), int(given * GIB), int((given + off) * GIB)
 
 
-def _unsaid(case: Case) -> list[Recipe]:
+def _unsaid(case: PlannerCase) -> list[Recipe]:
     """The recipe as it may have been: the engine's version and its steps' tokens where the row does not state them.
 
     Windows hold the tokens of a step, and versions count them differently.
@@ -147,7 +147,7 @@ def _too_coarse(low: int, high: int) -> str:
     return "the source's GiB are rounded too coarsely" if high - low > _COARSE * high else ""
 
 
-def _no_context(case: Case, shape: ModelShape, size: int) -> str:
+def _no_context(case: PlannerCase, shape: ModelShape, size: int) -> str:
     """A count of tokens that hangs on the context's length, of a row that does not give it."""
     if case.recipe.serving.context or not traits(case.recipe).checks_context:
         return ""
@@ -156,7 +156,7 @@ def _no_context(case: Case, shape: ModelShape, size: int) -> str:
     return "the source gives no context length, and the count hangs on it" if abs(once - again) > 0.01 * once else ""
 
 
-def _weights(case: Case) -> Iterator[Answer]:
+def _weights(case: PlannerCase) -> Iterator[PlannerAnswer]:
     published = _figure(case, "weights_gib_per_node")
     if published > 0 and _which(case):
         yield _unanswered(case, WEIGHTS, published, _which(case), peer.weights(case))
@@ -165,17 +165,17 @@ def _weights(case: Case) -> Iterator[Answer]:
         yield _of_line(case, WEIGHTS, published, line, peer.weights(case))
 
 
-def _which(case: Case) -> str:
+def _which(case: PlannerCase) -> str:
     """Tables next to the vocabulary are up to half of a model, and published checkpoints differ in what has them."""
     tables = isinstance(case.shape, ModelShape) and (case.shape.tables or case.shape.tables_unknown)
     return "" if not tables or case.size else "the source does not state which checkpoint, and its tables decide"
 
 
-def _pool(case: Case) -> Iterator[Answer]:
+def _pool(case: PlannerCase) -> Iterator[PlannerAnswer]:
     published = _figure(case, "kv_cache_gib")
     if published <= 0:
         return
-    serving, other = case.recipe.serving, peer.pool(case)
+    serving, other = case.recipe.serving, peer.kv_pool_bytes(case)
     if serving.kv_cache_bytes or not serving.memory_fraction:
         yield _unanswered(case, POOL, published, _PINNED if serving.kv_cache_bytes else _NO_FRACTION, other)
         return
@@ -192,7 +192,7 @@ def _pool(case: Case) -> Iterator[Answer]:
         yield _of_line(case, POOL, published, line, other)
 
 
-def _no_limits(case: Case, found: MemoryLedger, weights: int) -> str:
+def _no_limits(case: PlannerCase, found: MemoryLedger, weights: int) -> str:
     """A pool that hangs on limits that the row does not give: on them rests much of what the weights leave."""
     serving = case.recipe.serving
     if serving.sequences or serving.batched_tokens or not traits(case.recipe).checks_context:
@@ -203,11 +203,11 @@ def _no_limits(case: Case, found: MemoryLedger, weights: int) -> str:
     return why if rests > _HANGS * (found.claim - weights) else ""
 
 
-def _fits(case: Case) -> Iterator[Answer]:
+def _fits(case: PlannerCase) -> Iterator[PlannerAnswer]:
     published, failure = case.result.get("fits"), str(case.result.get("failure") or "")
     if not isinstance(published, bool) or (not published and not _OF_MEMORY.search(failure)):
         return
-    other = peer.fits(case)
+    other = peer.context_fits(case)
     if isinstance(case.shape, Unknown):
         yield _unanswered(case, FITS, published, case.shape.why, other)
     elif not case.row.get("nodes"):
@@ -219,12 +219,12 @@ def _fits(case: Case) -> Iterator[Answer]:
     else:
         found, silent = _verdict(case), _silent(case)
         if found is Fit.NOT or (found is Fit.FITS and not silent):
-            yield Answer(case.id, FITS, kind(case), published, predicted=found is Fit.FITS, peer=other)
+            yield PlannerAnswer(case.id, FITS, attention_kind(case), published, predicted=found is Fit.FITS, peer=other)
         else:
             yield replace(_unanswered(case, FITS, published, silent or MAY, other), passed=True)
 
 
-def _silent(case: Case) -> str:
+def _silent(case: PlannerCase) -> str:
     """The decisive condition that the source omits; '' if all are stated, or the whole context fits."""
     serving, claims = case.recipe.serving, traits(case.recipe).claim is not Claim.NONE
     stated = {
@@ -237,14 +237,14 @@ def _silent(case: Case) -> str:
     )
 
 
-def _fits_whole(case: Case) -> bool:
+def _fits_whole(case: PlannerCase) -> bool:
     """True if it fits with the longest context that the model takes, which is the engines' default."""
     context = case.shape.positions if isinstance(case.shape, ModelShape) else 0
     serving = replace(case.recipe.serving, context=context)
     return context > 0 and _verdict(replace(case, recipe=replace(case.recipe, serving=serving))) is Fit.FITS
 
 
-def _verdict(case: Case) -> Fit:
+def _verdict(case: PlannerCase) -> Fit:
     """The verdict; if the row leaves fraction or context open, the best of all.
 
     A split that published engines refuse is a fork's: what it does instead is not known.
@@ -259,11 +259,11 @@ def _verdict(case: Case) -> Fit:
     return Fit.MAY if best is Fit.FITS and refusals(shape, case.recipe, case.recipe.parallelism) else best
 
 
-def _ledger(case: Case, recipe: Recipe) -> MemoryLedger:
+def _ledger(case: PlannerCase, recipe: Recipe) -> MemoryLedger:
     return ledger(recipe, _node(case), None, recipe.nodes)
 
 
-def _node(case: Case) -> NodeFacts:
+def _node(case: PlannerCase) -> NodeFacts:
     """A node with nothing else on it: the GB10 of the row, or the discrete GPU that it reports."""
     unified = case.memory == int(NODE_GIB * GIB) or case.memory < 128 * GIB
     free = case.memory - (_TAKEN if unified else 0)
@@ -273,7 +273,9 @@ def _node(case: Case) -> NodeFacts:
     return NodeFacts("node", 0.0, memory=memory, gpus=(gpu,), gpu_processes=(), ranks=())
 
 
-def _of_line(case: Case, quantity: str, published: float, line: LedgerLine, other: float | None) -> Answer:
+def _of_line(
+    case: PlannerCase, quantity: str, published: float, line: LedgerLine, other: float | None
+) -> PlannerAnswer:
     if not line.known:
         return _unanswered(case, quantity, published, _NO_SIZE, other)
     low, high = (line.bytes if edge is None else edge for edge in (line.low, line.high))
@@ -282,16 +284,18 @@ def _of_line(case: Case, quantity: str, published: float, line: LedgerLine, othe
 
 
 def _answered(
-    case: Case, quantity: str, published: float, found: tuple[float, float, float], other: float | None
-) -> Answer:
+    case: PlannerCase, quantity: str, published: float, found: tuple[float, float, float], other: float | None
+) -> PlannerAnswer:
     value, low, high = found
-    return Answer(case.id, quantity, kind(case), published, value, low, high, peer=other)
+    return PlannerAnswer(case.id, quantity, attention_kind(case), published, value, low, high, peer=other)
 
 
-def _unanswered(case: Case, quantity: str, published: float | bool, why: str, other: float | bool | None) -> Answer:
-    return Answer(case.id, quantity, kind(case), published, reason=why, peer=other)
+def _unanswered(
+    case: PlannerCase, quantity: str, published: float | bool, why: str, other: float | bool | None
+) -> PlannerAnswer:
+    return PlannerAnswer(case.id, quantity, attention_kind(case), published, reason=why, peer=other)
 
 
-def _figure(case: Case, name: str) -> float:
+def _figure(case: PlannerCase, name: str) -> float:
     value = case.result.get(name)
     return float(value) if isinstance(value, int | float) else 0.0

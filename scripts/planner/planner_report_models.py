@@ -32,7 +32,7 @@ _NO_PACKING = ("official", "card", "release", "preview", "safetensors", "hf")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownModel:
     """words: of its name, without tuning and packing. config: as its config.json states it. parameters: of the whole.
 
     sizes: bytes of published checkpoints by the words of their name. written: likewise their formats, where they
@@ -47,13 +47,13 @@ class Known:
     written: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def load_models(facts: Path, configs: Path) -> tuple[Known, ...]:
+def load_models(facts: Path, configs: Path) -> tuple[KnownModel, ...]:
     lines = [json.loads(line) for line in facts.read_text().splitlines() if line.strip()] if facts.exists() else []
-    found = {key(line["id"]): _of_line(line) for line in lines}
+    found = {model_key(line["id"]): _of_line(line) for line in lines}
     for name, more in _own().items():
-        made = _with(name, found.get(key(str(more.get("like", name)))), more)
+        made = _with(name, found.get(model_key(str(more.get("like", name)))), more)
         if "num_hidden_layers" in made.config:
-            found[key(name)] = made
+            found[model_key(name)] = made
     ran = tuple(_ran(path, tuple(found.values())) for path in sorted(configs.glob(f"*{CONFIG}")))
     return (*found.values(), *ran)
 
@@ -64,7 +64,7 @@ def _own() -> Mapping[str, Mapping[str, Any]]:
     return found
 
 
-def find(models: Sequence[Known], name: str) -> Known | None:
+def find_model(models: Sequence[KnownModel], name: str) -> KnownModel | None:
     """The model whose words the name has, in order and at most one word apart; of several the one with most words."""
     spoken = name_parts(name, idle=True)
     fitting = [known for known in models if known.words and _within(known.words, spoken)]
@@ -72,7 +72,7 @@ def find(models: Sequence[Known], name: str) -> Known | None:
     return max(reversed(fitting), key=lambda known: len(known.words), default=None)
 
 
-def key(name: str) -> tuple[str, ...]:
+def model_key(name: str) -> tuple[str, ...]:
     return name_parts(name)
 
 
@@ -86,7 +86,7 @@ def _split(text: str) -> list[str]:
     return [word for word in re.split(r"[\s/_()+,;-]+", text.lower()) if word]
 
 
-def size_of(known: Known, *texts: str) -> int:
+def size_of(known: KnownModel, *texts: str) -> int:
     """Bytes of the published checkpoint that a row means: the one whose words its texts all have; 0 without one.
 
     Of several the one with most words; the first text, the model's name, counts double.
@@ -94,7 +94,7 @@ def size_of(known: Known, *texts: str) -> int:
     return _best(known.sizes, texts) or 0
 
 
-def formats_of(known: Known, *texts: str) -> Mapping[str, Any]:
+def formats_of(known: KnownModel, *texts: str) -> Mapping[str, Any]:
     """Fields of the shape as the checkpoint that a row means has them, chosen like its size; none where it is usual."""
     return _best(known.written, texts) or {}
 
@@ -121,19 +121,21 @@ def _follows(wanted: Sequence[str], spoken: Sequence[str], at: int) -> bool:
     return True
 
 
-def _ran(path: Path, others: Sequence[Known]) -> Known:
+def _ran(path: Path, others: Sequence[KnownModel]) -> KnownModel:
     """A config that was really run reports all but what checkpoints weigh."""
     name = path.name.removesuffix(CONFIG)
-    base = find(others, name)
-    said = replace(base, config={}) if base else Known(name, ())
+    base = find_model(others, name)
+    said = replace(base, config={}) if base else KnownModel(name, ())
     return replace(said, id=path.name, words=name_parts(name, idle=True), config=json.loads(path.read_text()))
 
 
-def _of_line(line: Mapping[str, Any]) -> Known:
+def _of_line(line: Mapping[str, Any]) -> KnownModel:
     total, active = float(line.get("total_params_b") or 0) * 1e9, float(line.get("active_params_b") or 0) * 1e9
     # Experts that nobody counted would pass for one wide FFN.
     parameters = total if line.get("experts") or active == total else 0.0
-    return Known(line["id"], name_parts(line["id"]), as_config(line), _sizes(line.get("checkpoints") or {}), parameters)
+    return KnownModel(
+        line["id"], name_parts(line["id"]), as_config(line), _sizes(line.get("checkpoints") or {}), parameters
+    )
 
 
 def _sizes(checkpoints: Mapping[str, Any]) -> dict[str, int]:
@@ -147,9 +149,9 @@ def _sizes(checkpoints: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
-def _with(name: str, base: Known | None, more: Mapping[str, Any]) -> Known:
+def _with(name: str, base: KnownModel | None, more: Mapping[str, Any]) -> KnownModel:
     config = expanded({**(base.config if base else {}), **more.get("config", {})})
     parameters = float(more.get("parameters_b", 0)) * 1e9 or (base.parameters if base else 0.0)
     sizes = dict(base.sizes) if base and "like" not in more else {}
     sizes |= {said: int(float(size)) for said, size in more.get("sizes", {}).items()}
-    return Known(name, name_parts(name), config, sizes, parameters, more.get("written", {}))
+    return KnownModel(name, name_parts(name), config, sizes, parameters, more.get("written", {}))

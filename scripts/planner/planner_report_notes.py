@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from planner_report_answers import Answer
+from planner_report_answers import PlannerAnswer
 
 _SIGNS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -32,7 +32,7 @@ class Note:
     contradicts: bool = False
     shows: tuple[str, ...] = ()
 
-    def about(self, answer: Answer) -> bool:
+    def about(self, answer: PlannerAnswer) -> bool:
         return answer.quantity in self.of and any(fnmatchcase(answer.id, row) for row in self.rows)
 
 
@@ -70,11 +70,11 @@ def _value(node: ast.expr) -> float:
     raise ValueError(f"only numbers, GIB and + - * / are read: {ast.unparse(node)}")
 
 
-def note(notes: Sequence[Note], answer: Answer) -> Note | None:
+def note_about(notes: Sequence[Note], answer: PlannerAnswer) -> Note | None:
     return next((one for one in notes if one.about(answer)), None)
 
 
-def judged(notes: Sequence[Note], answers: Sequence[Answer]) -> list[Answer]:
+def judged(notes: Sequence[Note], answers: Sequence[PlannerAnswer]) -> list[PlannerAnswer]:
     """The answers without those whose row contradicts itself on that quantity."""
-    found = ((a, note(notes, a)) for a in answers)
+    found = ((a, note_about(notes, a)) for a in answers)
     return [a for a, said in found if said is None or not said.contradicts]

@@ -8,7 +8,7 @@ cache's type is named with 8 or 4 bits; of weights by the format's name.
 
 from __future__ import annotations
 
-from planner_report_rows import Case
+from planner_report_rows import PlannerCase
 
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
@@ -18,7 +18,7 @@ _POOL = 121.0 * GIB
 _WEIGHTS = {"fp32": 4.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5, "nvfp4": 0.5, "mxfp4": 0.5}
 
 
-def weights(case: Case) -> float | None:
+def weights(case: PlannerCase) -> float | None:
     """Bytes of one rank."""
     shape = case.shape
     written = "" if isinstance(shape, Unknown) else shape.expert_format or shape.format
@@ -26,19 +26,19 @@ def weights(case: Case) -> float | None:
     return size / _ranks(case) if size else None
 
 
-def tokens(case: Case, kv_bytes: float) -> float | None:
+def tokens(case: PlannerCase, kv_bytes: float) -> float | None:
     """Tokens in so many bytes of one rank."""
     each = _token(case)
     return kv_bytes * _ranks(case) / each if each else None
 
 
-def pool(case: Case) -> float | None:
+def kv_pool_bytes(case: PlannerCase) -> float | None:
     """Bytes of KV on one rank."""
     held = weights(case)
     return _POOL * case.recipe.serving.memory_fraction - held if held and case.recipe.serving.memory_fraction else None
 
 
-def fits(case: Case) -> bool | None:
+def context_fits(case: PlannerCase) -> bool | None:
     held, each = weights(case), _token(case)
     if held is None or not each:
         return None
@@ -46,11 +46,11 @@ def fits(case: Case) -> bool | None:
     return held + each * context / _ranks(case) <= _POOL
 
 
-def _ranks(case: Case) -> int:
+def _ranks(case: PlannerCase) -> int:
     return case.recipe.parallelism.tp * case.recipe.parallelism.pp
 
 
-def _token(case: Case) -> float:
+def _token(case: PlannerCase) -> float:
     """Bytes of KV a token over all ranks; 0 when the model is not known."""
     if isinstance(case.shape, Unknown):
         return 0.0

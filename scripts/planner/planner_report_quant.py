@@ -39,7 +39,7 @@ def formats(text: str) -> tuple[str, ...]:
     return ("bf16",) if "unquantized" in words else tuple(dict.fromkeys(one for one in found if one))
 
 
-def odd(text: str) -> bool:
+def is_odd_packing(text: str) -> bool:
     """True if it names a packing whose bytes a number nothing here knows."""
     words = re.split(r"[\s/+,;()-]+", text.lower())
     if "unquantized" in words:

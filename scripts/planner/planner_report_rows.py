@@ -15,8 +15,8 @@ from typing import Any
 
 import planner_report_quant as quant
 import planner_report_words as words
-from planner_report_dates import dates
-from planner_report_models import Known, find, formats_of, load_models, size_of
+from planner_report_dates import row_dates
+from planner_report_models import KnownModel, find_model, formats_of, load_models, size_of
 from planner_report_solve import solved
 
 from sparkwright.domain.facts import Unknown
@@ -35,7 +35,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PlannerCase:
     """One row. shape: Unknown with the reason when the model, or too much of it, is not known.
 
     size: bytes of the whole checkpoint as published, 0 when nobody reports (it is recipe.model.size, too).
@@ -67,28 +67,28 @@ class Case:
         return found
 
 
-def load(path: Path, models: Sequence[Known] | None = None) -> tuple[Case, ...]:
+def load(path: Path, models: Sequence[KnownModel] | None = None) -> tuple[PlannerCase, ...]:
     """All rows of a JSON-lines file. Raises ValueError on a line that is no JSON object with an id and a result."""
     known = models_for(path) if models is None else models
     return of_rows([_row(line) for line in path.read_text().splitlines() if line.strip()], known)
 
 
-def of_rows(rows: Sequence[Row], known: Sequence[Known]) -> tuple[Case, ...]:
+def of_rows(rows: Sequence[Row], known: Sequence[KnownModel]) -> tuple[PlannerCase, ...]:
     """One case a row; what one leaves out, such as its day, other rows of its source may tell."""
-    about = [find(known, _text(row, "model")) for row in rows]
+    about = [find_model(known, _text(row, "model")) for row in rows]
     named = {_text(row, "model"): found.id for row, found in zip(rows, about, strict=True) if found}
-    days = dates(rows, lambda row: named.get(_text(row, "model"), ""))
-    return tuple(case(*each) for each in zip(rows, about, days, strict=True))
+    days = row_dates(rows, lambda row: named.get(_text(row, "model"), ""))
+    return tuple(case_of_row(*each) for each in zip(rows, about, days, strict=True))
 
 
-def models_for(path: Path) -> tuple[Known, ...]:
+def models_for(path: Path) -> tuple[KnownModel, ...]:
     """models.jsonl next to the rows, else the shared one; configs likewise."""
     here = path.resolve().parent
     place = here if (here / "models.jsonl").exists() else SHARED
     return load_models(place / "models.jsonl", place / "model-configs")
 
 
-def case(row: Row, known: Known | None, day: str = "") -> Case:
+def case_of_row(row: Row, known: KnownModel | None, day: str = "") -> PlannerCase:
     """known: what is known of the row's model. day: when it was measured, which implies an unwritten version."""
     size = _size(row, known)
     shape = _shape(row, known, size)
@@ -97,14 +97,14 @@ def case(row: Row, known: Known | None, day: str = "") -> Case:
     recipe, assumed = _recipe(row, day)
     if words.prescribes_fp8_kv(row) and traits(recipe).checks_context:
         recipe = replace(recipe, serving=replace(recipe.serving, kv_dtype="fp8"))
-    stays = _on_disk(shape, size) if words.apart(row) and isinstance(shape, ModelShape) else 0
-    size = 0 if words.apart(row) and not stays else size
+    stays = _on_disk(shape, size) if words.stays_on_disk(row) and isinstance(shape, ModelShape) else 0
+    size = 0 if words.stays_on_disk(row) and not stays else size
     found = shape if isinstance(shape, ModelShape) else None
     model = Model(id=_text(row, "model"), size=size, on_disk=stays, shape=found)
     recipe = replace(recipe, model=model)
     memory = int((words.node_memory(_text(row, "notes")) or NODE_GIB) * GIB)
     parameters = known.parameters if known else 0.0
-    return Case(row, recipe, shape, size, memory, known.id if known else "", parameters, assumed)
+    return PlannerCase(row, recipe, shape, size, memory, known.id if known else "", parameters, assumed)
 
 
 def _row(line: str) -> Row:
@@ -118,14 +118,14 @@ def _text(row: Row, name: str) -> str:
     return str(row.get(name) or "")
 
 
-def _size(row: Row, known: Known | None) -> int:
+def _size(row: Row, known: KnownModel | None) -> int:
     """The row's own figure before the published one of a checkpoint with all the words of the facts' entry."""
     given = words.number(row.get("checkpoint_gb"))
     published = size_of(known, _text(row, "model"), _text(row, "quant")) if known else 0
     return int(given * 1e9) or published
 
 
-def _shape(row: Row, known: Known | None, size: int) -> ModelShape | Unknown:
+def _shape(row: Row, known: KnownModel | None, size: int) -> ModelShape | Unknown:
     name, said = _text(row, "model"), _text(row, "quant")
     if known is None:
         return Unknown(name, "no facts about this model")
@@ -135,8 +135,8 @@ def _shape(row: Row, known: Known | None, size: int) -> ModelShape | Unknown:
     if isinstance(shape, Unknown):
         return shape
     shape = solved(shape, known.parameters)
-    text = said if quant.formats(said) or quant.odd(said) else name
-    if quant.odd(text):
+    text = said if quant.formats(said) or quant.is_odd_packing(said) else name
+    if quant.is_odd_packing(text):
         packing = "gguf" if "gguf" in f"{name} {said}".lower() else ""
         return replace(shape, quantization=packing, format=quant.packing(f"{name} {said}"), expert_format="", group=0)
     found = quant.written(shape, quant.formats(text), size, quant.everything(f"{name} {said}"))
@@ -167,7 +167,7 @@ def _recipe(row: Row, day: str) -> tuple[Recipe, tuple[str, ...]]:
         serving=serving,
         speculation=words.speculation(_text(row, "spec_decode")),
         env={**words.switches(f"{graphs} {notes}"), **(words.network(notes) or {})},
-        flags=flags | words.also(engine.name, notes, graphs, backend) | words.eager(engine.name, graphs),
+        flags=flags | words.implied_flags(engine.name, notes, graphs, backend) | words.eager_flags(engine.name, graphs),
     )
     return recipe, assumed
 
@@ -177,7 +177,7 @@ def _engine(row: Row, day: str) -> tuple[EngineChoice, tuple[str, ...]]:
     said, asked = _text(row, "engine_version_or_image"), _text(row, "engine")
     name = words.ENGINES.get(asked, asked) or "vllm"
     version, told = words.version(name, said, day)
-    if name == "vllm" and words.on_ray(said, _text(row, "notes")):
+    if name == "vllm" and words.ranks_on_ray(said, _text(row, "notes")):
         name = "vllm-ray"
     assumed = (*(() if told else (f"engine version {version}",)), *(() if asked else ("engine vllm",)))
     return EngineChoice(name, version, image=said), assumed

@@ -23,4 +23,4 @@ def solved(shape: ModelShape, total: float) -> ModelShape:
 def _count(shape: ModelShape) -> float:
     """Parameters of the parts that are counted; a number of BF16 has two bytes."""
     plain = replace(shape, format="bf16", group=0, rows=0, expert_format="", expert_group=0)
-    return sum(part.bytes for part in model_parts.parts(plain)) / 2
+    return sum(part.bytes for part in model_parts.model_parts(plain)) / 2

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import planner_report_words as words
-from planner_report_answers import Answer, kind
-from planner_report_rows import Case
+from planner_report_answers import PlannerAnswer, attention_kind
+from planner_report_rows import PlannerCase
 from planner_report_words import number
 
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.verdict import Estimate, Load, Speed
-from sparkwright.planner.speed import Measured, speed
+from sparkwright.planner.speed import Measured, estimate_speed
 
 Point = Mapping[str, Any]
 DECODE, CONCURRENT, DRAFTED = "decode_tps", "decode_tps_concurrent", "decode_tps_speculative"
@@ -24,7 +24,7 @@ PREFILL, PREFILL_CONCURRENT, FIRST = "prefill_tps", "prefill_tps_concurrent", "t
 LOADING = "load_s"
 
 
-def answers(case: Case) -> Iterator[Answer]:
+def answers(case: PlannerCase) -> Iterator[PlannerAnswer]:
     for point in case.result.get("decode_tps") or ():
         yield from _decode(case, point)
     yield from _calibrated(case)
@@ -35,7 +35,7 @@ def answers(case: Case) -> Iterator[Answer]:
     yield from _loaded(case)
 
 
-def _loaded(case: Case) -> Iterator[Answer]:
+def _loaded(case: PlannerCase) -> Iterator[PlannerAnswer]:
     """Seconds from the start to a server that answers, where the source measured them."""
     published = number(case.result.get("load_s"))
     if published > 0:
@@ -43,7 +43,7 @@ def _loaded(case: Case) -> Iterator[Answer]:
         yield _answer(case, LOADING, published, found if isinstance(found, str) else found.loading, Load())
 
 
-def _decode(case: Case, point: Point) -> Iterator[Answer]:
+def _decode(case: PlannerCase, point: Point) -> Iterator[PlannerAnswer]:
     published, streams = number(point.get("tps")), _count(point, "concurrency", 1)
     if published <= 0:
         return
@@ -58,13 +58,13 @@ def _decode(case: Case, point: Point) -> Iterator[Answer]:
     yield _answer(case, quantity, published, answer, load)
 
 
-def _request(case: Case, point: Point) -> tuple[int, int]:
+def _request(case: PlannerCase, point: Point) -> tuple[int, int]:
     """Tokens of the prompt and of the answer, where the source measured whole requests; else 0 of one."""
     prompt, written = words.lengths(str(case.row.get("notes") or ""))
     return (_count(point, "depth") or prompt, _count(point, "gen") or written)
 
 
-def _served(case: Case, found: Speed, load: Load, request: tuple[int, int]) -> Estimate:
+def _served(case: PlannerCase, found: Speed, load: Load, request: tuple[int, int]) -> Estimate:
     """Tokens/s of requests that begin together, each with its own prompt: what such benchmarks call their aggregate.
 
     From the first one's first token to the last token of all: the others' prompts are read meanwhile.
@@ -83,7 +83,7 @@ def _edges(estimate: Estimate) -> tuple[float, float, float]:
     return estimate.value, estimate.low, estimate.high
 
 
-def _calibrated(case: Case) -> Iterator[Answer]:
+def _calibrated(case: PlannerCase) -> Iterator[PlannerAnswer]:
     """One stream over several depths: the shallowest point calibrates, the others are predicted from it."""
     alone = [
         p for p in case.result.get("decode_tps") or () if _count(p, "concurrency", 1) == 1 and _depth(p) is not None
@@ -95,7 +95,7 @@ def _calibrated(case: Case) -> Iterator[Answer]:
     for point in curve[1:]:
         published, load = number(point.get("tps")), Load(depth=_depth(point) or 0)
         if published > 0 and load.depth > anchor.depth:
-            found = speed(case.recipe, case.shape, case.loaded, load, anchor)
+            found = estimate_speed(case.recipe, case.shape, case.loaded, load, anchor)
             yield _answer(case, CALIBRATED, published, found.decode, load)
 
 
@@ -104,7 +104,7 @@ def _depth(point: Point) -> int | None:
     return None if point.get("depth") is None else _count(point, "depth")
 
 
-def _prefill(case: Case, point: Point) -> Iterator[Answer]:
+def _prefill(case: PlannerCase, point: Point) -> Iterator[PlannerAnswer]:
     published, streams = number(point.get("tps")), _count(point, "concurrency", 1)
     if published <= 0:
         return
@@ -117,7 +117,7 @@ def _prefill(case: Case, point: Point) -> Iterator[Answer]:
     yield _answer(case, PREFILL_CONCURRENT if streams > 1 else PREFILL, published, answer, load)
 
 
-def _first(case: Case, point: Point) -> Iterator[Answer]:
+def _first(case: PlannerCase, point: Point) -> Iterator[PlannerAnswer]:
     published, streams = number(point.get("ttft_s")), _count(point, "concurrency", 1)
     if published <= 0 or streams > 1:
         return
@@ -126,25 +126,25 @@ def _first(case: Case, point: Point) -> Iterator[Answer]:
     yield _answer(case, FIRST, published, found if isinstance(found, str) else found.ttft, load)
 
 
-def _as(case: Case, said: str) -> Case:
+def _as(case: PlannerCase, said: str) -> PlannerCase:
     """The case of one figure whose remark names another network than the row."""
     network = words.network(said)
     return case if network is None else replace(case, recipe=replace(case.recipe, env=network))
 
 
-def _speed(case: Case, load: Load) -> Speed | str:
+def _speed(case: PlannerCase, load: Load) -> Speed | str:
     if isinstance(case.shape, Unknown):
         return case.shape.why
     if not case.row.get("nodes"):
         return "the source does not state how many nodes"
-    return speed(case.recipe, case.shape, case.loaded, load)
+    return estimate_speed(case.recipe, case.shape, case.loaded, load)
 
 
 def _of(found: Speed, together: bool) -> Estimate:
     return found.decode_all if together else found.decode
 
 
-def _answer(case: Case, quantity: str, published: float, found: Estimate | str, load: Load) -> Answer:
+def _answer(case: PlannerCase, quantity: str, published: float, found: Estimate | str, load: Load) -> PlannerAnswer:
     said: dict[str, float | str] = {"depth": load.depth, "concurrency": load.concurrency, "prompt": load.prompt}
     said["text"] = load.text
     if case.recipe.speculation.method:
@@ -152,9 +152,9 @@ def _answer(case: Case, quantity: str, published: float, found: Estimate | str, 
     conditions = {name: value for name, value in said.items() if value}
     if isinstance(found, str) or not found.known:
         why = found if isinstance(found, str) else " ".join(found.why) or "no estimate"
-        return Answer(case.id, quantity, kind(case), published, reason=why, conditions=conditions)
-    return Answer(
-        case.id, quantity, kind(case), published, found.value, found.low, found.high, conditions=conditions
+        return PlannerAnswer(case.id, quantity, attention_kind(case), published, reason=why, conditions=conditions)
+    return PlannerAnswer(
+        case.id, quantity, attention_kind(case), published, found.value, found.low, found.high, conditions=conditions
     )  # fmt: skip
 
 

@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from planner_report_answers import Answer
+from planner_report_answers import PlannerAnswer
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ErrorTarget:
     """The targets for absolute relative errors, None if nothing is asked. inside: share of rows within the planner's
     interval.
 
@@ -28,25 +28,25 @@ class Target:
 
 # The targets of the planner's own specification; quantities without one are shown and not judged.
 TARGETS = {
-    "kv_tokens_given_gib": Target("KV tokens given the engine's own KV GiB", ninety=0.03, inside=0.85, limit=0.03),
-    "kv_tokens_unknown_draft": Target("KV tokens with a draft model that the source does not describe"),
-    "weights_gib": Target("Weights, GiB a rank", ninety=0.03, inside=0.85, limit=0.03),
-    "kv_gib": Target("KV GiB from recipe and node alone", ninety=0.15, inside=0.85, limit=0.15),
-    "fits": Target("Fits or does not fit", limit=0.5),
-    "decode_tps": Target("Decode, one stream, no speculation", median=0.10, inside=0.9),
-    "prefill_tps": Target("Prefill, one stream", inside=0.85),
-    "decode_tps_calibrated": Target("Decode at other depths, from one calibration point"),
-    "decode_tps_concurrent": Target("Decode, several streams", inside=0.85),
-    "decode_tps_speculative": Target("Decode with speculation", median=0.20, inside=0.85),
-    "prefill_tps_concurrent": Target("Prefill, several streams", inside=0.85),
-    "ttft_s": Target("Time to first token, one stream"),
-    "load_s": Target("Loading, from the start to an answer", inside=0.85),
+    "kv_tokens_given_gib": ErrorTarget("KV tokens given the engine's own KV GiB", ninety=0.03, inside=0.85, limit=0.03),
+    "kv_tokens_unknown_draft": ErrorTarget("KV tokens with a draft model that the source does not describe"),
+    "weights_gib": ErrorTarget("Weights, GiB a rank", ninety=0.03, inside=0.85, limit=0.03),
+    "kv_gib": ErrorTarget("KV GiB from recipe and node alone", ninety=0.15, inside=0.85, limit=0.15),
+    "fits": ErrorTarget("Fits or does not fit", limit=0.5),
+    "decode_tps": ErrorTarget("Decode, one stream, no speculation", median=0.10, inside=0.9),
+    "prefill_tps": ErrorTarget("Prefill, one stream", inside=0.85),
+    "decode_tps_calibrated": ErrorTarget("Decode at other depths, from one calibration point"),
+    "decode_tps_concurrent": ErrorTarget("Decode, several streams", inside=0.85),
+    "decode_tps_speculative": ErrorTarget("Decode with speculation", median=0.20, inside=0.85),
+    "prefill_tps_concurrent": ErrorTarget("Prefill, several streams", inside=0.85),
+    "ttft_s": ErrorTarget("Time to first token, one stream"),
+    "load_s": ErrorTarget("Loading, from the start to an answer", inside=0.85),
 }
 NO_TO_WHAT_RAN = 0.03  # of `fits`: at most this share may be refused although it ran; the other way none
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ErrorFigures:
     """count: figures published; of them `answered` were predicted, from so many rows.
 
     inside: share of published figures within the planner's interval; width: how many times its low end the high end
@@ -70,7 +70,7 @@ class Figures:
     ran: int = 0
 
 
-def figures(answers: Sequence[Answer], peer: bool = False) -> Figures:
+def figures(answers: Sequence[PlannerAnswer], peer: bool = False) -> ErrorFigures:
     """A row counts once, however many points its curve has: with their median error and its share of hits."""
     errors, hits = defaultdict[str, list[float]](list), defaultdict[str, list[bool]](list)
     for a in answers:
@@ -82,7 +82,7 @@ def figures(answers: Sequence[Answer], peer: bool = False) -> Figures:
     sizes = sorted(statistics.median(map(abs, mine)) for mine in errors.values())
     yes_no = any(isinstance(a.published, bool) for a in answers)
     every = [error for mine in errors.values() for error in mine]
-    return Figures(
+    return ErrorFigures(
         len(answers),
         len(every),
         len(errors),
@@ -97,14 +97,14 @@ def figures(answers: Sequence[Answer], peer: bool = False) -> Figures:
     )
 
 
-def _passed(answers: Sequence[Answer]) -> tuple[int, int, int, int]:
+def _passed(answers: Sequence[PlannerAnswer]) -> tuple[int, int, int, int]:
     passed = [a for a in answers if a.passed]
     silent = sum(1 for a in passed if "does not state" in a.reason)
     ran = sum(1 for a in answers if a.published and (a.passed or a.predicted is not None))
     return len(passed) - silent, silent, sum(1 for a in passed if not a.published), ran
 
 
-def _width(answers: Sequence[Answer]) -> float:
+def _width(answers: Sequence[PlannerAnswer]) -> float:
     """The median width of the intervals; infinite if a low end is 0."""
     edges = [(a.low, a.high) for a in answers if a.low is not None and a.high is not None]
     return statistics.median(high / low if low > 0 else math.inf for low, high in edges)
@@ -115,7 +115,7 @@ def percentile(ordered: Sequence[float], share: float) -> float | None:
     return ordered[math.ceil(share * len(ordered)) - 1] if ordered else None
 
 
-def met(target: Target, found: Figures) -> bool | None:
+def targets_met(target: ErrorTarget, found: ErrorFigures) -> bool | None:
     """True if every target holds; None if there is none or nothing was answered."""
     if not found.answered:
         return None
@@ -131,12 +131,12 @@ def met(target: Target, found: Figures) -> bool | None:
     return all(asked) if asked else None
 
 
-def over(answers: Iterable[Answer]) -> list[Answer]:
+def beyond_limit(answers: Iterable[PlannerAnswer]) -> list[PlannerAnswer]:
     """The misses beyond their quantity's limit, where there is a target for it."""
     return [a for a in answers if a.error is not None and _over(a, TARGETS[a.quantity])]
 
 
-def _over(answer: Answer, target: Target) -> bool:
+def _over(answer: PlannerAnswer, target: ErrorTarget) -> bool:
     if target.limit:
         return abs(answer.error or 0.0) > target.limit
     return target.median is not None and answer.inside is False

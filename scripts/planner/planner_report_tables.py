@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import yaml
-from planner_report_answers import Answer
+from planner_report_answers import PlannerAnswer
 from planner_report_loads import load_table
-from planner_report_notes import Note, judged, note
-from planner_report_stats import NO_TO_WHAT_RAN, TARGETS, Figures, Target, figures, met, over
+from planner_report_notes import Note, judged, note_about
+from planner_report_stats import NO_TO_WHAT_RAN, TARGETS, ErrorFigures, ErrorTarget, beyond_limit, figures, targets_met
 
 MADE = "<!-- Made by `make planner-report`; edit scripts/planner/planner_report*.py or the planner instead. -->"
 INTRO = """
@@ -53,7 +53,9 @@ _COLUMNS = {
 _FRESH = Path(__file__).with_name("planner_report_fresh.yaml")
 
 
-def page(answers: Sequence[Answer], notes: Sequence[Note], apart: Sequence[Sequence[Answer]] = ((), ())) -> str:
+def report_page(
+    answers: Sequence[PlannerAnswer], notes: Sequence[Note], apart: Sequence[Sequence[PlannerAnswer]] = ((), ())
+) -> str:
     """apart: the answers without what was fitted to the row's source, and to its model."""
     kept = judged(notes, answers)
     parts = (
@@ -69,7 +71,9 @@ def page(answers: Sequence[Answer], notes: Sequence[Note], apart: Sequence[Seque
     return "\n".join(["# How accurate the planner is", "", MADE, INTRO, *(line for part in parts for line in part)])
 
 
-def summary(answers: Sequence[Answer], notes: Sequence[Note], apart: Sequence[Sequence[Answer]] = ((), ())) -> str:
+def summary(
+    answers: Sequence[PlannerAnswer], notes: Sequence[Note], apart: Sequence[Sequence[PlannerAnswer]] = ((), ())
+) -> str:
     """The first two tables alone, for the terminal."""
     kept = judged(notes, answers)
     return "\n".join((*_apart(kept, apart), *_summary(kept, answers)))
@@ -90,7 +94,7 @@ def _fresh() -> _Lines:
     yield ""
 
 
-def _apart(kept: Sequence[Answer], apart: Sequence[Sequence[Answer]]) -> _Lines:
+def _apart(kept: Sequence[PlannerAnswer], apart: Sequence[Sequence[PlannerAnswer]]) -> _Lines:
     """Each quantity as shipped, without the row's source, without its model."""
     yield "## On sources and models that had no part in it\n"
     yield "| quantity | rows | median, 90 %, inside | without its source | without its model |"
@@ -102,11 +106,11 @@ def _apart(kept: Sequence[Answer], apart: Sequence[Sequence[Answer]]) -> _Lines:
     yield ""
 
 
-def _three(found: Figures) -> str:
+def _three(found: ErrorFigures) -> str:
     return ", ".join(part.strip() for part in _results(found).split("|"))
 
 
-def _summary(kept: Sequence[Answer], everything: Sequence[Answer]) -> _Lines:
+def _summary(kept: Sequence[PlannerAnswer], everything: Sequence[PlannerAnswer]) -> _Lines:
     yield "## In short\n"
     yield "| quantity | target | figures (rows) | median | 90 % | inside | target met | all rows | not predicted |"
     yield "|---|---|---|---|---|---|---|---|---|"
@@ -116,14 +120,14 @@ def _summary(kept: Sequence[Answer], everything: Sequence[Answer]) -> _Lines:
             found, whole = figures(mine), figures(every)
             yield (
                 f"| {target.title} | {_asked(name, target)} | {found.answered} ({found.rows}) | {_results(found)} | "
-                + (f"{_said(met(target, found))} | {_briefly(whole)} | {whole.count - whole.answered or ''} |")
+                + (f"{_said(targets_met(target, found))} | {_briefly(whole)} | {whole.count - whole.answered or ''} |")
             )
     yield ""
     yield "`all rows`: median, 90 % and figures with the rows that contradict themselves."
     yield ""
 
 
-def _kinds(kept: Sequence[Answer]) -> _Lines:
+def _kinds(kept: Sequence[PlannerAnswer]) -> _Lines:
     yield "## By kind of attention\n"
     for name, target in TARGETS.items():
         mine = [a for a in kept if a.quantity == name and a.predicted is not None]
@@ -131,7 +135,7 @@ def _kinds(kept: Sequence[Answer]) -> _Lines:
             yield from _by_kind(target, mine)
 
 
-def _by_kind(target: Target, answers: Sequence[Answer]) -> _Lines:
+def _by_kind(target: ErrorTarget, answers: Sequence[PlannerAnswer]) -> _Lines:
     compared = any(a.peer is not None for a in answers)
     yield f"### {target.title}\n"
     other = " | sparkrun's: figures | median | 90 % |" if compared else " |"
@@ -145,13 +149,13 @@ def _by_kind(target: Target, answers: Sequence[Answer]) -> _Lines:
     yield ""
 
 
-def _beyond(kept: Sequence[Answer], notes: Sequence[Note]) -> _Lines:
+def _beyond(kept: Sequence[PlannerAnswer], notes: Sequence[Note]) -> _Lines:
     """One line a row and quantity: the worst of its figures."""
     yield "## Rows beyond the limit\n"
     yield "The limit is the target's for 90 % of rows; for speeds, the planner's own interval. The worst figure of a"
     yield "row and quantity is shown.\n"
-    grouped: dict[tuple[str, str], list[Answer]] = defaultdict(list)
-    for answer in over(kept):
+    grouped: dict[tuple[str, str], list[PlannerAnswer]] = defaultdict(list)
+    for answer in beyond_limit(kept):
         grouped[answer.quantity, answer.id].append(answer)
     for name, target in TARGETS.items():
         mine = [group for (quantity, _), group in grouped.items() if quantity == name]
@@ -163,9 +167,9 @@ def _beyond(kept: Sequence[Answer], notes: Sequence[Note]) -> _Lines:
             yield ""
 
 
-def _line(group: Sequence[Answer], notes: Sequence[Note]) -> str:
+def _line(group: Sequence[PlannerAnswer], notes: Sequence[Note]) -> str:
     answer = max(group, key=lambda a: abs(a.error or 0.0))
-    said = note(notes, answer)
+    said = note_about(notes, answer)
     more = f" ({len(group)} figures)" if len(group) > 1 else ""
     where = ", ".join(f"{name} {value:,}" if not isinstance(value, str) else value for name, value in _told(answer))
     shown = f"{_value(answer.published)}{f' ({where})' if where else ''}"
@@ -173,33 +177,33 @@ def _line(group: Sequence[Answer], notes: Sequence[Note]) -> str:
     return f"| {answer.id}{more} | {shown} | {_value(answer.predicted)} | {_signed(answer)} | {why} |"
 
 
-def _told(answer: Answer) -> list[tuple[str, float | str]]:
+def _told(answer: PlannerAnswer) -> list[tuple[str, float | str]]:
     return [(name, value) for name, value in answer.conditions.items() if not (name == "concurrency" and value == 1)]
 
 
-def _worst(group: Sequence[Answer]) -> float:
+def _worst(group: Sequence[PlannerAnswer]) -> float:
     return max(abs(a.error or 0.0) for a in group)
 
 
-def _left_out(answers: Sequence[Answer], notes: Sequence[Note]) -> _Lines:
+def _left_out(answers: Sequence[PlannerAnswer], notes: Sequence[Note]) -> _Lines:
     yield "## Rows that contradict themselves\n"
     yield "Not compared with a target. Listed is what is beyond the limit.\n"
     yield "| row | quantity | published | predicted | error | why |"
     yield "|---|---|---|---|---|---|"
-    shown: dict[tuple[str, str], list[Answer]] = defaultdict(list)
+    shown: dict[tuple[str, str], list[PlannerAnswer]] = defaultdict(list)
     for answer in answers:
-        said = note(notes, answer)
-        if said and said.contradicts and over([answer]):
+        said = note_about(notes, answer)
+        if said and said.contradicts and beyond_limit([answer]):
             shown[answer.id, answer.quantity].append(answer)
     for (row, quantity), group in shown.items():
         a = max(group, key=lambda one: abs(one.error or 0.0))
-        said = note(notes, a)
+        said = note_about(notes, a)
         why = " ".join((said.why, *(f"`{line}`" for line in said.shows))) if said else ""
         yield f"| {row} | {quantity} | {_value(a.published)} | {_value(a.predicted)} | {_signed(a)} | {why} |"
     yield ""
 
 
-def _silent(answers: Sequence[Answer]) -> _Lines:
+def _silent(answers: Sequence[PlannerAnswer]) -> _Lines:
     yield "## Not predicted\n"
     yield "| quantity | figures | reason |"
     yield "|---|---|---|"
@@ -209,7 +213,7 @@ def _silent(answers: Sequence[Answer]) -> _Lines:
     yield ""
 
 
-def _asked(name: str, target: Target) -> str:
+def _asked(name: str, target: ErrorTarget) -> str:
     if name == "fits":
         return f"none unsafe, under {NO_TO_WHAT_RAN:.0%} refused that ran"
     said = [f"median < {target.median:.1%}"] if target.median is not None else []
@@ -217,14 +221,14 @@ def _asked(name: str, target: Target) -> str:
     return ", ".join([*said, *([f"{target.inside:.0%} inside"] if target.inside is not None else [])]) or "none"
 
 
-def _results(found: Figures) -> str:
+def _results(found: ErrorFigures) -> str:
     if found.yes_no:
         return f"{found.unsafe} unsafe | {found.refused} of {found.ran} refused that ran | "
     width = "" if found.width is None else f" (x{found.width:.2f})"
     return f"{_percent(found.median)} | {_percent(found.ninety)} | {_percent(found.inside, 0)}{width}"
 
 
-def _briefly(found: Figures) -> str:
+def _briefly(found: ErrorFigures) -> str:
     if found.yes_no:
         return (
             f"{found.unsafe} unsafe, {found.refused} refused; {found.may} may not fit, {found.silent} not judged, "
@@ -233,7 +237,7 @@ def _briefly(found: Figures) -> str:
     return f"{_percent(found.median)}, {_percent(found.ninety)}, {found.answered}"
 
 
-def _peer(found: Figures) -> str:
+def _peer(found: ErrorFigures) -> str:
     if not found.answered:
         return " | | "
     if found.yes_no:
@@ -249,7 +253,7 @@ def _said(value: bool | None) -> str:
     return {True: "yes", False: "**no**", None: ""}[value]
 
 
-def _signed(answer: Answer) -> str:
+def _signed(answer: PlannerAnswer) -> str:
     return "" if answer.error is None else f"{answer.error:+.1%}"
 
 

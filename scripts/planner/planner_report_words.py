@@ -117,7 +117,7 @@ def prescribes_fp8_kv(row: Mapping[str, Any]) -> bool:
     return not row.get("kv_cache_dtype") and made and bool(re.search(r"nvfp4|\bfp8", said))
 
 
-def apart(row: Mapping[str, Any]) -> bool:
+def stays_on_disk(row: Mapping[str, Any]) -> bool:
     """True if a part of the checkpoint stays on disk, so that not all of its size is loaded."""
     said = f"{row.get('model')} {row.get('quant')} {row.get('notes')}".lower()
     what, where = (
@@ -133,7 +133,7 @@ def switches(notes: str) -> dict[str, str]:
     return dict(_SWITCH.findall(notes))
 
 
-def on_ray(said: str, notes: str) -> bool:
+def ranks_on_ray(said: str, notes: str) -> bool:
     """True if vLLM's ranks were Ray's."""
     return "ray" in said.lower().replace(",", " ").split() or bool(re.search(r"(?<!no )\bRay\b", notes))
 
@@ -187,7 +187,7 @@ def limits(notes: str) -> dict[str, int]:
     return {name: int(numbers[-1]) for name, numbers in found if numbers}
 
 
-def also(engine: str, notes: str, graphs: str, backend: str) -> dict[str, Any]:
+def implied_flags(engine: str, notes: str, graphs: str, backend: str) -> dict[str, Any]:
     """Flags that other fields and sentences mean. vLLM writes the names of backends in capitals."""
     found: dict[str, Any] = {}
     for name, pattern in (("block-size", _BLOCK), ("decode-context-parallel-size", _DCP)):
@@ -200,7 +200,7 @@ def also(engine: str, notes: str, graphs: str, backend: str) -> dict[str, Any]:
     return found | ({"attention-backend": name} if name else {})
 
 
-def eager(engine: str, graphs: str) -> dict[str, Any]:
+def eager_flags(engine: str, graphs: str) -> dict[str, Any]:
     off = graphs.startswith("off") or graphs.endswith(":none")
     return {("disable-cuda-graph" if engine == "sglang" else "enforce-eager"): True} if off else {}
 

@@ -88,7 +88,7 @@ def build(dev: bool) -> None:
     print(f"setup: preparing {VENV.relative_to(ROOT)} ({'all tools' if dev else 'what the command needs'})", flush=True)
     stamp_of(dev).unlink(missing_ok=True)
     make_venv()
-    sync(find_uv() or fetch_uv(), dev)
+    sync_packages(find_uv() or fetch_uv(), dev)
     KEEP.mkdir(exist_ok=True)
     stamp_of(dev).write_text(fingerprint())
 
@@ -104,7 +104,7 @@ def is_usable_venv() -> bool:
     """Made for this place (a moved checkout leaves scripts that name the old one), with a Python that still starts."""
     activate = VENV / "bin" / "activate"
     named_here = activate.exists() and str(VENV) in activate.read_text()
-    return named_here and works([str(VENV / "bin" / "python"), "-c", ""])
+    return named_here and command_works([str(VENV / "bin" / "python"), "-c", ""])
 
 
 def find_uv() -> str | None:
@@ -158,7 +158,7 @@ def fetch_uv() -> str:
 
 def find_pip(scratch: Path) -> list[str]:
     """A pip wheel runs as it is, so none is ever installed."""
-    if works([sys.executable, "-m", "pip", "--version"]):
+    if command_works([sys.executable, "-m", "pip", "--version"]):
         return [sys.executable, "-m", "pip"]
     wheel = next(pip_wheels(), None) or download_pip(scratch)
     return [sys.executable, f"{wheel}/pip"]
@@ -179,7 +179,7 @@ def download_pip(scratch: Path) -> Path:
     if not (which("apt-get") and which("dpkg-deb")):
         raise SetupError(f"{sys.executable} has no pip, and there is neither uv nor apt-get to get it with; {hint}")
     private = [f"-oDir::State::Lists={scratch}/lists", f"-oDir::Cache={scratch}/cache", "-oAPT::Sandbox::User="]
-    if not works(["apt-get", "-qq", "download", "python3-pip-whl"], scratch):
+    if not command_works(["apt-get", "-qq", "download", "python3-pip-whl"], scratch):
         for folder in ("lists", "cache/archives"):
             (scratch / folder / "partial").mkdir(parents=True)
         run(["apt-get", "-qq", *private, "update"], "read Debian's package lists", hint, cwd=scratch)
@@ -192,7 +192,7 @@ def download_pip(scratch: Path) -> Path:
     return wheels[0]
 
 
-def sync(uv: str, dev: bool) -> None:
+def sync_packages(uv: str, dev: bool) -> None:
     """Exactly what uv.lock pins. A mirror makes `uv sync --locked` refuse the lock, so then its hashes are the pin."""
     env = {"UV_PYTHON_DOWNLOADS": "never", "UV_PROJECT_ENVIRONMENT": str(VENV), "VIRTUAL_ENV": str(VENV)}
     hint = "check the network (and SSL_CERT_FILE where a proxy signs its own certificates), then run it again"
@@ -241,7 +241,7 @@ def own_index() -> str | None:
     return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
-def works(command: Sequence[str], cwd: Path = ROOT) -> bool:
+def command_works(command: Sequence[str], cwd: Path = ROOT) -> bool:
     try:
         return subprocess.run(command, capture_output=True, cwd=cwd).returncode == 0
     except OSError:

@@ -107,12 +107,12 @@ def wait_for_end(seconds: float = GRACE) -> dict[int, str]:
     """Anyone who is still here after the grace was left running."""
     end = time.monotonic() + seconds
     while (alive := descendants()) and time.monotonic() < end:
-        reap()
+        reap_children()
         time.sleep(0.1)
     return alive
 
 
-def reap() -> None:
+def reap_children() -> None:
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

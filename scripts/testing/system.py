@@ -61,8 +61,8 @@ def install_missing(log: Path) -> str | None:
         return f"no apt-get here; install {' '.join(packages)} by hand"
     print(f"test: installing {' '.join(packages)} (their services are not started)", flush=True)
     with services_down(), log.open("wb") as output:
-        apt(["update"], output)
-        ended = apt(["install", "--yes", "--no-install-recommends", *packages], output)
+        run_apt(["update"], output)
+        ended = run_apt(["install", "--yes", "--no-install-recommends", *packages], output)
     if ended:
         print(log.read_text(errors="replace")[-2000:])
     return f"apt-get install {' '.join(packages)} ended with {ended}, see {log}" if ended else None
@@ -73,7 +73,7 @@ def is_debian() -> bool:
     return release.exists() and "\nID=debian" in f"\n{release.read_text()}"
 
 
-def apt(arguments: Sequence[str], output: IO[bytes]) -> int:
+def run_apt(arguments: Sequence[str], output: IO[bytes]) -> int:
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     command = ["apt-get", "-oDpkg::Use-Pty=0", "-q", *arguments]
     return subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output).returncode

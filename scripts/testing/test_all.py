@@ -40,7 +40,7 @@ from typing import IO
 import leftovers
 import system
 import test_results
-from test_results import RESULTS, ROOT, Outcome, in_ci
+from test_results import RESULTS, ROOT, PartOutcome, runs_in_ci
 
 BIN = ROOT / ".venv" / "bin"
 TESTS = ROOT / "tests"
@@ -59,7 +59,7 @@ BIRTHS = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Part:
+class SuitePart:
     """One line of the closing table. `seconds`: longer counts as hung. `system`: as root, install what it may call;
     what is in `needs` it cannot do without. `lane`: parts of one lane run one after the other, lanes run in parallel.
     `workers`: processes that share the test files (tests/workers.py). `marks`: for pytest's `-m`."""
@@ -77,22 +77,22 @@ class Part:
     marks: str = ""
 
 
-def pytest_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
+def pytest_part(name: str, paths: Sequence[str] = (), **more: object) -> SuitePart:
     command = ("python", "-m", "pytest", *(paths or (f"tests/{name}",)))
-    return Part(name, (command,), tests=True, **more)  # type: ignore[arg-type]
+    return SuitePart(name, (command,), tests=True, **more)  # type: ignore[arg-type]
 
 
-def cluster_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
+def cluster_part(name: str, paths: Sequence[str] = (), **more: object) -> SuitePart:
     needs = tuple(system.PACKAGES)
     return pytest_part(name, paths, seconds=HUNG, network=True, system=True, needs=needs, root=True, **more)
 
 
 TOOLS = (
-    Part(
+    SuitePart(
         "lint", (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("python", "scripts/check/readability.py"))
     ),
-    Part("types", (("mypy",),)),
-    Part("layers", (("lint-imports", "--no-cache"),)),
+    SuitePart("types", (("mypy",),)),
+    SuitePart("layers", (("lint-imports", "--no-cache"),)),
 )
 UNIT = pytest_part("unit", ("tests/unit",), workers=CPUS, marks="not full")
 UNIT_FULL = pytest_part("unit-full", ("tests/unit",), workers=CPUS)
@@ -149,23 +149,23 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run_and_report(
-    command: str, chosen: Sequence[Part], arguments: Sequence[str], before: test_results.Run | None
+    command: str, chosen: Sequence[SuitePart], arguments: Sequence[str], before: test_results.SuiteRun | None
 ) -> int:
     prepare_environment()
     if any(part.tests for part in chosen) and (obstacle := no_space()):
         print(f"test: {obstacle}", file=sys.stderr)
-        return test_results.finish(command, [Outcome("run", failed=1, notes=[obstacle])], 0.0, before)
+        return test_results.finish(command, [PartOutcome("run", failed=1, notes=[obstacle])], 0.0, before)
     signal.signal(signal.SIGTERM, interrupt)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started all in the background
     traces = leftovers.Traces() if any(part.system for part in chosen) else None
     began = time.monotonic()
-    outcomes: list[Outcome] = []
+    outcomes: list[PartOutcome] = []
     try:
         wants_programs = is_root() and any(part.system for part in chosen)
         trouble = system.install_missing(RESULTS / "apt.log") if wants_programs else None
         run_parts(chosen, arguments, trouble, outcomes)
     except KeyboardInterrupt:
-        outcomes.append(Outcome("run", failed=1, notes=["interrupted"]))
+        outcomes.append(PartOutcome("run", failed=1, notes=["interrupted"]))
     ignore_signals()
     outcomes.append(check_leftovers(traces))
     return test_results.finish(command, outcomes, time.monotonic() - began, before)
@@ -207,16 +207,18 @@ def no_space() -> str:
     return f"{folder} has {free >> 20} MiB free, {wanted}" if free < MIN_FREE else ""
 
 
-def run_parts(chosen: Sequence[Part], arguments: Sequence[str], trouble: str | None, outcomes: list[Outcome]) -> None:
+def run_parts(
+    chosen: Sequence[SuitePart], arguments: Sequence[str], trouble: str | None, outcomes: list[PartOutcome]
+) -> None:
     """A single lane shows what it does as it does it."""
     without_network(), has_namespaces()  # ask now: what they start is not one of OURS
-    lanes: dict[str, list[Part]] = {}
+    lanes: dict[str, list[SuitePart]] = {}
     for part in chosen:
         lanes.setdefault(part.lane, []).append(part)
     last = lanes.pop(LAST, [])
     apart = len(lanes) > 1
 
-    def go(lane: Sequence[Part]) -> None:
+    def go(lane: Sequence[SuitePart]) -> None:
         for part in lane:
             if not STOPPED.is_set():
                 outcomes.append(run_part(part, arguments, trouble, apart))
@@ -257,10 +259,10 @@ def progress_of(path: Path) -> str:
     return f" {done} of {total}{lost}" + (f" ({names})" if names else "")
 
 
-def run_part(part: Part, arguments: Sequence[str], trouble: str | None, apart: bool = False) -> Outcome:
+def run_part(part: SuitePart, arguments: Sequence[str], trouble: str | None, apart: bool = False) -> PartOutcome:
     if reason := cannot_run(part, trouble):
         print(f"== {part.name}: left out: {reason}", flush=True)
-        return Outcome(part.name, failed=int(in_ci()), skipped=int(not in_ci()), left_out=[reason])
+        return PartOutcome(part.name, failed=int(runs_in_ci()), skipped=int(not runs_in_ci()), left_out=[reason])
     start = time.monotonic()
     log = RESULTS / f"{part.name}.log" if apart else None
     print(f"== {part.name}" + (f": runs (output: {log.relative_to(ROOT)})" if log else ""), flush=True)
@@ -275,7 +277,7 @@ def run_part(part: Part, arguments: Sequence[str], trouble: str | None, apart: b
     return outcome
 
 
-def run_commands(part: Part, arguments: Sequence[str], output: IO[str] | None) -> Outcome:
+def run_commands(part: SuitePart, arguments: Sequence[str], output: IO[str] | None) -> PartOutcome:
     test_results.report_of(part.name).unlink(missing_ok=True)
     words = pytest_words(part, arguments) if part.tests else []
     ended = [run_command(part, [*command, *words], output) for command in part.commands]
@@ -283,12 +285,12 @@ def run_commands(part: Part, arguments: Sequence[str], output: IO[str] | None) -
     if part.tests:
         outcome = test_results.read_tests(part.name, codes[0], may_be_empty=part.marks.startswith("full"))
     else:
-        outcome = Outcome(part.name, passed=int(not any(codes)), failed=int(any(codes)))
+        outcome = PartOutcome(part.name, passed=int(not any(codes)), failed=int(any(codes)))
     outcome.cpu = sum(cpu for _, cpu in ended)
     return outcome
 
 
-def pytest_words(part: Part, arguments: Sequence[str]) -> list[str]:
+def pytest_words(part: SuitePart, arguments: Sequence[str]) -> list[str]:
     """Functional tests share their files only where each worker can have namespaces of its own."""
     results = [f"--junitxml={test_results.report_of(part.name)}", "-o", f"cache_dir={RESULTS / part.name}-cache"]
     marks = ["-m", part.marks] if part.marks else []
@@ -298,7 +300,7 @@ def pytest_words(part: Part, arguments: Sequence[str]) -> list[str]:
     return [*results, f"--workers={part.workers}", *(["--apart"] if apart else []), *marks, *arguments]
 
 
-def cannot_run(part: Part, trouble: str | None) -> str | None:
+def cannot_run(part: SuitePart, trouble: str | None) -> str | None:
     if part.root and not is_root():
         return "needs root (network namespaces, dockerd, sshd as a system service)"
     if absent := system.missing(part.needs):
@@ -316,7 +318,7 @@ def open_output(path: Path | None) -> Iterator[IO[str] | None]:
         yield file
 
 
-def run_command(part: Part, command: Sequence[str], output: IO[str] | None = None) -> tuple[int, float]:
+def run_command(part: SuitePart, command: Sequence[str], output: IO[str] | None = None) -> tuple[int, float]:
     """Return exit code and CPU seconds. Interrupted or out of time, it gets SIGINT and time to clean up; only then is
     it killed. The terminal's Ctrl-C does not reach it, since it has a session of its own. Cluster and functional tests
     have deadlines, so lint, types and unit tests leave them the CPU."""
@@ -344,10 +346,10 @@ def run_command(part: Part, command: Sequence[str], output: IO[str] | None = Non
         RUNNING.pop(part.name, None)
 
 
-def wait_for(process: subprocess.Popen[bytes], part: Part) -> tuple[int, float]:
+def wait_for(process: subprocess.Popen[bytes], part: SuitePart) -> tuple[int, float]:
     end = time.monotonic() + part.seconds
     while time.monotonic() < end and not STOPPED.is_set():
-        if ended := reap(process):
+        if ended := reap_process(process):
             return ended
         with BIRTHS:
             leftovers.reap_orphans(OURS)
@@ -356,14 +358,14 @@ def wait_for(process: subprocess.Popen[bytes], part: Part) -> tuple[int, float]:
         print(f"test: {part.name} ran longer than {part.seconds:.0f} s and is stopped", file=sys.stderr)
     process.send_signal(signal.SIGINT)
     killed_at = time.monotonic() + ENDING
-    while not (ended := reap(process)):
+    while not (ended := reap_process(process)):
         if time.monotonic() > killed_at:
             process.kill()
         time.sleep(0.05)
     return 124, ended[1]
 
 
-def reap(process: subprocess.Popen[bytes]) -> tuple[int, float] | None:
+def reap_process(process: subprocess.Popen[bytes]) -> tuple[int, float] | None:
     """Exit code and CPU seconds of a process that has ended, with those of all that it waited for."""
     pid, status, usage = os.wait4(process.pid, os.WNOHANG)
     if not pid:
@@ -389,7 +391,7 @@ def has_namespaces() -> bool:
     return is_root() and subprocess.run(program, cwd=TESTS, capture_output=True).returncode == 0
 
 
-def check_leftovers(before: leftovers.Traces | None) -> Outcome:
+def check_leftovers(before: leftovers.Traces | None) -> PartOutcome:
     """Checks for leftovers. before: None if no part makes namespaces or containers: new ones are then another run's.
     The testbeds that a cluster run started are ours to stop; one that was up before is nobody's leftover."""
     start = time.monotonic()
@@ -400,7 +402,7 @@ def check_leftovers(before: leftovers.Traces | None) -> Outcome:
     leftovers.stop_descendants()
     found = [*alive, *(leftovers.Traces().since(before) if before else ())]
     notes = [f"left behind: {what}" for what in found]
-    return Outcome("leftovers", failed=int(bool(found)), seconds=time.monotonic() - start, notes=notes)
+    return PartOutcome("leftovers", failed=int(bool(found)), seconds=time.monotonic() - start, notes=notes)
 
 
 def stop_testbed(number: int) -> None:

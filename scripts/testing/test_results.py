@@ -22,7 +22,7 @@ SLOWEST = 10
 
 
 @dataclass
-class Outcome:
+class PartOutcome:
     """One part. seconds: by the clock. cpu: seconds of the part's processes on all cores, without what runs on behind
     them (the testbed's nodes)."""
 
@@ -37,11 +37,11 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Run:
+class SuiteRun:
     """All parts of `make test`, say. seconds: from the first part's start to the last one's end."""
 
     command: str
-    outcomes: list[Outcome]
+    outcomes: list[PartOutcome]
     seconds: float
     cores: int
     slowest: list[tuple[float, str, str]]  # seconds, part, test
@@ -51,7 +51,7 @@ class Run:
         return sum(outcome.failed for outcome in self.outcomes)
 
 
-def in_ci() -> bool:
+def runs_in_ci() -> bool:
     return os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 
@@ -59,9 +59,9 @@ def report_of(name: str) -> Path:
     return RESULTS / f"{name}.xml"
 
 
-def read_tests(name: str, exit_code: int, may_be_empty: bool) -> Outcome:
+def read_tests(name: str, exit_code: int, may_be_empty: bool) -> PartOutcome:
     """Count what pytest's report of a part holds. A part that broke without a failed test has failed."""
-    outcome = Outcome(name)
+    outcome = PartOutcome(name)
     for case in cases_of(name):
         skip = case.find("skipped")
         if is_failed(case):
@@ -74,7 +74,7 @@ def read_tests(name: str, exit_code: int, may_be_empty: bool) -> Outcome:
         return outcome
     if exit_code == NO_TESTS:
         outcome.left_out.append("no test found")
-        outcome.failed += int(in_ci())
+        outcome.failed += int(runs_in_ci())
     elif exit_code and not outcome.failed:
         outcome.failed += 1
         outcome.notes.append(f"pytest ended with exit code {exit_code}")
@@ -92,14 +92,14 @@ def is_failed(case: ElementTree.Element) -> bool:
     return case.find("failure") is not None or case.find("error") is not None
 
 
-def count_skipped(reason: str, outcome: Outcome) -> None:
-    forbidden = in_ci() and not reason.startswith(ALLOWED_SKIPS)
+def count_skipped(reason: str, outcome: PartOutcome) -> None:
+    forbidden = runs_in_ci() and not reason.startswith(ALLOWED_SKIPS)
     outcome.failed += int(forbidden)
     outcome.skipped += int(not forbidden)
     outcome.left_out.append(reason)
 
 
-def finish(command: str, outcomes: Sequence[Outcome], seconds: float, before: Run | None) -> int:
+def finish(command: str, outcomes: Sequence[PartOutcome], seconds: float, before: SuiteRun | None) -> int:
     """Print and store the result, together with that of the run before; return the exit code."""
     timed = [
         (float(case.get("time", 0)), outcome.part, f"{case.get('classname', '')}::{case.get('name', '')}")
@@ -107,14 +107,14 @@ def finish(command: str, outcomes: Sequence[Outcome], seconds: float, before: Ru
         for case in cases_of(outcome.part)
     ]
     cores = len(os.sched_getaffinity(0))
-    run = Run(command, list(outcomes), seconds, cores, sorted(timed, reverse=True)[:SLOWEST])
+    run = SuiteRun(command, list(outcomes), seconds, cores, sorted(timed, reverse=True)[:SLOWEST])
     store_durations(timed)
     if before:
         slowest = sorted([*before.slowest, *run.slowest], reverse=True)[:SLOWEST]
         whole = f"{before.command} + {command}"
-        run = Run(whole, [*before.outcomes, *outcomes], before.seconds + seconds, cores, slowest)
+        run = SuiteRun(whole, [*before.outcomes, *outcomes], before.seconds + seconds, cores, slowest)
     SUMMARY.write_text(json.dumps(asdict(run), indent=1) + "\n")
-    show(run)
+    print_results(run)
     return int(run.failed > 0)
 
 
@@ -131,18 +131,18 @@ def store_durations(timed: Sequence[tuple[float, str, str]]) -> None:
     DURATIONS.write_text(json.dumps(known | found, indent=0) + "\n")
 
 
-def load(path: Path) -> Run | None:
+def load(path: Path) -> SuiteRun | None:
     """None if there is no such run."""
     try:
         stored = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
     slowest = [(float(seconds), str(part), str(name)) for seconds, part, name in stored["slowest"]]
-    outcomes = [Outcome(**outcome) for outcome in stored["outcomes"]]
-    return Run(stored["command"], outcomes, stored["seconds"], stored["cores"], slowest)
+    outcomes = [PartOutcome(**outcome) for outcome in stored["outcomes"]]
+    return SuiteRun(stored["command"], outcomes, stored["seconds"], stored["cores"], slowest)
 
 
-def show(run: Run) -> None:
+def print_results(run: SuiteRun) -> None:
     outcomes = run.outcomes
     cpu = sum(outcome.cpu for outcome in outcomes)
     print(f"\n{'part':<16} {'passed':>6} {'failed':>6} {'skipped':>7} {'time':>9} {'CPU':>9}  share of CPU")
@@ -163,11 +163,11 @@ def show(run: Run) -> None:
     print(f"\n{took}\n{passed} passed, {run.failed} failed, {skipped} skipped", flush=True)
 
 
-def list_left_out(outcomes: Sequence[Outcome]) -> None:
+def list_left_out(outcomes: Sequence[PartOutcome]) -> None:
     reasons = [(outcome.part, reason) for outcome in outcomes for reason in outcome.left_out]
     if not reasons:
         return
-    print("\nleft out" + (" (a failure here: CI is set)" if in_ci() else ""))
+    print("\nleft out" + (" (a failure here: CI is set)" if runs_in_ci() else ""))
     for part, reason in dict.fromkeys(reasons):
         times = reasons.count((part, reason))
         print(f"  {part}: {reason}" + (f" ({times} tests)" if times > 1 else ""))

@@ -33,7 +33,7 @@ A_NUMBER = re.compile(r"\d{3}|\d\d[.:]\d|0x[0-9a-f]{4}|it.s")
 
 
 def main(words: list[str]) -> int:
-    old, new = TARGET.read_text(), f"{table()}\n"
+    old, new = TARGET.read_text(), f"{word_table()}\n"
     if "--check" not in words:
         TARGET.write_text(new)
     elif new != old:
@@ -41,14 +41,14 @@ def main(words: list[str]) -> int:
     return int(new != old and "--check" in words)
 
 
-def table() -> str:
+def word_table() -> str:
     """`word count` pairs, the commonest first."""
     listed = " ".join(f"{word} {count}" for word, count in sorted(counted().items(), key=lambda one: (-one[1], one[0])))
     return "\n".join(textwrap.wrap(listed, 116, break_on_hyphens=False, break_long_words=False))
 
 
 def counted() -> dict[str, int]:
-    starts, serving, failed = share(STARTS), share(SERVING), share(FAILED)
+    starts, serving, failed = line_share(STARTS), line_share(SERVING), line_share(FAILED)
     found = {}
     for word in {*starts, *serving, *failed}:
         often = (starts[word] + 2 * serving[word] + failed[word] / 2) / 3 * 1000
@@ -58,7 +58,7 @@ def counted() -> dict[str, int]:
     return found | {word: max(found.get(word, 0), count * 10) for word, count in GUESSED.items()}
 
 
-def share(paths: Iterable[Path]) -> Mapping[str, float]:
+def line_share(paths: Iterable[Path]) -> Mapping[str, float]:
     """The share of lines that have each word."""
     lines = [line for path in paths for line in path.read_text(errors="replace").split("\n") if line.strip()]
     often: Counter[str] = Counter()

@@ -20,7 +20,7 @@ SHORTEST = 6  # characters; shorter ones are words of other sentences
 SIGNALS = ("Segmentation fault", "Aborted", "Killed", "Bus error", "Illegal instruction", "Floating point exception")
 
 
-def texts() -> dict[str, str]:
+def error_texts() -> dict[str, str]:
     """Text in another language -> English."""
     english = [os.strerror(number) for number in sorted(errno.errorcode)]
     found: dict[str, str] = {}
@@ -36,7 +36,7 @@ def texts() -> dict[str, str]:
 
 
 def main(words: list[str]) -> int:
-    made = json.dumps(texts(), ensure_ascii=False, indent=0) + "\n"
+    made = json.dumps(error_texts(), ensure_ascii=False, indent=0) + "\n"
     if "--check" in words:
         return int(OUT.read_text(encoding="utf-8") != made)
     OUT.write_text(made, encoding="utf-8")

@@ -3,15 +3,18 @@
 import os
 
 
-def entry() -> None:
+def run_sparkwright() -> None:
     """Run the command. Ctrl-C while it is still being loaded ends it as silently as later."""
     try:
-        from sparkwright.cli.main import entry as command
+        from sparkwright.cli.main import run_command_line as command
     except KeyboardInterrupt:
         os.write(2, b"stopped\n")
         os._exit(130)
     command()
 
 
+entry = run_sparkwright  # console scripts of installed versions call it
+
+
 if __name__ == "__main__":
-    entry()
+    run_sparkwright()

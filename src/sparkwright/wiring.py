@@ -256,7 +256,7 @@ def run_store() -> "SqliteRuns":
     return SqliteRuns(places().state / RUNS)
 
 
-def asker(authority: str = "") -> Endpoint:
+def make_asker(authority: str = "") -> Endpoint:
     """A server that is to be measured may be far away."""
     from sparkwright.adapters.openai_http import HttpTimeouts, OpenAiEndpoint
 
@@ -279,9 +279,9 @@ async def bench(tokenizer: Path | None) -> AsyncIterator["Bench"]:
         )
 
     runs = run_store()
-    machine = ClientMachine(here.client(), here.host(), here.clock(), secrets.token_hex(8))
+    machine = ClientMachine(here.client(), here.describe_host(), here.describe_clock(), secrets.token_hex(8))
     try:
-        yield Bench(asker(), ProcessClient(), runs, SystemClock(), machine, counting)
+        yield Bench(make_asker(), ProcessClient(), runs, SystemClock(), machine, counting)
     finally:
         await runs.aclose()
 
@@ -291,7 +291,7 @@ def trusting(made: "Bench", cluster: str) -> "Bench":
     from sparkwright.adapters.load.client import ProcessClient
 
     stored = authority(cluster)
-    return replace(made, asker=asker(stored), client=ProcessClient(authority=stored)) if stored else made
+    return replace(made, asker=make_asker(stored), client=ProcessClient(authority=stored)) if stored else made
 
 
 async def vouched(url: str, cluster: str) -> bool:
@@ -320,7 +320,7 @@ def tunnels(where: ClusterOptions) -> "Tunnels":
     return Tunnels(places().state / "tunnels", _ssh_settings(where))
 
 
-def keys(file: Path | None) -> tuple[Secret | None, ...]:
+def keys_to_try(file: Path | None) -> tuple[Secret | None, ...]:
     """Keys to try, in this order. A key for another service is shown only to a server that requires one.
 
     Raises UsageError for a file without a key.

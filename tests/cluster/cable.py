@@ -4,7 +4,7 @@ import json
 import subprocess
 from collections.abc import Sequence
 
-from testbed import Node
+from testbed import ContainerNode
 
 PORTS = ("enp1s0f0np0", "enP2p1s0f0np0")
 _CAGES = "$(cd /sys/class/net; ls -d en*p1s0f?np? 2>/dev/null)"
@@ -29,7 +29,7 @@ PAIR = (((0, 0), (1, 0)),)
 RING = (((0, 0), (1, 1)), ((1, 0), (2, 1)), ((2, 0), (0, 1)))
 
 
-def plug(nodes: list[Node], cables: Sequence[tuple[tuple[int, int], ...]] = PAIR) -> None:
+def plug_cables(nodes: list[ContainerNode], cables: Sequence[tuple[tuple[int, int], ...]] = PAIR) -> None:
     """Both functions of each cage: a veth pair each, in place of Docker's devices, as new as from the box.
 
     NetworkManager rules the ports of the first node, networkd with netplan those of the others.
@@ -40,7 +40,7 @@ def plug(nodes: list[Node], cables: Sequence[tuple[tuple[int, int], ...]] = PAIR
             node.sh(f"ip link set {name} down; ip link set {name} name kept{number}")
         node.sh(f"for i in {_CAGES}; do ip link del $i; done", check=False)  # the second cage's dead ports
         node.write(SUDOERS, "spark ALL=(root) NOPASSWD: ALL\n", mode="440")
-    pids = [pid1(node) for node in nodes]
+    pids = [init_pid(node) for node in nodes]
     for (one, cage), (other, far_cage) in cables:
         for domain in ("", "P2"):
             name, far = (f"en{domain}p1s0f{number}np{number}" for number in (cage, far_cage))
@@ -56,7 +56,7 @@ def plug(nodes: list[Node], cables: Sequence[tuple[tuple[int, int], ...]] = PAIR
         node.sh("systemctl start systemd-networkd")
 
 
-def unplug(nodes: list[Node]) -> None:
+def unplug(nodes: list[ContainerNode]) -> None:
     """Docker's devices as they were, and nothing that rules them."""
     for node in nodes:
         node.sh("sh /var/lib/sparkwright/fabric/rollback.sh now", check=False)
@@ -71,15 +71,15 @@ def unplug(nodes: list[Node]) -> None:
         node.sh("node-net")
 
 
-def pid1(node: Node) -> str:
+def init_pid(node: ContainerNode) -> str:
     found = json.loads(node._daemon.docker("inspect", node.spec.container))
     return str(found[0]["State"]["Pid"])
 
 
-def settings(nodes: list[Node]) -> list[str]:
+def settings(nodes: list[ContainerNode]) -> list[str]:
     return [node.sh(_SHOWN) for node in nodes]
 
 
-def addresses(nodes: list[Node]) -> list[list[str]]:
+def addresses(nodes: list[ContainerNode]) -> list[list[str]]:
     each = "cd /sys/class/net; for i in en*p1s0f?np?; do ip -4 -o addr show dev $i; done | awk '{print $4}'"
     return [node.sh(each).split() for node in nodes]

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from testbed import Node
+from testbed import ContainerNode
 
 _EVERY = 0.1
 
 
 @dataclass
-class Asking:
+class PollingClient:
     """answers: (monotonic seconds, status, error code, message, Retry-After); status 0: no HTTP answer at all.
 
     resets: connections that were reset before an answer, and made once more, as clients' libraries do.
@@ -76,10 +76,10 @@ class Asking:
 
 
 @contextmanager
-def asking(node: Node, home: Path, port: int = 8443) -> Iterator[Asking]:
+def asking(node: ContainerNode, home: Path, port: int = 8443) -> Iterator[PollingClient]:
     """Sends a completion every tenth of a second while open."""
     key = next((home / ".local/state/sparkwright/keys/testbed").glob("*.key")).read_text().strip()
-    made, over = Asking(node.mgmt, port, key), threading.Event()
+    made, over = PollingClient(node.mgmt, port, key), threading.Event()
     made.wait(200)
 
     def go() -> None:

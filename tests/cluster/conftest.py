@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cluster import cable
-from cluster.drive import RUNTIMES, Drive
-from testbed import Node, Testbed, TestbedError
+from cluster.drive import RUNTIMES, CommandDriver
+from testbed import ContainerNode, Testbed, TestbedError
 from testbed.rootfs import missing_tools
 
 
@@ -65,7 +65,7 @@ def fresh_nodes(testbed: Testbed) -> None:
 
 
 @pytest.fixture
-def nodes(testbed: Testbed) -> list[Node]:
+def testbed_nodes(testbed: Testbed) -> list[ContainerNode]:
     return testbed.nodes
 
 
@@ -77,9 +77,9 @@ def ssh_config(testbed: Testbed) -> Path:
 
 
 @pytest.fixture
-def drive(testbed: Testbed, tmp_path: Path) -> Iterator[Drive]:
+def driver(testbed: Testbed, tmp_path: Path) -> Iterator[CommandDriver]:
     """The real `sparkwright` on the testbed's nodes, with a home of its own."""
-    made = Drive(tmp_path, testbed)
+    made = CommandDriver(tmp_path, testbed)
     yield made
     made.close()
 
@@ -95,7 +95,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
-def remains(node: Node) -> str:
+def remains(node: ContainerNode) -> str:
     try:
         return node.describe()
     except (TestbedError, OSError) as error:
@@ -103,9 +103,9 @@ def remains(node: Node) -> str:
 
 
 @pytest.fixture
-def wired(drive: Drive, nodes: list[Node]) -> Iterator[Drive]:
+def cabled_driver(driver: CommandDriver, testbed_nodes: list[ContainerNode]) -> Iterator[CommandDriver]:
     try:
-        cable.plug(nodes)
-        yield drive
+        cable.plug_cables(testbed_nodes)
+        yield driver
     finally:
-        cable.unplug(nodes)
+        cable.unplug(testbed_nodes)

@@ -20,7 +20,7 @@ import yaml
 
 from functional.command import COLD, run_warm
 from patience import CALL, PATIENCE
-from testbed import Node, Process, Testbed
+from testbed import ContainerNode, NodeProcess, Testbed
 
 SPARKWRIGHT = (str(Path(sys.executable).parent / "sparkwright"),)
 RUNTIMES = ("docker", "process")
@@ -37,7 +37,7 @@ BRISK = {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.06", "SPARKWRIGHT_SIMULATOR_TOKE
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CallResult:
     """One call: exit code, stdout, stderr, seconds."""
 
     code: int
@@ -126,12 +126,12 @@ class Call:
         os.write(self._terminal, f"{line}\n".encode())
         return self
 
-    def kill(self) -> Done:
+    def kill(self) -> CallResult:
         """SIGKILL, to this process only: nothing can be put right by it."""
         self.process.kill()
         return self.finish()
 
-    def finish(self, timeout: float = CALL) -> Done:
+    def finish(self, timeout: float = CALL) -> CallResult:
         try:
             code = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -146,11 +146,11 @@ class Call:
         if self._terminal >= 0:
             os.close(self._terminal)
             self._terminal = -1
-        return Done(code, self._texts["out"].decode(errors="replace"), self.err, seconds)
+        return CallResult(code, self._texts["out"].decode(errors="replace"), self.err, seconds)
 
 
 @dataclass
-class Drive:
+class CommandDriver:
     """`sparkwright` with one cluster file, one ssh config and one home."""
 
     folder: Path
@@ -222,15 +222,15 @@ class Drive:
         self.calls.append(call)
         return call
 
-    def run(self, verb: str, *words: str, env: Mapping[str, str] | None = None, timeout: float = CALL) -> Done:
+    def run(self, verb: str, *words: str, env: Mapping[str, str] | None = None, timeout: float = CALL) -> CallResult:
         """A fork of the warm command: see `functional.warm`."""
         if COLD:
             return self.start(verb, *words, env=env).finish(timeout)
         began = time.monotonic()
         done = run_warm(self._words(verb, words), self._environ(env), self.folder, seconds=timeout)
-        return Done(*done, time.monotonic() - began)
+        return CallResult(*done, time.monotonic() - began)
 
-    def good(self, verb: str, *words: str, env: Mapping[str, str] | None = None) -> Done:
+    def good(self, verb: str, *words: str, env: Mapping[str, str] | None = None) -> CallResult:
         done = self.run(verb, *words, env=env)
         assert done.code == 0, str(done)
         return done
@@ -250,30 +250,30 @@ class Drive:
             call.finish()
 
 
-def containers(node: Node) -> list[dict[str, Any]]:
+def containers(node: ContainerNode) -> list[dict[str, Any]]:
     """`docker inspect` of everything there."""
     ids = node.sh("docker ps --all --quiet --no-trunc").split()
     found: list[dict[str, Any]] = json.loads(node.sh(f"docker inspect {' '.join(ids)}")) if ids else []
     return found
 
 
-def _twins(node: Node) -> list[Process]:
+def _twins(node: ContainerNode) -> list[NodeProcess]:
     """Not what only carries their words: docker-init, the session's leader."""
     found = [p for p in node.processes() if "-m sparkwright.simulator serve" in p.command]
     return [p for p in found if p.command.split()[0].rpartition("/")[2].startswith("python")]
 
 
-def engines(node: Node) -> list[str]:
+def engines(node: ContainerNode) -> list[str]:
     """Command lines of the simulator's ranks that run, in containers or not."""
     return [p.command for p in _twins(node)]
 
 
-def running(nodes: Sequence[Node]) -> dict[str, list[str]]:
+def running(nodes: Sequence[ContainerNode]) -> dict[str, list[str]]:
     """The identity of one start of the ranks: container ids or engine pids."""
     return {n.name: n.sh("docker ps --quiet --no-trunc").split() or [str(p.pid) for p in _twins(n)] for n in nodes}
 
 
-def assert_clean(nodes: Sequence[Node]) -> None:
+def assert_clean(nodes: Sequence[ContainerNode]) -> None:
     """Asserts that nothing is left; the follower of a log ends after the log's process, on a busy machine a few seconds
     later."""
     end = time.monotonic() + ENDING
@@ -282,18 +282,18 @@ def assert_clean(nodes: Sequence[Node]) -> None:
     assert not left, "\n".join(left[:20])
 
 
-def assert_stopped(nodes: Sequence[Node]) -> None:
+def assert_stopped(nodes: Sequence[ContainerNode]) -> None:
     """No engine runs and no lease is held; evidence may be there."""
     assert {n.name: engines(n) for n in nodes} == {n.name: [] for n in nodes}
-    assert [n.name for n in nodes if lease(n)] == []
+    assert [n.name for n in nodes if read_lease(n)] == []
 
 
-def lease(node: Node) -> str:
+def read_lease(node: ContainerNode) -> str:
     return node.sh("cat /run/lock/sparkwright/lease 2>/dev/null", check=False)
 
 
 @contextlib.contextmanager
-def slowed(node: Node, program: str, seconds: float, when: str = "*") -> Iterator[None]:
+def slowed(node: ContainerNode, program: str, seconds: float, when: str = "*") -> Iterator[None]:
     """Makes `program` on the node wait before it does anything while open, if its words match the sh pattern `when`."""
     real = node.sh(f"command -v {program}")
     assert real != f"/usr/local/bin/{program}", "a shim is where the slow one would"
@@ -305,7 +305,7 @@ def slowed(node: Node, program: str, seconds: float, when: str = "*") -> Iterato
         node.sh(f"rm -f /usr/local/bin/{program}")
 
 
-def lift_memlock(node: Node) -> None:
+def lift_memlock(node: ContainerNode) -> None:
     """dockerd's limits as on a GB10 (taken back by the next reset); here the machine may not raise them."""
     pid = node.sh("pidof dockerd").split()[0]
     node.write(f"/opt/fixtures/proc/{pid}/limits", "Max locked memory         unlimited            unlimited   bytes\n")

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cluster.drive import NAME, QUICK, Drive
+from cluster.drive import NAME, QUICK, CommandDriver
 from cluster.stage_drive import FOLDER, put_folder
 from functional.tiny_gguf import write_tiny_gguf
-from testbed import Node
+from testbed import ContainerNode
 
 ENGINES = ("vllm-ray", "sglang", "trtllm", "llama-cpp", "tensorfold")
 VERSIONS = {"vllm-ray": "0.21.0", "sglang": "0.5.12", "trtllm": "1.3.0rc", "llama-cpp": "2026.10.11549",
@@ -27,14 +27,14 @@ PARTS = ("reasoning", "reasoning_content", "content")
 BODY = {"model": "tiny", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, "stream": True}
 
 
-def put_models(nodes: list[Node], folder: Path) -> None:
+def put_models(nodes: list[ContainerNode], folder: Path) -> None:
     """Weights where each engine wants them: a folder on both nodes, a GGUF file on the head alone."""
     for node in nodes:
         put_folder(node, size=1 << 16)
     nodes[0].put(GGUF, write_tiny_gguf(folder / "tiny.gguf").read_bytes())
 
 
-def recipe(drive: Drive, engine: str, runtime: str, env: Mapping[str, str] = QUICK, **changes: Any) -> str:
+def recipe(drive: CommandDriver, engine: str, runtime: str, env: Mapping[str, str] = QUICK, **changes: Any) -> str:
     llama = engine == "llama-cpp"
     how: dict[str, Any] = {"name": engine, "version": VERSIONS[engine], "runtime": runtime}
     if runtime == "docker":
@@ -57,7 +57,7 @@ def recipe(drive: Drive, engine: str, runtime: str, env: Mapping[str, str] = QUI
     return str(path)
 
 
-def streamed(node: Node, key: str = "", port: int = 8000) -> str:
+def streamed(node: ContainerNode, key: str = "", port: int = 8000) -> str:
     """The text of an answer that a client on the head gets piece by piece."""
     header = f"-H 'Authorization: Bearer {key}'" if key else ""
     where = f"http://127.0.0.1:{port}/v1/chat/completions"
@@ -69,12 +69,12 @@ def streamed(node: Node, key: str = "", port: int = 8000) -> str:
     return "".join(str(delta.get(part) or "") for delta in deltas for part in PARTS)
 
 
-def listening(node: Node) -> set[str]:
+def listening(node: ContainerNode) -> set[str]:
     """address:port of every TCP listener."""
     return set(node.sh("ss -Hltn | awk '{print $4}'").split())
 
 
-def kill(node: Node, words: str) -> None:
+def kill_engine(node: ContainerNode, words: str) -> None:
     """SIGKILL to the process whose command line has the words: the engine's, not the shell that leads its session."""
     shell = re.compile(r"^(/bin/)?sh |/leader\.sh ")
     found = [p for p in node.processes() if words in p.command and not shell.search(p.command)]
@@ -87,7 +87,7 @@ def variables(container: Mapping[str, Any]) -> dict[str, str]:
 
 
 @contextmanager
-def cut_off(node: Node, address: str) -> Iterator[None]:
+def cut_off(node: ContainerNode, address: str) -> Iterator[None]:
     """Cuts the node off from that address while open, and nobody informs it."""
     rule = f"OUTPUT -d {address} -p tcp --dport 1024:65535 -j DROP"
     node.sh(f"iptables -w -I {rule}")

@@ -31,7 +31,7 @@ def content(name: str) -> bytes:
 FILES = {name: content(name) for name in (*SHARDS, "config.json", "model.safetensors.index.json")}
 
 
-class Hub(BaseHTTPRequestHandler):
+class HubHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
@@ -44,7 +44,7 @@ class Hub(BaseHTTPRequestHandler):
         elif "/resolve/" in path:
             self.file(path.rpartition("/")[2])
         elif "/tree/" in path:
-            self.reply([{"type": "file", "path": n, "size": len(b), "oid": etag(b)} for n, b in FILES.items()])
+            self.reply([{"type": "file", "path": n, "size": len(b), "oid": content_etag(b)} for n, b in FILES.items()])
         else:
             self.reply({"id": "acme/tiny", "sha": REVISION, "siblings": [{"rfilename": name} for name in FILES]})
 
@@ -66,7 +66,7 @@ class Hub(BaseHTTPRequestHandler):
             return
         while name == SHARDS[-1] and os.path.exists(sys.argv[2] + ".hold"):
             time.sleep(0.05)
-        self.send({"ETag": f'"{etag(FILES[name])}"', "X-Repo-Commit": REVISION}, FILES[name])
+        self.send({"ETag": f'"{content_etag(FILES[name])}"', "X-Repo-Commit": REVISION}, FILES[name])
 
     def send(self, headers: dict[str, str], body: bytes, status: int = 200) -> None:
         self.send_response(status)
@@ -82,9 +82,9 @@ class Hub(BaseHTTPRequestHandler):
         return
 
 
-def etag(body: bytes) -> str:
+def content_etag(body: bytes) -> str:
     return hashlib.sha1(body).hexdigest()
 
 
 if __name__ == "__main__":
-    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Hub).serve_forever()
+    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), HubHandler).serve_forever()

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from patience import PATIENCE
-from testbed import Node
+from testbed import ContainerNode
 from testbed.settings import FABRIC_DEVICE, MGMT_DEVICE
 
 MODEL_ID = "acme/tiny"
@@ -59,7 +59,7 @@ REAL: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class StageResult:
     code: int
     out: str
     err: str
@@ -76,7 +76,7 @@ class Result:
 
 
 @dataclass
-class Drive:
+class StageDriver:
     """Runs the command in an empty folder with an empty home."""
 
     folder: Path
@@ -117,57 +117,57 @@ class Drive:
             if process.stdout is not None and not process.stdout.closed:
                 process.communicate()
 
-    def run(self, *words: str, timeout: float = 180) -> Result:
-        return ended(self.start(*words), timeout)
+    def run(self, *words: str, timeout: float = 180) -> StageResult:
+        return wait_for_result(self.start(*words), timeout)
 
-    def up(self, recipe: Mapping[str, Any], *words: str, detach: bool = True) -> Result:
+    def up(self, recipe: Mapping[str, Any], *words: str, detach: bool = True) -> StageResult:
         return self.run("up", self.write("tiny.yaml", dict(recipe)), *(["--detach"] if detach else []), *words)
 
 
-def ended(process: "subprocess.Popen[str]", timeout: float = 120) -> Result:
+def wait_for_result(process: "subprocess.Popen[str]", timeout: float = 120) -> StageResult:
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         process.kill()
         raise
-    return Result(process.returncode, out, err)
+    return StageResult(process.returncode, out, err)
 
 
-def interrupt(process: "subprocess.Popen[str]") -> Result:
+def interrupt(process: "subprocess.Popen[str]") -> StageResult:
     """Ctrl-C."""
     process.send_signal(signal.SIGINT)
-    return ended(process)
+    return wait_for_result(process)
 
 
 # Models
 
 
-def put_hub_model(node: Node, shards: int = 3, size: int = 4 * MIB, revision: str = REVISION) -> None:
+def put_hub_model(node: ContainerNode, shards: int = 3, size: int = 4 * MIB, revision: str = REVISION) -> None:
     """A hub cache entry as `hf download` leaves it: blobs, a snapshot of links, refs/main without newline. The same
 
     on every node.
     """
     names = shard_names(shards)
-    small = {"config.json": json.dumps(CONFIG), "model.safetensors.index.json": json.dumps(index(names))}
+    small = {"config.json": json.dumps(CONFIG), "model.safetensors.index.json": json.dumps(weight_index(names))}
     lines = [f"mkdir -p {ROOT}/blobs {ROOT}/refs {ROOT}/snapshots/{revision}", f"cd {ROOT}"]
     lines.append(f"printf %s {revision} > refs/main")
     for name in (*names, *small):
-        content = f"printf %s '{small[name]}'" if name in small else shard(f"yes {name}", size)
+        content = f"printf %s '{small[name]}'" if name in small else shard_command(f"yes {name}", size)
         lines.append(f"{content} > new; h=$(sha256sum new | cut -c1-64); mv new blobs/$h")
         lines.append(f"ln -s ../../blobs/$h snapshots/{revision}/{name}")
     node.sh("set -e\n" + "\n".join(lines), user="spark")
 
 
-def put_folder(node: Node, path: str = FOLDER, shards: int = 3, size: int = 4 * MIB) -> None:
+def put_folder(node: ContainerNode, path: str = FOLDER, shards: int = 3, size: int = 4 * MIB) -> None:
     names = shard_names(shards)
-    lines = [f"mkdir -p {path} && cd {path}", f"{shard('cat /dev/urandom', size)} > {names[0]}"]
+    lines = [f"mkdir -p {path} && cd {path}", f"{shard_command('cat /dev/urandom', size)} > {names[0]}"]
     lines += [f"cp {names[0]} {name}" for name in names[1:]]
     lines += [f"printf %s '{json.dumps(CONFIG)}' > config.json"]
-    lines += [f"printf %s '{json.dumps(index(names))}' > model.safetensors.index.json"]
+    lines += [f"printf %s '{json.dumps(weight_index(names))}' > model.safetensors.index.json"]
     node.sh("set -e\n" + "\n".join(lines), user="spark")
 
 
-def shard(source: str, size: int) -> str:
+def shard_command(source: str, size: int) -> str:
     """A command that writes a safetensors file of so many bytes: a true header, then what the source gives."""
     head = json.dumps({"weight": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}})
     rest = size - 8 - 128  # the header is padded, as its format allows
@@ -179,11 +179,11 @@ def shard_names(count: int) -> list[str]:
     return [f"model-{number:05}-of-{count:05}.safetensors" for number in range(1, count + 1)]
 
 
-def index(names: Sequence[str]) -> dict[str, Any]:
+def weight_index(names: Sequence[str]) -> dict[str, Any]:
     return {"metadata": {}, "weight_map": {f"layers.{n}.weight": name for n, name in enumerate(names)}}
 
 
-def tree(node: Node, path: str) -> list[str]:
+def tree_checksums(node: ContainerNode, path: str) -> list[str]:
     """Every file with its checksum, every link with its target; an empty list where nothing is."""
     script = (
         f"cd {path} 2>/dev/null || exit 0; find . -type f -exec sha256sum {{}} +; find . -type l -printf '%p>%l\\n'"
@@ -191,7 +191,7 @@ def tree(node: Node, path: str) -> list[str]:
     return sorted(node.sh(script, timeout=120).splitlines())
 
 
-def everything(node: Node) -> list[str]:
+def everything(node: ContainerNode) -> list[str]:
     """All that a user of the node could see changed: his files, and what the test bed calls leftovers."""
     files = node.sh("cd /home/spark && find . ! -name audit.log -printf '%p %l %s\\n' | sort").splitlines()
     # ssh's own notes, and our state folder with its audit log, are no traces of a launch
@@ -199,30 +199,30 @@ def everything(node: Node) -> list[str]:
     return [line for line in files if not line.startswith(own) and line.split()[0] != "."] + node.leftovers()
 
 
-def cached_bytes(node: Node, path: str) -> int:
+def cached_bytes(node: ContainerNode, path: str) -> int:
     """Bytes of the files below that are in the page cache."""
     script = f"find -L {path} -type f -size +100k -exec fincore --bytes --noheadings --output RES {{}} +"
     return sum(int(line) for line in node.sh(script).split())
 
 
-def received(node: Node) -> tuple[int, int]:
+def received(node: ContainerNode) -> tuple[int, int]:
     """Bytes that came in over the fabric and over the management network."""
     counters = (f"/sys/class/net/{device}/statistics/rx_bytes" for device in (FABRIC_DEVICE, MGMT_DEVICE))
     fabric, mgmt = node.sh(f"cat {' '.join(counters)}").split()
     return int(fabric), int(mgmt)
 
 
-def slow_fabric(node: Node, rate: str) -> None:
-    """Limits what the node sends over the fabric; `lift` it after."""
+def slow_fabric(node: ContainerNode, rate: str) -> None:
+    """Limits what the node sends over the fabric until `restore_fabric`."""
     node.exec(
         ["tc", "qdisc", "replace", "dev", FABRIC_DEVICE, *f"root tbf rate {rate} burst 256kb latency 50ms".split()]
     )
 
 
-def lift(node: Node) -> None:
+def restore_fabric(node: ContainerNode) -> None:
     node.exec(["tc", "qdisc", "del", "dev", FABRIC_DEVICE, "root"], check=False)
 
 
-def wait_for(node: Node, script: str, seconds: float = PATIENCE) -> None:
+def wait_for(node: ContainerNode, script: str, seconds: float = PATIENCE) -> None:
     """Waits until the script succeeds on the node."""
     node.sh(f"i=0; until {script}; do i=$((i+1)); [ $i -lt {int(seconds * 50)} ] || exit 1; sleep 0.02; done")

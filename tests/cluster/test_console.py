@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster.drive import NAME, Drive, assert_clean
+from cluster.drive import NAME, CommandDriver, assert_clean
 from cluster.test_supervised import TENTH, USER
-from functional.console.pictures import shot
-from functional.report.browser import BROWSER, Page, browser
-from testbed import Node, harm
+from functional.console.pictures import save_screenshot
+from functional.report.browser import BROWSER, BrowserPage, browser
+from testbed import ContainerNode, harm
 
 GATEWAY = 8443
 OTHER = "spare"
@@ -21,7 +21,7 @@ PICTURES = os.environ.get("SPARKWRIGHT_PICTURES", "")
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> Iterator[Page]:
+def browser_page(tmp_path: Path) -> Iterator[BrowserPage]:
     if not BROWSER:
         pytest.skip("chromium is not installed")
     (folder := tmp_path / "browser").mkdir()
@@ -29,7 +29,7 @@ def page(tmp_path: Path) -> Iterator[Page]:
         yield opened
 
 
-def reads(page: Page, *words: str, within: float = 120) -> str:
+def wait_for_text(page: BrowserPage, *words: str, within: float = 120) -> str:
     """Waits until the page shows the words, without a reload."""
     end = time.monotonic() + within
     while True:
@@ -40,67 +40,71 @@ def reads(page: Page, *words: str, within: float = 120) -> str:
         time.sleep(0.1)
 
 
-def taken(page: Page, name: str) -> None:
+def save_picture(page: BrowserPage, name: str) -> None:
     if PICTURES:
-        shot(page, name, Path(PICTURES))
+        save_screenshot(page, name, Path(PICTURES))
 
 
 @pytest.mark.full
-def test_every_state_of_the_live_cluster(drive: Drive, nodes: list[Node], page: Page) -> None:
+def test_every_state_of_the_live_cluster(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], browser_page: BrowserPage
+) -> None:
     """Guards one open page through it all: ready, a killed rank, loading, back; a hung supervisor; stop and switch of
     two deployments behind one gateway; what is given up."""
-    head, worker = nodes
+    head, worker = testbed_nodes
     harm.small_state(worker, "24m")
-    drive.supervise, drive.env = True, dict(TENTH)
-    drive.good("up", drive.recipe("process", SLOW, serving={"expose": "all"}))
-    key = drive.good("keys add", "me", "--role", "operator", "--show", "--json").json["key"]
+    driver.supervise, driver.env = True, dict(TENTH)
+    driver.good("up", driver.recipe("process", SLOW, serving={"expose": "all"}))
+    key = driver.good("keys add", "me", "--role", "operator", "--show", "--json").json["key"]
     at = f"https://{head.mgmt}:{GATEWAY}/console/"
-    page.open(f"{at}login")
-    page.script("document.getElementById('key').value = arguments[0]; document.querySelector('form').submit()", key)
-    reads(page, "Up since", "spark-1", "spark-2", "available of")
-    taken(page, "cluster-ready")
+    browser_page.open(f"{at}login")
+    browser_page.script(
+        "document.getElementById('key').value = arguments[0]; document.querySelector('form').submit()", key
+    )
+    wait_for_text(browser_page, "Up since", "spark-1", "spark-2", "available of")
+    save_picture(browser_page, "cluster-ready")
     harm.fill_state(worker)
-    reads(page, "degraded", "disk full on spark-2")
-    taken(page, "cluster-degraded")
+    wait_for_text(browser_page, "degraded", "disk full on spark-2")
+    save_picture(browser_page, "cluster-degraded")
     harm.empty_state(worker)
-    reads(page, "Up since")
+    wait_for_text(browser_page, "Up since")
     worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
-    reads(page, "New requests get 503", "Starting for")
-    taken(page, "cluster-loading")
-    reads(page, "Up since", "away for")
+    wait_for_text(browser_page, "New requests get 503", "Starting for")
+    save_picture(browser_page, "cluster-loading")
+    wait_for_text(browser_page, "Up since", "away for")
     supervisor = f"systemctl --user kill --signal={{}} sparkwright-supervisor-{NAME}.service"
     head.sh(f"{USER.partition(' ')[0]} {supervisor.format('STOP')}", user="spark")
-    reads(page, "What it does now is unknown")
-    taken(page, "cluster-unknown")
+    wait_for_text(browser_page, "What it does now is unknown")
+    save_picture(browser_page, "cluster-unknown")
     head.sh(f"{USER.partition(' ')[0]} {supervisor.format('CONT')}", user="spark")
-    reads(page, "Up since")
-    two_deployments(drive, page, at)
+    wait_for_text(browser_page, "Up since")
+    two_deployments(driver, browser_page, at)
     worker.sh("chmod 000 /opt/sparkwright/bin")
     try:
         worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
-        reads(page, "failed", "it was given up", within=180)
-        taken(page, "cluster-failed")
+        wait_for_text(browser_page, "failed", "it was given up", within=180)
+        save_picture(browser_page, "cluster-failed")
     finally:
         worker.sh("chmod 755 /opt/sparkwright/bin")
     # Other test nodes on this machine come and go, and Chromium sees their devices
-    complaints = [one for one in page.complaints if "ERR_NETWORK_CHANGED" not in one]
+    complaints = [one for one in browser_page.complaints if "ERR_NETWORK_CHANGED" not in one]
     assert not complaints, complaints
-    drive.good("down", NAME)
-    assert_clean(nodes)
+    driver.good("down", NAME)
+    assert_clean(testbed_nodes)
 
 
-def two_deployments(drive: Drive, page: Page, at: str) -> None:
+def two_deployments(drive: CommandDriver, page: BrowserPage, at: str) -> None:
     operate(page, f"{at}stop/{NAME}")
-    reads(page, "halted", "done in")
+    wait_for_text(page, "halted", "done in")
     drive.good("up", drive.recipe("process", SLOW, serving={"expose": "all"}, name=OTHER), "--name", OTHER)
-    reads(page, f"{OTHER} ready", f"{NAME} halted")
-    taken(page, "cluster-two")
+    wait_for_text(page, f"{OTHER} ready", f"{NAME} halted")
+    save_picture(page, "cluster-two")
     operate(page, f"{at}switch/{OTHER}?to={NAME}")
-    reads(page, f"Switch {OTHER} to {NAME}, asked for by me", "done in", f"{NAME} ready", f"{OTHER} halted")
+    wait_for_text(page, f"Switch {OTHER} to {NAME}, asked for by me", "done in", f"{NAME} ready", f"{OTHER} halted")
     drive.good("down", OTHER)
-    reads(page, "Up since")
+    wait_for_text(page, "Up since")
 
 
-def operate(page: Page, address: str) -> None:
+def operate(page: BrowserPage, address: str) -> None:
     page.open(address)
     page.script("document.querySelector('main form button').click()")

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import sparkwright
-from cluster.clients import Asking
-from cluster.drive import Drive, assert_clean, containers
+from cluster.clients import PollingClient
+from cluster.drive import CommandDriver, assert_clean, containers
 from functional.tiny_gguf import write_tiny_gguf
 from patience import wait_until
-from testbed import Node
+from testbed import ContainerNode
 
 pytestmark = pytest.mark.full
 SERVER = Path(sparkwright.__file__).parent / "engines/launchers/llama_server.py"
@@ -29,42 +29,42 @@ RECIPE: dict[str, Any] = {
 
 
 @pytest.fixture
-def own_recipe(drive: Drive, nodes: list[Node], tmp_path: Path) -> Iterator[str]:
+def own_recipe(driver: CommandDriver, testbed_nodes: list[ContainerNode], tmp_path: Path) -> Iterator[str]:
     """llama.cpp's server from its wheel in an image of the owner's; the weights are on the node."""
-    head = nodes[0]
+    head = testbed_nodes[0]
     head.put("/home/spark/models/tiny.gguf", write_tiny_gguf(tmp_path / "tiny.gguf").read_bytes())
     head.write("/tmp/owner/serve.py", SERVER.read_text())
     put = "mkdir -p /srv/lib && cp -r /host/extra/xllamacpp* /srv/lib/ && cp /owner/serve.py /srv/"
-    image = drive.testbed.engine_image
+    image = driver.testbed.engine_image
     head.sh(f"docker run --name made -v /tmp/owner:/owner -v /opt/sparkwright:/host {image} sh -c '{put}'")
     head.sh(f"docker commit -c 'ENV PYTHONPATH=/srv/lib' made {IMAGE} && docker rm made")
-    drive.supervise, drive.env = True, {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.3"}
+    driver.supervise, driver.env = True, {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.3"}
     engine = {"name": "custom", "version": "", "runtime": "docker", "image": IMAGE, "image_note": "made by the test"}
-    yield str(drive._write("own.yaml", {**RECIPE, "engine": {**engine, "command": COMMAND}}))
-    drive.run("down", "own")
+    yield str(driver._write("own.yaml", {**RECIPE, "engine": {**engine, "command": COMMAND}}))
+    driver.run("down", "own")
     head.sh(f"docker image rm -f {IMAGE}", check=False)
 
 
 def test_an_unknown_server_in_a_container_is_supervised_and_measured(
-    drive: Drive, nodes: list[Node], own_recipe: str
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], own_recipe: str
 ) -> None:
     """Guards all from `up` to `down`: an answer through the gateway, a killed container and back, logs, a benchmark."""
-    done = drive.good("up", own_recipe, "--force", "no GPU here", "--json").json
+    done = driver.good("up", own_recipe, "--force", "no GPU here", "--json").json
     assert done["answer"]["completion_tokens"] > 0 and not done["answer"]["simulated"]
-    (before,) = containers(nodes[0])
-    key = next((drive.folder / "home/.local/state/sparkwright/keys/testbed").glob("*.key")).read_text().strip()
-    client = Asking(nodes[0].mgmt, 8443, key, model="tiny")
+    (before,) = containers(testbed_nodes[0])
+    key = next((driver.folder / "home/.local/state/sparkwright/keys/testbed").glob("*.key")).read_text().strip()
+    client = PollingClient(testbed_nodes[0].mgmt, 8443, key, model="tiny")
     client.wait(200)
-    nodes[0].sh(f"docker kill {before['Id']}")
-    wait_until(lambda: drive.shown()["supervised"]["live"]["relaunches"] == 1, "a relaunch")
+    testbed_nodes[0].sh(f"docker kill {before['Id']}")
+    wait_until(lambda: driver.shown()["supervised"]["live"]["relaunches"] == 1, "a relaunch")
     client.wait(200)
-    wait_until(lambda: drive.shown()["state"] in ("ready", "degraded"), "it serves again")
-    (after,) = containers(nodes[0])
+    wait_until(lambda: driver.shown()["state"] in ("ready", "degraded"), "it serves again")
+    (after,) = containers(testbed_nodes[0])
     assert after["Id"] != before["Id"]
-    assert "listening on" in drive.good("logs", "own", "--tail", "0").out
-    done = drive.run("bench", "own", "--time", "10s", "--json")
+    assert "listening on" in driver.good("logs", "own", "--tail", "0").out
+    done = driver.run("bench", "own", "--time", "10s", "--json")
     assert done.code in (0, 1), str(done)  # 1: cut short, it is not valid for each metric
     level = done.json["runs"][0]["levels"][0]
     assert level["good"] == level["sent"] > 0 and level["tokens"] > 0
-    drive.good("down", "own")
-    assert_clean(nodes)
+    driver.good("down", "own")
+    assert_clean(testbed_nodes)

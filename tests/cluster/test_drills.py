@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from drills.all import Run
-from drills.figures import Target
-from drills.plan import QUICK, Stage
-from drills.table import text
+from drills.all import DrillRun
+from drills.figures import DrillTarget
+from drills.plan import QUICK, DrillStage
+from drills.table import results_text
 from testbed import Testbed
 
 SLOW = 20.0
@@ -26,16 +26,16 @@ STAGES = [pytest.param(stage, id=stage.drills[0].name.replace(" ", "-")) for sta
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_drills(testbed: Testbed, tmp_path: Path, stage: Stage, starts: dict[tuple[object, ...], float]) -> None:
+def test_drills(testbed: Testbed, tmp_path: Path, stage: DrillStage, starts: dict[tuple[object, ...], float]) -> None:
     """The targets of docs/reference/drills.md by the same code; recovery is compared with the machine's own start."""
-    (kept,) = Run(testbed, tmp_path, starts=starts).of((patient(stage),))
-    assert kept.row.passed, f"\n{text([kept])}\n{kept.row}\n{kept.log}"
+    (kept,) = DrillRun(testbed, tmp_path, starts=starts).of((patient(stage),))
+    assert kept.row.passed, f"\n{results_text([kept])}\n{kept.row}\n{kept.log}"
 
 
-def patient(stage: Stage) -> Stage:
-    return replace(stage, drills=tuple(replace(drill, target=loose(drill.target)) for drill in stage.drills))
+def patient(stage: DrillStage) -> DrillStage:
+    return replace(stage, drills=tuple(replace(drill, target=relax_target(drill.target)) for drill in stage.drills))
 
 
-def loose(target: Target) -> Target:
+def relax_target(target: DrillTarget) -> DrillTarget:
     detected, refused = target.detected and SLOW * target.detected, target.refused and SLOW * target.refused
     return replace(target, detected=detected, refused=refused, starts=10.0)

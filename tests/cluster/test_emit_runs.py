@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster.drive import NAME, Drive
+from cluster.drive import NAME, CommandDriver
 from cluster.engines_drive import listening, put_models, recipe, streamed
 from cluster.stage_drive import wait_for
-from testbed import Node
+from testbed import ContainerNode
 from testbed.shell import together
 
 KEY = "sk-emit-$HOME"  # nobody may expand it on its way
@@ -37,15 +37,15 @@ ACTIVE = {"systemd": f"systemctl is-active {UNIT}", "compose": "docker-compose p
 
 
 @pytest.fixture(autouse=True)
-def prepared(drive: Drive, nodes: list[Node], tmp_path: Path) -> Iterator[None]:
+def prepared(driver: CommandDriver, testbed_nodes: list[ContainerNode], tmp_path: Path) -> Iterator[None]:
     """Weights where the recipes look for them; afterwards what root has installed goes again."""
-    drive.simulated = True
-    put_models(nodes, tmp_path)
+    driver.simulated = True
+    put_models(testbed_nodes, tmp_path)
     yield
-    together(lambda node: node.sh(UNDO, check=False), nodes)
+    together(lambda node: node.sh(UNDO, check=False), testbed_nodes)
 
 
-def emitted(drive: Drive, form: str, engine: str, runtime: str) -> Path:
+def emitted(drive: CommandDriver, form: str, engine: str, runtime: str) -> Path:
     """The written folder, with everything filled in that is left to the user."""
     own = {} if engine in KEYLESS else {"api_key_env": "MY_KEY"}
     plan = recipe(drive, engine, runtime, serving={**LIMITS, **own})
@@ -65,7 +65,7 @@ def filled(text: str) -> str:
     return re.sub(r"^(\w*API_KEY)=$", rf"\1='{KEY}'", text, flags=re.M).replace("=\n", f"={LAUNCH_KEY}\n")
 
 
-def carry(drive: Drive, folder: Path, node: Node) -> None:
+def copy_to_node(drive: CommandDriver, folder: Path, node: ContainerNode) -> None:
     """`scp` to the user's home, as anybody would."""
     words = ("scp", "-q", "-r", "-F", str(drive.testbed.ssh_config), str(folder / node.name), f"spark@{node.name}:")
     subprocess.run(words, check=True, timeout=60, stdin=subprocess.DEVNULL)
@@ -87,7 +87,7 @@ def written_steps(folder: Path, form: str) -> tuple[list[str], list[str], list[s
     return order.replace("then ", "").split(", "), begin, end
 
 
-def at(node: Node, form: str, command: str) -> str:
+def run_in_folder(node: ContainerNode, form: str, command: str) -> str:
     """Run in the carried folder: by root where systemd is asked, else by the ssh user."""
     user = "root" if form == "systemd" else "spark"
     return node.sh(f"cd /home/spark/{node.name} && {command}", user=user)
@@ -96,24 +96,31 @@ def at(node: Node, form: str, command: str) -> str:
 @pytest.mark.full
 @pytest.mark.parametrize(("form", "engine", "runtime"), CASES)
 def test_it_serves_as_written_and_ends_as_written(
-    drive: Drive, nodes: list[Node], form: str, engine: str, runtime: str
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], form: str, engine: str, runtime: str
 ) -> None:
     """Followed word by word, the instructions end in a streamed answer for the key, and then in nothing left."""
-    before = [listening(node) for node in nodes]
-    folder = emitted(drive, form, engine, runtime)
+    before = [listening(node) for node in testbed_nodes]
+    folder = emitted(driver, form, engine, runtime)
     order, begin, end = written_steps(folder, form)
     assert order == ["spark-2", "spark-1"] and begin and end
     for name in order:
-        node = drive.testbed.node(name)
-        carry(drive, folder, node)
+        node = driver.testbed.node(name)
+        copy_to_node(driver, folder, node)
         for command in begin:
-            at(node, form, command)
-    wait_for(nodes[0], f"curl -sfo /dev/null -H 'Authorization: Bearer {KEY}' http://127.0.0.1:8000/v1/models")
-    assert "simulated" in streamed(nodes[0], KEY)
-    assert not [node.name for node in nodes if not re.search("^active|Up|running", at(node, form, ACTIVE[form]), re.M)]
-    for node in nodes:
+            run_in_folder(node, form, command)
+    wait_for(testbed_nodes[0], f"curl -sfo /dev/null -H 'Authorization: Bearer {KEY}' http://127.0.0.1:8000/v1/models")
+    assert "simulated" in streamed(testbed_nodes[0], KEY)
+    assert not [
+        node.name
+        for node in testbed_nodes
+        if not re.search("^active|Up|running", run_in_folder(node, form, ACTIVE[form]), re.M)
+    ]
+    for node in testbed_nodes:
         for command in end:
-            at(node, form, command)
-    together(lambda node: node.sh(UNDO if form == "systemd" else f"rm -r /home/spark/{node.name}", check=False), nodes)
-    assert [left for node in nodes for left in node.leftovers() if not left.endswith("/log")] == []
-    assert [listening(node) for node in nodes] == before
+            run_in_folder(node, form, command)
+    together(
+        lambda node: node.sh(UNDO if form == "systemd" else f"rm -r /home/spark/{node.name}", check=False),
+        testbed_nodes,
+    )
+    assert [left for node in testbed_nodes for left in node.leftovers() if not left.endswith("/log")] == []
+    assert [listening(node) for node in testbed_nodes] == before

@@ -4,28 +4,30 @@ import time
 
 import pytest
 
-from cluster.drive import Drive
-from testbed import Node, Testbed, TestbedError, harm
+from cluster.drive import CommandDriver
+from testbed import ContainerNode, Testbed, TestbedError, harm
 
 pytestmark = pytest.mark.full  # of the testbed itself
 
 
-def available_gib(node: Node) -> float:
+def available_gib(node: ContainerNode) -> float:
     return int(node.sh("sed -n 's/^MemAvailable: *//p' /opt/fixtures/proc/meminfo").split()[0]) / 1024**2
 
 
-def utilization(node: Node) -> list[str]:
+def utilization(node: ContainerNode) -> list[str]:
     asked = "nvidia-smi -i 0 --query-gpu=utilization.gpu,utilization.memory --format=csv,noheader"
     return node.sh(asked).split(", ")
 
 
-def reaches(node: Node, address: str) -> bool:
+def reaches(node: ContainerNode, address: str) -> bool:
     return node.exec(["timeout", "2", "bash", "-c", f"</dev/tcp/{address}/22"], check=False).returncode == 0
 
 
-def test_memory_and_the_device_follow_the_ranks(testbed: Testbed, drive: Drive, nodes: list[Node]) -> None:
+def test_memory_and_the_device_follow_the_ranks(
+    testbed: Testbed, driver: CommandDriver, testbed_nodes: list[ContainerNode]
+) -> None:
     """A rank takes its claim and what it really holds; the device works while tokens are made; all comes back."""
-    for node in nodes:
+    for node in testbed_nodes:
         node.set_shim("nvidia-smi", "twin")
         harm.live_memory(node, 116.0, 100.0)
     slow = {
@@ -33,27 +35,27 @@ def test_memory_and_the_device_follow_the_ranks(testbed: Testbed, drive: Drive, 
         "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1",
         "SPARKWRIGHT_SIMULATOR_STEP_MS": "40",
     }
-    drive.good("up", drive.recipe("docker", slow))
+    driver.good("up", driver.recipe("docker", slow))
     time.sleep(1.0)
-    assert all(15.0 < available_gib(node) < 16.0 for node in nodes)
-    assert utilization(nodes[0]) == ["0 %", "0 %"]
+    assert all(15.0 < available_gib(node) < 16.0 for node in testbed_nodes)
+    assert utilization(testbed_nodes[0]) == ["0 %", "0 %"]
     body = '{"prompt": "x", "max_tokens": 100, "ignore_eos": true}'
     script = (
         f"curl -s -H 'Content-Type: application/json' -d '{body}' http://127.0.0.1:8000/v1/completions >/dev/null &"
     )
-    nodes[0].sh(f"{script} sleep 1")
-    assert [utilization(node) for node in nodes] == [["94 %", "58 %"]] * 2
-    drive.good("down", "drill")
+    testbed_nodes[0].sh(f"{script} sleep 1")
+    assert [utilization(node) for node in testbed_nodes] == [["94 %", "58 %"]] * 2
+    driver.good("down", "drill")
     time.sleep(1.0)
-    assert all(available_gib(node) == pytest.approx(116.0, abs=0.01) for node in nodes)
+    assert all(available_gib(node) == pytest.approx(116.0, abs=0.01) for node in testbed_nodes)
     testbed.reset()
     time.sleep(1.0)
-    assert available_gib(nodes[0]) == pytest.approx(116.2, abs=0.1)
+    assert available_gib(testbed_nodes[0]) == pytest.approx(116.2, abs=0.1)
 
 
-def test_cuts_are_cuts(testbed: Testbed, nodes: list[Node]) -> None:
+def test_cuts_are_cuts(testbed: Testbed, testbed_nodes: list[ContainerNode]) -> None:
     """ssh from the head only, the fabric for all; a reset fixes what a test has left."""
-    head, worker = nodes
+    head, worker = testbed_nodes
     harm.cut_ssh(worker, head)
     assert not reaches(head, worker.mgmt) and worker.ssh("true").returncode == 0
     harm.restore_ssh(worker)
@@ -66,9 +68,9 @@ def test_cuts_are_cuts(testbed: Testbed, nodes: list[Node]) -> None:
     assert reaches(head, worker.mgmt)
 
 
-def test_a_full_state_folder_and_a_stolen_port(nodes: list[Node]) -> None:
+def test_a_full_state_folder_and_a_stolen_port(testbed_nodes: list[ContainerNode]) -> None:
     """Not a byte can be written where the supervisor writes; the port answers to somebody else."""
-    head = nodes[0]
+    head = testbed_nodes[0]
     harm.small_state(head)
     harm.fill_state(head)
     with pytest.raises(TestbedError):

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 import sparkwright
-from cluster.stage_drive import VENV, Drive, Result
+from cluster.stage_drive import VENV, StageDriver, StageResult
 from functional.tiny_gguf import TO_THE_LIMIT, write_tiny_gguf
-from testbed import Node
+from testbed import ContainerNode
 
 SHIPPED = Path(sparkwright.__file__).parent / "recipes/shipped/tiny-llama-cpp.yaml"
 GGUF = "/home/spark/models/tiny.gguf"
@@ -22,8 +22,8 @@ PORT = 8080
 
 
 @pytest.fixture
-def drive(tmp_path: Path, ssh_config: Path) -> Drive:
-    return Drive(tmp_path, ssh_config)
+def driver(tmp_path: Path, ssh_config: Path) -> StageDriver:
+    return StageDriver(tmp_path, ssh_config)
 
 
 @pytest.fixture
@@ -36,88 +36,98 @@ def derived() -> dict[str, Any]:
 
 
 @pytest.fixture
-def gguf(tmp_path: Path) -> bytes:
+def gguf_bytes(tmp_path: Path) -> bytes:
     return write_tiny_gguf(tmp_path / "tiny.gguf").read_bytes()
 
 
-def up(drive: Drive, recipe: dict[str, Any]) -> Result:
+def up(drive: StageDriver, recipe: dict[str, Any]) -> StageResult:
     return drive.run("up", drive.write("tiny-llama-cpp.yaml", recipe))
 
 
 def test_from_recipe_to_a_streamed_chat(
-    drive: Drive, nodes: list[Node], derived: dict[str, Any], gguf: bytes, ssh_config: Path
+    driver: StageDriver,
+    testbed_nodes: list[ContainerNode],
+    derived: dict[str, Any],
+    gguf_bytes: bytes,
+    ssh_config: Path,
 ) -> None:
     """`up` ends ready with a real answer, `status` and `logs` agree, a client streams, `down` leaves nothing."""
-    head = nodes[0]
-    head.put(GGUF, gguf)
-    told = up(drive, derived)
+    head = testbed_nodes[0]
+    head.put(GGUF, gguf_bytes)
+    told = up(driver, derived)
     assert told.code == 0, told.text
     assert "tiny-llama-cpp: ready" in told.out and "tokens, the first after" in told.out
     assert "SIMULATED" not in told.text
-    assert "already serving" in drive.run("up", "./tiny-llama-cpp.yaml").out
-    seen = json.loads(drive.run("status", "--json").out)
+    assert "already serving" in driver.run("up", "./tiny-llama-cpp.yaml").out
+    seen = json.loads(driver.run("status", "--json").out)
     assert [(d["name"], d["state"], d["simulated"]) for d in seen["deployments"]] == [
         ("tiny-llama-cpp", "ready", False)
     ]
-    assert "listening on http://127.0.0.1:8080" in drive.run("logs", "tiny-llama-cpp", "--tail", "0").out
+    assert "listening on http://127.0.0.1:8080" in driver.run("logs", "tiny-llama-cpp", "--tail", "0").out
     with forwarded(ssh_config, head.name) as base:
         assert streamed_tokens(base) == 8
-    assert drive.run("down", "tiny-llama-cpp").code == 0
+    assert driver.run("down", "tiny-llama-cpp").code == 0
     assert head.leftovers() == []
     assert head.sh(f"ss -ltnH 'sport = :{PORT}'") == ""
 
 
 @pytest.mark.full
 def test_a_model_on_the_other_node_comes_to_the_head(
-    drive: Drive, nodes: list[Node], derived: dict[str, Any], gguf: bytes
+    driver: StageDriver, testbed_nodes: list[ContainerNode], derived: dict[str, Any], gguf_bytes: bytes
 ) -> None:
     """`up` copies the file from the node that has it to the node that serves, and the engine loads the copy."""
-    head, spare = nodes
-    spare.put(GGUF, gguf)
-    assert "weights: copied from spark-2 to spark-1" in drive.run("plan", drive.write("tiny.yaml", derived)).out
-    told = drive.run("up", "./tiny.yaml")
+    head, spare = testbed_nodes
+    spare.put(GGUF, gguf_bytes)
+    assert "weights: copied from spark-2 to spark-1" in driver.run("plan", driver.write("tiny.yaml", derived)).out
+    told = driver.run("up", "./tiny.yaml")
     assert told.code == 0, told.text
     assert "tokens, the first after" in told.out
     assert head.sh(f"sha256sum < {GGUF}") == spare.sh(f"sha256sum < {GGUF}")
-    assert drive.run("down", "tiny-llama-cpp").code == 0
+    assert driver.run("down", "tiny-llama-cpp").code == 0
 
 
 @pytest.mark.full
 def test_a_file_that_is_no_model_ends_with_llama_cpps_reason(
-    drive: Drive, nodes: list[Node], derived: dict[str, Any]
+    driver: StageDriver, testbed_nodes: list[ContainerNode], derived: dict[str, Any]
 ) -> None:
     """MODEL006 names the file before the start. With --force the engine exits, and the error quotes its log."""
-    head = nodes[0]
+    head = testbed_nodes[0]
     head.put(GGUF, b"this is no GGUF at all" * 100)
-    up(drive, derived).is_one_message(1, "MODEL006", "spark-1", "tiny.gguf")
-    told = drive.run("up", "./tiny-llama-cpp.yaml", "--force", "to hear llama.cpp's own word")
+    up(driver, derived).is_one_message(1, "MODEL006", "spark-1", "tiny.gguf")
+    told = driver.run("up", "./tiny-llama-cpp.yaml", "--force", "to hear llama.cpp's own word")
     told.is_one_message(5, "rank 0 on spark-1 exited with code 1", "invalid magic")
     assert not [p for p in head.processes() if "llama_server" in p.command]
-    assert drive.run("down", "tiny-llama-cpp").code == 0
+    assert driver.run("down", "tiny-llama-cpp").code == 0
     assert head.leftovers() == []
 
 
 @pytest.mark.full
-def test_a_missing_file_is_refused_before_the_start(drive: Drive, nodes: list[Node], derived: dict[str, Any]) -> None:
+def test_a_missing_file_is_refused_before_the_start(
+    driver: StageDriver, testbed_nodes: list[ContainerNode], derived: dict[str, Any]
+) -> None:
     """MODEL002 names the path and the node that was inspected."""
-    told = up(drive, derived)
+    told = up(driver, derived)
     told.is_one_message(1, "MODEL002", "tiny.gguf not found on any node", "looked on spark-1", "~/models/tiny.gguf")
-    assert nodes[0].leftovers() == []
+    assert testbed_nodes[0].leftovers() == []
 
 
 @pytest.mark.full
-def test_a_recipe_without_a_gguf_file_is_refused(drive: Drive, nodes: list[Node], derived: dict[str, Any]) -> None:
+def test_a_recipe_without_a_gguf_file_is_refused(
+    driver: StageDriver, testbed_nodes: list[ContainerNode], derived: dict[str, Any]
+) -> None:
     """llama.cpp loads one file: a hub id or a folder is no model for it."""
     derived["model"] = {"id": "acme/tiny"}
-    told = drive.run("plan", drive.write("tiny-llama-cpp.yaml", derived))
+    told = driver.run("plan", driver.write("tiny-llama-cpp.yaml", derived))
     told.is_one_message(1, "ENG017", "GGUF")
 
 
 @pytest.mark.full
-def test_the_shipped_recipe_wants_llama_server_on_the_path(drive: Drive, nodes: list[Node], gguf: bytes) -> None:
+def test_the_shipped_recipe_wants_llama_server_on_the_path(
+    driver: StageDriver, testbed_nodes: list[ContainerNode], gguf_bytes: bytes
+) -> None:
     """The shipped recipe runs `llama-server`. The error says so if the node has none."""
-    nodes[0].put(GGUF, gguf)
-    told = drive.run("up", "tiny-llama-cpp")
+    testbed_nodes[0].put(GGUF, gguf_bytes)
+    told = driver.run("up", "tiny-llama-cpp")
     told.is_one_message(1, "ENG018", "spark-1", "llama-server is not in the node's PATH")
 
 

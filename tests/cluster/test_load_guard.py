@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.stage_drive import MIB, REAL, Drive, Result, ended, put_folder, wait_for
-from testbed import Node
+from cluster.stage_drive import MIB, REAL, StageDriver, StageResult, put_folder, wait_for, wait_for_result
+from testbed import ContainerNode
 from testbed.shell import wait_until
 
 pytestmark = pytest.mark.full
@@ -48,12 +48,12 @@ RECIPE = {
 
 
 @pytest.fixture
-def drive(tmp_path: Path, ssh_config: Path) -> Drive:
-    return Drive(tmp_path, ssh_config)
+def driver(tmp_path: Path, ssh_config: Path) -> StageDriver:
+    return StageDriver(tmp_path, ssh_config)
 
 
 @contextmanager
-def short(nodes: list[Node], limit: int, hold: int) -> Iterator[Node]:
+def node_short_of_memory(nodes: list[ContainerNode], limit: int, hold: int) -> Iterator[ContainerNode]:
     """The second node has `limit` MiB, and its rank wants `hold`."""
     for node, size in zip(nodes, (64, hold), strict=True):
         put_folder(node, shards=3, size=256 * MIB)
@@ -66,19 +66,19 @@ def short(nodes: list[Node], limit: int, hold: int) -> Iterator[Node]:
         limited(nodes[1], "900g")
 
 
-def limited(node: Node, size: str) -> None:
+def limited(node: ContainerNode, size: str) -> None:
     node._daemon.docker("update", "--memory", size, "--memory-swap", size, node.spec.container)
 
 
-def ranks(node: Node) -> list[str]:
+def rank_commands(node: ContainerNode) -> list[str]:
     return [process.command for process in node.processes() if "gpu_model_runner" in process.command]
 
 
-def recipe(drive: Drive, **loading: object) -> str:
+def recipe(drive: StageDriver, **loading: object) -> str:
     return drive.write("tiny.yaml", {**RECIPE, "loading": loading})
 
 
-def answers(node: Node) -> bool:
+def answers(node: ContainerNode) -> bool:
     """True if a login over ssh takes less than five seconds."""
     try:
         return node.ssh("true", check=False, timeout=5).returncode == 0
@@ -86,67 +86,73 @@ def answers(node: Node) -> bool:
         return False
 
 
-def killed(node: Node) -> str:
+def killed(node: ContainerNode) -> str:
     return node.sh("sed -n 's/^oom_kill //p' /proc/vmstat")
 
 
-def stopped(drive: Drive, node: Node, recipe: str) -> Result:
+def stopped(drive: StageDriver, node: ContainerNode, recipe: str) -> StageResult:
     """The load is stopped in order; while it runs, and after it, the node answers."""
     up = drive.start("up", recipe, "--force", "a test")
     while up.poll() is None:
         assert answers(node)
     assert answers(node)
-    return ended(up)
+    return wait_for_result(up)
 
 
-def test_a_load_that_outgrows_its_node_is_stopped_before_the_node_stalls(drive: Drive, nodes: list[Node]) -> None:
+def test_a_load_that_outgrows_its_node_is_stopped_before_the_node_stalls(
+    driver: StageDriver, testbed_nodes: list[ContainerNode]
+) -> None:
     """The reason, the curve and the setting are named; both ranks end in order, and the kernel killed none of them."""
-    with short(nodes, 1024, hold=930) as node:
+    with node_short_of_memory(testbed_nodes, 1024, hold=930) as node:
         before = killed(node)
-        done = stopped(drive, node, recipe(drive, floor=f"{FLOOR}m"))
+        done = stopped(driver, node, recipe(driver, floor=f"{FLOOR}m"))
         done.is_one_message(5, "stopped while loading: spark-2 has", "the floor is 0.2 GiB")
         assert "lower serving.memory_fraction (0.1)" in done.text and "spark-2 -1 s: MemFree" in done.text
-        assert [ranks(one) for one in nodes] == [[], []]
+        assert [rank_commands(one) for one in testbed_nodes] == [[], []]
         assert killed(node) == before
-    (kept,) = drive.folder.rglob("memory-spark-2.jsonl")
+    (kept,) = driver.folder.rglob("memory-spark-2.jsonl")
     samples = [json.loads(line) for line in kept.read_text().splitlines()]
     assert samples[-1]["available"] < FLOOR * MIB <= samples[0]["available"]
-    assert drive.run("down", "tiny").code == 0
+    assert driver.run("down", "tiny").code == 0
 
 
 @pytest.mark.full
-def test_a_detached_start_is_guarded_by_the_node_itself(drive: Drive, nodes: list[Node]) -> None:
+def test_a_detached_start_is_guarded_by_the_node_itself(
+    driver: StageDriver, testbed_nodes: list[ContainerNode]
+) -> None:
     """The node stops its own rank while ssh answers, and keeps the reason where the rank's log is."""
-    with short(nodes, 1024, hold=930) as node:
+    with node_short_of_memory(testbed_nodes, 1024, hold=930) as node:
         words = ("--detach", "--no-supervise", "--force", "a test")
-        assert ended(drive.start("up", recipe(drive, floor=f"{FLOOR}m"), *words)).code == 0
-        assert ranks(node)
-        wait_until(lambda: answers(node) and not ranks(node), "the rank to be stopped", 120)
+        assert wait_for_result(driver.start("up", recipe(driver, floor=f"{FLOOR}m"), *words)).code == 0
+        assert rank_commands(node)
+        wait_until(lambda: answers(node) and not rank_commands(node), "the rank to be stopped", 120)
         kept = node.sh("cat /home/spark/.local/state/sparkwright/deployments/tiny/rank1/stopped-for-memory.jsonl")
         assert json.loads(kept.splitlines()[-1])["stop"] == "memory"
         assert not node.sh("pgrep -u spark -f 'Samples this node' || true")
 
 
 @pytest.mark.full
-def test_without_the_guard_the_same_load_stalls_its_node(drive: Drive, nodes: list[Node]) -> None:
+def test_without_the_guard_the_same_load_stalls_its_node(
+    driver: StageDriver, testbed_nodes: list[ContainerNode]
+) -> None:
     """ssh does not answer and nothing is killed, as owners report it: only a power cycle would help them."""
-    with short(nodes, 1024, hold=2000) as node, nothing_killed(node) as cgroup:
+    with node_short_of_memory(testbed_nodes, 1024, hold=2000) as node, nothing_killed(node) as cgroup:
         before = killed(node)
-        up = drive.start("up", recipe(drive, guard=False), "--force", "a test")
+        up = driver.start("up", recipe(driver, guard=False), "--force", "a test")
         try:
             full = cgroup / "memory.oom_control"
             wait_until(lambda: "under_oom 1" in full.read_text() or up.poll() is not None, "a full node", 90)
-            assert up.poll() is None, ended(up).text
+            assert up.poll() is None, wait_for_result(up).text
             assert not answers(node)
-            assert killed(nodes[0]) == before
+            assert killed(testbed_nodes[0]) == before
         finally:
             up.terminate()
             limited(node, "900g")
-            ended(up)
+            wait_for_result(up)
 
 
 @contextmanager
-def nothing_killed(node: Node) -> Iterator[Path]:
+def nothing_killed(node: ContainerNode) -> Iterator[Path]:
     """The node's memory cgroup, with the kernel's OOM killer off."""
     name = node._daemon.docker("inspect", "-f", "{{.Id}}", node.spec.container)
     cgroup = Path("/sys/fs/cgroup/memory/docker", name)
@@ -160,23 +166,23 @@ def nothing_killed(node: Node) -> Iterator[Path]:
         switch.write_text("0")
 
 
-def test_floors_come_from_the_plan(drive: Drive, nodes: list[Node]) -> None:
+def test_floors_come_from_the_plan(driver: StageDriver, testbed_nodes: list[ContainerNode]) -> None:
     """A recipe without a floor of its own is stopped at the one that its ledger gives."""
-    with short(nodes, 3300, hold=2500) as node:
-        done = stopped(drive, node, recipe(drive))
+    with node_short_of_memory(testbed_nodes, 3300, hold=2500) as node:
+        done = stopped(driver, node, recipe(driver))
         done.is_one_message(5, "stopped while loading: spark-2 has", "the floor is 2.4 GiB")
-        assert [ranks(one) for one in nodes] == [[], []]
-    assert drive.run("down", "tiny").code == 0
+        assert [rank_commands(one) for one in testbed_nodes] == [[], []]
+    assert driver.run("down", "tiny").code == 0
 
 
 @pytest.mark.full
-def test_a_load_that_fits_ends(drive: Drive, nodes: list[Node]) -> None:
+def test_a_load_that_fits_ends(driver: StageDriver, testbed_nodes: list[ContainerNode]) -> None:
     """Files of more than the node has: their pages are evicted while it reads, and nothing is stopped for them."""
-    with short(nodes, 700, hold=300) as node:
-        up = drive.start("up", recipe(drive, floor=f"{FLOOR}m"), "--force", "a test")
+    with node_short_of_memory(testbed_nodes, 700, hold=300) as node:
+        up = driver.start("up", recipe(driver, floor=f"{FLOOR}m"), "--force", "a test")
         try:
             wait_for(node, "[ -e /tmp/loaded ]")
-            assert up.poll() is None and ranks(node) and answers(node)
+            assert up.poll() is None and rank_commands(node) and answers(node)
         finally:
             up.terminate()
-            ended(up)
+            wait_for_result(up)

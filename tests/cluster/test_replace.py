@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cluster.clients import Asking, asking
-from cluster.drive import BRISK, NAME, QUICK, RUNTIMES, Drive, assert_clean, engines, running
+from cluster.clients import PollingClient, asking
+from cluster.drive import BRISK, NAME, QUICK, RUNTIMES, CommandDriver, assert_clean, engines, running
 from patience import wait_until
-from testbed import Node
+from testbed import ContainerNode
 
 RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
 STATE = "/home/spark/.local/state/sparkwright"
@@ -20,29 +20,29 @@ OTHER = "other"
 
 
 @pytest.fixture
-def drive(drive: Drive) -> Drive:
-    drive.supervise = True
-    drive.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.3"}
-    return drive
+def driver(driver: CommandDriver) -> CommandDriver:
+    driver.supervise = True
+    driver.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.3"}
+    return driver
 
 
-def home(drive: Drive) -> Path:
+def home_folder(drive: CommandDriver) -> Path:
     return drive.folder / "home"
 
 
-def desired(head: Node, name: str = NAME) -> dict[str, Any]:
+def desired(head: ContainerNode, name: str = NAME) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(head.sh(f"cat {STATE}/supervision/{name}/desired.json"))
     return found["recipe"]
 
 
-def no_start_timed(head: Node) -> None:
+def no_start_timed(head: ContainerNode) -> None:
     """Requests are refused at once then: the gateway holds them where a start takes less than 10 s."""
     folder = f"{STATE}/supervision/{NAME}"
     script = f'cd {folder} && sed -i \'s/"started in": [0-9.e-]*/"started before": 0/\' figures.json && cat live.json'
     wait_until(lambda: json.loads(head.sh(script, user="spark"))["usual"] == 0, "the supervisor knows no usual start")
 
 
-def all_along(client: Asking, *reasons: str, resets: int = 0) -> None:
+def all_along(client: PollingClient, *reasons: str, resets: int = 0) -> None:
     """Only answers and 503, every 503 with its reason and a Retry-After."""
     assert client.resets <= resets
     assert client.statuses() <= {200, 503}, client.around({200, 503})
@@ -54,86 +54,96 @@ def all_along(client: Asking, *reasons: str, resets: int = 0) -> None:
 
 
 @RUNTIME
-def test_a_changed_recipe_that_fails_leaves_what_served(drive: Drive, nodes: list[Node], runtime: str) -> None:
+def test_a_changed_recipe_that_fails_leaves_what_served(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], runtime: str
+) -> None:
     """Guards a failed swap: the old recipe serves again, and clients saw nothing but 503 with the reason."""
-    drive.good("up", drive.recipe(runtime, serving=OPEN))
-    no_start_timed(nodes[0])
-    with asking(nodes[0], home(drive)) as client:
-        done = drive.run("up", drive.recipe(runtime, OOM, serving=OPEN))
+    driver.good("up", driver.recipe(runtime, serving=OPEN))
+    no_start_timed(testbed_nodes[0])
+    with asking(testbed_nodes[0], home_folder(driver)) as client:
+        done = driver.run("up", driver.recipe(runtime, OOM, serving=OPEN))
         assert done.code == 5, str(done)
         client.wait(200)
     assert "env.SPARKWRIGHT_SIMULATOR_FAULT: none -> oom@load" in done.err, "reported before anything stops"
     assert f"rolled back: {NAME} serves again" in done.err
     all_along(client, f"being replaced by recipe {NAME}", "out of memory" if runtime == "none" else "")
-    one = drive.shown()
+    one = driver.shown()
     assert one["state"] in ("ready", "degraded"), one
-    assert one["supervised"]["live"]["incidents"] == 0, drive.run("incidents list").out
-    assert "SPARKWRIGHT_SIMULATOR_FAULT" not in desired(nodes[0])["env"]
-    drive.good("down", NAME)
-    assert_clean(nodes)
+    assert one["supervised"]["live"]["incidents"] == 0, driver.run("incidents list").out
+    assert "SPARKWRIGHT_SIMULATOR_FAULT" not in desired(testbed_nodes[0])["env"]
+    driver.good("down", NAME)
+    assert_clean(testbed_nodes)
 
 
 @RUNTIME
-def test_a_changed_recipe_takes_over_at_the_same_gateway(drive: Drive, nodes: list[Node], runtime: str) -> None:
+def test_a_changed_recipe_takes_over_at_the_same_gateway(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], runtime: str
+) -> None:
     """Its limits are the new ones, also those that the gateway itself keeps; nothing but 503 in between."""
-    drive.good("up", drive.recipe(runtime, serving=OPEN))
-    before = running(nodes)
-    no_start_timed(nodes[0])
-    with asking(nodes[0], home(drive)) as client:
-        changed = drive.recipe(runtime, serving={**OPEN, "context": 16384, "door": {"body_limit": "2MiB"}})
-        done = drive.good("up", changed)
+    driver.good("up", driver.recipe(runtime, serving=OPEN))
+    before = running(testbed_nodes)
+    no_start_timed(testbed_nodes[0])
+    with asking(testbed_nodes[0], home_folder(driver)) as client:
+        changed = driver.recipe(runtime, serving={**OPEN, "context": 16384, "door": {"body_limit": "2MiB"}})
+        done = driver.good("up", changed)
         client.wait(200)
     assert "serving.context: 32768 -> 16384" in done.err
     all_along(client, f"being replaced by recipe {NAME}")
-    assert all(set(before[name]).isdisjoint(found) for name, found in running(nodes).items())
-    assert desired(nodes[0])["serving"]["context"] == 16384
-    assert drive.shown()["state"] in ("ready", "degraded")
-    drive.good("down", NAME)
-    assert_clean(nodes)
+    assert all(set(before[name]).isdisjoint(found) for name, found in running(testbed_nodes).items())
+    assert desired(testbed_nodes[0])["serving"]["context"] == 16384
+    assert driver.shown()["state"] in ("ready", "degraded")
+    driver.good("down", NAME)
+    assert_clean(testbed_nodes)
 
 
 @pytest.mark.full
-def test_without_a_rollback_the_gateway_keeps_the_reason(drive: Drive, nodes: list[Node]) -> None:
+def test_without_a_rollback_the_gateway_keeps_the_reason(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode]
+) -> None:
     """It is failed, and reports it to clients and in `status`; the old recipe restores it."""
-    drive.good("up", drive.recipe("process", serving=OPEN))
-    no_start_timed(nodes[0])
-    with asking(nodes[0], home(drive)) as client:
-        done = drive.run("up", drive.recipe("process", OOM, serving=OPEN), "--no-rollback")
+    driver.good("up", driver.recipe("process", serving=OPEN))
+    no_start_timed(testbed_nodes[0])
+    with asking(testbed_nodes[0], home_folder(driver)) as client:
+        done = driver.run("up", driver.recipe("process", OOM, serving=OPEN), "--no-rollback")
         assert done.code == 5 and "rolled back" not in done.err, str(done)
-        assert [len(engines(node)) for node in nodes] == [0, 0]
+        assert [len(engines(node)) for node in testbed_nodes] == [0, 0]
         wait_until(lambda: client.once()[0] == 503 and "its replacement failed" in client.once()[2], "the reason")
-        assert drive.run("status", "--json").json["deployments"][0]["state"] == "failed"
-        drive.good("up", drive.recipe("process", serving=OPEN))
+        assert driver.run("status", "--json").json["deployments"][0]["state"] == "failed"
+        driver.good("up", driver.recipe("process", serving=OPEN))
         client.wait(200)
     all_along(client)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("step", [pytest.param("start ranks", marks=pytest.mark.full), "engine"])
-def test_ctrl_c_during_the_swap_restores_the_old_one(drive: Drive, nodes: list[Node], step: str) -> None:
+def test_ctrl_c_during_the_swap_restores_the_old_one(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], step: str
+) -> None:
     """Guards the person who sees the wrong recipe name scroll by."""
-    drive.good("up", drive.recipe("process", serving=OPEN))
-    no_start_timed(nodes[0])
-    with asking(nodes[0], home(drive)) as client:
-        call = drive.start("up", drive.recipe("process", BRISK, serving={**OPEN, "context": 16384}))
+    driver.good("up", driver.recipe("process", serving=OPEN))
+    no_start_timed(testbed_nodes[0])
+    with asking(testbed_nodes[0], home_folder(driver)) as client:
+        call = driver.start("up", driver.recipe("process", BRISK, serving={**OPEN, "context": 16384}))
         done = call.saw(step).interrupt().finish()
         assert done.code == 130 and f"{NAME} is being started again as it was" in done.err, str(done)
         client.wait(200)
     all_along(client, "being replaced")
-    assert desired(nodes[0])["serving"]["context"] == 32768
-    assert drive.shown()["supervised"]["live"]["incidents"] == 0, drive.run("incidents list").out
+    assert desired(testbed_nodes[0])["serving"]["context"] == 32768
+    assert driver.shown()["supervised"]["live"]["incidents"] == 0, driver.run("incidents list").out
 
 
 @pytest.mark.full
-def test_an_up_that_is_killed_during_the_swap_restores_the_old_one(drive: Drive, nodes: list[Node]) -> None:
+def test_an_up_that_is_killed_during_the_swap_restores_the_old_one(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode]
+) -> None:
     """Nobody is left to roll back but the supervisor, which misses the renewals."""
-    drive.good("up", drive.recipe("process", serving=OPEN))
-    no_start_timed(nodes[0])
-    with asking(nodes[0], home(drive)) as client:
-        drive.start("up", drive.recipe("process", BRISK, serving={**OPEN, "context": 16384})).saw("engine").kill()
+    driver.good("up", driver.recipe("process", serving=OPEN))
+    no_start_timed(testbed_nodes[0])
+    with asking(testbed_nodes[0], home_folder(driver)) as client:
+        driver.start("up", driver.recipe("process", BRISK, serving={**OPEN, "context": 16384})).saw("engine").kill()
         client.wait(503)
         client.wait(200)
-        told = drive.shown()
+        told = driver.shown()
     assert told["state"] in ("ready", "degraded")
     all_along(client, "sent no renewal")
 
@@ -141,63 +151,69 @@ def test_an_up_that_is_killed_during_the_swap_restores_the_old_one(drive: Drive,
 @pytest.fixture(
     params=[pytest.param(8443, id="the same port"), pytest.param(8543, marks=pytest.mark.full, id="another port")]
 )
-def port(request: pytest.FixtureRequest) -> Iterator[int]:
+def gateway_port(request: pytest.FixtureRequest) -> Iterator[int]:
     yield request.param
 
 
 @pytest.mark.full
-def test_another_takes_its_place(drive: Drive, nodes: list[Node], port: int) -> None:
+def test_another_takes_its_place(driver: CommandDriver, testbed_nodes: list[ContainerNode], gateway_port: int) -> None:
     """Its gateway answers until the other's does, on the same port without a gap; nothing of the old one is left."""
-    drive.good("up", drive.recipe("process", serving=OPEN))
-    no_start_timed(nodes[0])
-    with asking(nodes[0], home(drive)) as client:
-        serving = {**OPEN, "door": {"port": port}}
-        done = drive.good("up", drive.recipe("process", name=OTHER, serving=serving), "--replace", NAME)
-        new = Asking(client.address, port, client.key)
+    driver.good("up", driver.recipe("process", serving=OPEN))
+    no_start_timed(testbed_nodes[0])
+    with asking(testbed_nodes[0], home_folder(driver)) as client:
+        serving = {**OPEN, "door": {"port": gateway_port}}
+        done = driver.good("up", driver.recipe("process", name=OTHER, serving=serving), "--replace", NAME)
+        new = PollingClient(client.address, gateway_port, client.key)
         new.wait(200)
-    if port == client.port:
+    if gateway_port == client.port:
         # The kernel resets what waits to be accepted at the moment in which one of two listeners closes.
         all_along(client, f"being replaced by recipe {OTHER}", resets=2)
     else:
         gone = [status for _, status, *_ in client.answers]
         # In its last moments it may pass a request on to the new engine, which has the old one's port.
         assert 503 in gone and set(gone) <= {200, 503, 0}
-    one = drive.shown()
+    one = driver.shown()
     assert one["name"] == OTHER and one["state"] in ("ready", "degraded"), str(done)
-    assert nodes[0].sh(f"ls {STATE}/supervision {STATE}/deployments").split().count(NAME) == 0
-    drive.good("down", OTHER)
-    assert_clean(nodes)
+    assert testbed_nodes[0].sh(f"ls {STATE}/supervision {STATE}/deployments").split().count(NAME) == 0
+    driver.good("down", OTHER)
+    assert_clean(testbed_nodes)
 
 
 @pytest.mark.full
 @RUNTIME
-def test_another_that_fails_gives_its_place_back(drive: Drive, nodes: list[Node], runtime: str) -> None:
+def test_another_that_fails_gives_its_place_back(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], runtime: str
+) -> None:
     """Supervisor, gateway and keys are as they were; nothing of the other is left."""
-    drive.good("up", drive.recipe(runtime, serving=OPEN))
-    no_start_timed(nodes[0])
-    with asking(nodes[0], home(drive)) as client:
-        done = drive.run("up", drive.recipe(runtime, OOM, name=OTHER, serving=OPEN), "--replace", NAME)
+    driver.good("up", driver.recipe(runtime, serving=OPEN))
+    no_start_timed(testbed_nodes[0])
+    with asking(testbed_nodes[0], home_folder(driver)) as client:
+        done = driver.run("up", driver.recipe(runtime, OOM, name=OTHER, serving=OPEN), "--replace", NAME)
         assert done.code == 5 and f"rolled back: {NAME} serves again" in done.err, str(done)
         client.wait(200)
     all_along(client, f"being replaced by recipe {OTHER}")
-    one = drive.shown()
+    one = driver.shown()
     assert one["name"] == NAME and one["state"] in ("ready", "degraded")
-    drive.good("down", NAME)
-    assert_clean(nodes)
+    driver.good("down", NAME)
+    assert_clean(testbed_nodes)
 
 
 @pytest.mark.full
 @RUNTIME
-def test_without_a_supervisor_the_caller_restores_it(drive: Drive, nodes: list[Node], runtime: str) -> None:
+def test_without_a_supervisor_the_caller_restores_it(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], runtime: str
+) -> None:
     """The record of `up --no-supervise` on the head is the way back."""
-    drive.supervise = False
-    drive.good("up", drive.recipe(runtime))
-    done = drive.run("up", drive.recipe(runtime, OOM))
+    driver.supervise = False
+    driver.good("up", driver.recipe(runtime))
+    done = driver.run("up", driver.recipe(runtime, OOM))
     assert done.code == 5 and f"rolled back: {NAME} serves again" in done.err, str(done)
-    assert drive.good("status", "--json").json["deployments"][0]["state"] == "ready"
-    assert [len(engines(node)) for node in nodes] == [1, 1]
-    nodes[0].sh(f"rm {STATE}/deployments/{NAME}/desired.json")
-    no_way = drive.run("up", drive.recipe(runtime, OOM))
-    assert no_way.code == 2 and "--no-rollback" in no_way.err and [len(engines(node)) for node in nodes] == [1, 1]
-    drive.good("down", NAME)
-    assert_clean(nodes)
+    assert driver.good("status", "--json").json["deployments"][0]["state"] == "ready"
+    assert [len(engines(node)) for node in testbed_nodes] == [1, 1]
+    testbed_nodes[0].sh(f"rm {STATE}/deployments/{NAME}/desired.json")
+    no_way = driver.run("up", driver.recipe(runtime, OOM))
+    assert (
+        no_way.code == 2 and "--no-rollback" in no_way.err and [len(engines(node)) for node in testbed_nodes] == [1, 1]
+    )
+    driver.good("down", NAME)
+    assert_clean(testbed_nodes)

@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 from cluster.clients import asking
-from cluster.drive import NAME, QUICK, Drive, assert_clean, running
-from cluster.test_several import Site
+from cluster.drive import NAME, QUICK, CommandDriver, assert_clean, running
+from cluster.test_several import GatewaySite
 from functional.tiny_gguf import write_tiny_gguf
 from patience import wait_until
-from testbed import Node
+from testbed import ContainerNode
 from testbed.harm import cut_ssh, restore_ssh
 
 ONE = {"nodes": 1, "parallelism": {"tp": 1}}
@@ -23,9 +23,9 @@ TINY_REPLICAS = ["tiny-r1", "tiny-r2"]
 
 
 @pytest.fixture
-def both_nodes(drive: Drive, nodes: list[Node]) -> Site:
-    drive.supervise, drive.env = True, {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.3"}
-    return Site(drive, nodes[0])
+def both_nodes(driver: CommandDriver, testbed_nodes: list[ContainerNode]) -> GatewaySite:
+    driver.supervise, driver.env = True, {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.3"}
+    return GatewaySite(driver, testbed_nodes[0])
 
 
 def ask_chat(client: httpx.Client, model: str, text: str, tokens: int = 4) -> httpx.Response:
@@ -33,45 +33,45 @@ def ask_chat(client: httpx.Client, model: str, text: str, tokens: int = 4) -> ht
     return client.post("/v1/chat/completions", json=body)
 
 
-def models(drive: Drive) -> list[dict[str, Any]]:
+def models(drive: CommandDriver) -> list[dict[str, Any]]:
     done = drive.run("status", "--json")
     assert done.code in (0, 1), str(done)
     found: list[dict[str, Any]] = done.json["models"]
     return found
 
 
-def until_all_serve(drive: Drive) -> None:
+def until_all_serve(drive: CommandDriver) -> None:
     wait_until(lambda: [one["serving"] for one in models(drive)] == [2], lambda: drive.run("status").out, poll=1)
 
 
-def finished(both_nodes: Site) -> list[float]:
+def finished(both_nodes: GatewaySite) -> list[float]:
     wait_until(lambda: all(both_nodes.live(name)["engine"] for name in TWO), "both engines' figures to be read")
     return [both_nodes.live(name)["engine"]["finished"] for name in TWO]
 
 
-def test_two_replicas_serve_one_model(both_nodes: Site, nodes: list[Node]) -> None:
+def test_two_replicas_serve_one_model(both_nodes: GatewaySite, testbed_nodes: list[ContainerNode]) -> None:
     """The life of a model on both nodes, in one deployment: spread, killed, restarted in turn, scaled, taken away."""
-    drive, (head, worker) = both_nodes.drive, nodes
+    drive, (head, worker) = both_nodes.drive, testbed_nodes
     recipe = drive.recipe("process", serving={"expose": "all"}, **ONE)
     said = drive.good("up", recipe, "--replicas", "2", "--json").json
     assert [one["plan"]["deployment"] for one in said["replicas"]] == TWO
     (model,) = models(drive)
     assert (model["name"], model["serving"], model["replicas"]) == (NAME, 2, TWO)
-    assert [len(found) for found in running(nodes).values()] == [1, 1]
+    assert [len(found) for found in running(testbed_nodes).values()] == [1, 1]
     refuses_without_its_key(both_nodes)
     spreads(both_nodes)
     survives_a_killed_replica(drive, head, worker)
-    restarts_in_turn(drive, nodes)
+    restarts_in_turn(drive, testbed_nodes)
     assert f"against {NAME} (gateway https://" in drive.run("bench", NAME, "--workload", "prove").out
     with asking(head, drive.folder / "home") as client:
         gone = drive.good("up", recipe, "--replicas", "1", "--json").json["removed"]
     assert gone == [TWO[1]] and client.statuses() == {200}, client.around({200})
-    assert running(nodes)[worker.name] == []
+    assert running(testbed_nodes)[worker.name] == []
     assert "1 rank(s) removed" in drive.good("down", NAME).out
-    assert_clean(nodes)
+    assert_clean(testbed_nodes)
 
 
-def refuses_without_its_key(both_nodes: Site) -> None:
+def refuses_without_its_key(both_nodes: GatewaySite) -> None:
     """The engine on the other node listens in the network of the two, for the gateway alone."""
     route = both_nodes.head.sh(f"cat /home/spark/.local/state/sparkwright/supervision/{TWO[1]}/door/door.json")
     engine, home = json.loads(route)["engine"], "/home/spark/.local/state/sparkwright/supervision"
@@ -82,7 +82,7 @@ def refuses_without_its_key(both_nodes: Site) -> None:
     assert both_nodes.head.sh(f"stat -c %a {home}/{TWO[1]}/secrets.json") == "600"
 
 
-def spreads(both_nodes: Site) -> None:
+def spreads(both_nodes: GatewaySite) -> None:
     """Both engines answer when several clients ask for different things at the same time."""
     before = finished(both_nodes)
     with both_nodes.client() as client, ThreadPoolExecutor(8) as pool:
@@ -95,7 +95,7 @@ def spreads(both_nodes: Site) -> None:
     wait_until(lambda: fewest() >= 10, lambda: f"{before}, {finished(both_nodes)}", poll=1)
 
 
-def survives_a_killed_replica(drive: Drive, head: Node, worker: Node) -> None:
+def survives_a_killed_replica(drive: CommandDriver, head: ContainerNode, worker: ContainerNode) -> None:
     """Requests get answers from the other one, and the supervisor starts it again."""
     with asking(head, drive.folder / "home") as client:
         worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
@@ -109,7 +109,7 @@ def survives_a_killed_replica(drive: Drive, head: Node, worker: Node) -> None:
     assert not late, late
 
 
-def restarts_in_turn(drive: Drive, nodes: list[Node]) -> None:
+def restarts_in_turn(drive: CommandDriver, nodes: list[ContainerNode]) -> None:
     before = running(nodes)
     with asking(nodes[0], drive.folder / "home") as client:
         took = drive.good("restart", NAME, "--rolling", "--json").json["replicas"]
@@ -118,10 +118,10 @@ def restarts_in_turn(drive: Drive, nodes: list[Node]) -> None:
 
 
 @pytest.mark.full
-def test_llama_cpp_on_both_nodes(both_nodes: Site, nodes: list[Node]) -> None:
+def test_llama_cpp_on_both_nodes(both_nodes: GatewaySite, testbed_nodes: list[ContainerNode]) -> None:
     """Real tokens from both; the two nodes share this machine's cores, so no speed is claimed of it."""
     path = Path(both_nodes.llama())
-    for node in nodes[1:]:
+    for node in testbed_nodes[1:]:
         node.put("/home/spark/models/tiny.gguf", write_tiny_gguf(both_nodes.drive.folder / "tiny.gguf").read_bytes())
     rates = {}
     for count in (1, 2):
@@ -133,11 +133,11 @@ def test_llama_cpp_on_both_nodes(both_nodes: Site, nodes: list[Node]) -> None:
     done = both_nodes.drive.good("restart", "tiny", "--rolling", "--json").json
     assert list(done["replicas"]) == TINY_REPLICAS
     both_nodes.drive.good("down", "tiny")
-    assert_clean(nodes)
+    assert_clean(testbed_nodes)
 
 
 @pytest.mark.full
-def test_replicas_of_fixed_speed_on_both_nodes(both_nodes: Site, nodes: list[Node]) -> None:
+def test_replicas_of_fixed_speed_on_both_nodes(both_nodes: GatewaySite, testbed_nodes: list[ContainerNode]) -> None:
     """Simulated engines that sleep between tokens, started by `up`: the figures of the whole path are printed."""
     drive = both_nodes.drive
     env = {**QUICK, "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1", "SPARKWRIGHT_SIMULATOR_STEP_MS": "50"}
@@ -149,7 +149,7 @@ def test_replicas_of_fixed_speed_on_both_nodes(both_nodes: Site, nodes: list[Nod
             rates[count] = tokens_a_second(client, model="twin-tiny", clients=24)
     print(f"tokens a second: {rates}, {rates[2] / rates[1]:.2f} times")
     drive.good("down", NAME)
-    assert_clean(nodes)
+    assert_clean(testbed_nodes)
 
 
 def tokens_a_second(client: httpx.Client, seconds: float = 20.0, model: str = "tiny", clients: int = 8) -> float:
@@ -169,18 +169,20 @@ def tokens_a_second(client: httpx.Client, seconds: float = 20.0, model: str = "t
 
 
 @pytest.mark.full
-def test_a_replica_that_the_head_cannot_reach_is_taken_away_again(both_nodes: Site, nodes: list[Node]) -> None:
+def test_a_replica_that_the_head_cannot_reach_is_taken_away_again(
+    both_nodes: GatewaySite, testbed_nodes: list[ContainerNode]
+) -> None:
     """The network is split: this machine reaches both nodes, and the head does not reach the second one."""
     drive = both_nodes.drive
     recipe = drive.recipe("process", serving={"expose": "all"}, **ONE)
     done = drive.run("up", recipe, "--replicas", "3")
     assert done.code == 1 and "3 replicas of 1 node(s) need 3 nodes, and 2 can be used" in done.err, str(done)
-    cut_ssh(nodes[1], nodes[0])
+    cut_ssh(testbed_nodes[1], testbed_nodes[0])
     done = drive.run("up", recipe, "--replicas", "2")
-    assert done.code == 5 and f"would not reach {nodes[1].name}" in done.err, str(done)
+    assert done.code == 5 and f"would not reach {testbed_nodes[1].name}" in done.err, str(done)
     assert f"{TWO[1]}: taken away again" in done.err and f"ready before it: {TWO[0]}" in done.err, str(done)
     assert [one["replicas"] for one in models(drive)] == [[TWO[0]]]
-    assert running(nodes)[nodes[1].name] == []
-    restore_ssh(nodes[1])
+    assert running(testbed_nodes)[testbed_nodes[1].name] == []
+    restore_ssh(testbed_nodes[1])
     drive.good("down", NAME)
-    assert_clean(nodes)
+    assert_clean(testbed_nodes)

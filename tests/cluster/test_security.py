@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster.drive import NAME, RUNTIMES, Drive, assert_clean, containers
+from cluster.drive import NAME, RUNTIMES, CommandDriver, assert_clean, containers
 from cluster.stranger import Stranger, stranger
 from patience import wait_until
-from testbed import Node, Testbed, caddy
+from testbed import ContainerNode, Testbed, caddy
 
 RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
 ENGINE_KEY = "sk-engine-4b1d9c77e2a05f36"
@@ -24,10 +24,10 @@ WRONG = (
 
 
 @pytest.fixture
-def drive(drive: Drive) -> Drive:
-    drive.supervise = True
-    drive.env = {"DRILL_KEY": ENGINE_KEY, "HF_TOKEN": HUB_TOKEN, "SPARKWRIGHT_SUPERVISOR_SCALE": "0.3"}
-    return drive
+def driver(driver: CommandDriver) -> CommandDriver:
+    driver.supervise = True
+    driver.env = {"DRILL_KEY": ENGINE_KEY, "HF_TOKEN": HUB_TOKEN, "SPARKWRIGHT_SUPERVISOR_SCALE": "0.3"}
+    return driver
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def outsider(testbed: Testbed) -> Iterator[Stranger]:
         yield made
 
 
-def served(drive: Drive, runtime: str, engine_key: bool = True) -> Path:
+def served(drive: CommandDriver, runtime: str, engine_key: bool = True) -> Path:
     """Up and open to all; the folder with what `up` gave the user."""
     key = {"api_key_env": "DRILL_KEY"} if engine_key else {}
     recipe = drive.recipe(runtime, serving={"expose": "all", **key})
@@ -52,7 +52,9 @@ def default_key(folder: Path) -> str:
     return (folder / "default.key").read_text().strip()
 
 
-def asked(who: Stranger, node: Node, key: str, ca: Path | None = None, path: str = "/v1/models") -> str:
+def client_status(
+    who: Stranger, node: ContainerNode, key: str, ca: Path | None = None, path: str = "/v1/models"
+) -> str:
     """The status that a client gets; 000 for none."""
     trust = ["--cacert", str(ca)] if ca else ["--insecure"]
     argv = ["curl", "-s", "-m", "10", *trust, "-o", "/dev/null", "-w", "%{http_code}", "--path-as-is"]
@@ -61,52 +63,59 @@ def asked(who: Stranger, node: Node, key: str, ca: Path | None = None, path: str
 
 @RUNTIME
 def test_from_outside_only_ssh_and_the_gateway_answer(
-    drive: Drive, nodes: list[Node], outsider: Stranger, runtime: str
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], outsider: Stranger, runtime: str
 ) -> None:
     """All 65,535 ports of both nodes: nothing of the engine, its rendezvous, the supervisor or its figures."""
-    served(drive, runtime, engine_key=runtime == "docker")
-    assert [outsider.open_ports(node.mgmt) for node in nodes] == [[22, GATEWAY], [22]]
-    drive.good("down", NAME)
-    assert outsider.open_ports(nodes[0].mgmt) == [22]
-    assert_clean(nodes)
+    served(driver, runtime, engine_key=runtime == "docker")
+    assert [outsider.open_ports(node.mgmt) for node in testbed_nodes] == [[22, GATEWAY], [22]]
+    driver.good("down", NAME)
+    assert outsider.open_ports(testbed_nodes[0].mgmt) == [22]
+    assert_clean(testbed_nodes)
 
 
 @pytest.mark.full
-def test_only_a_known_key_gets_in(drive: Drive, nodes: list[Node], outsider: Stranger) -> None:
+def test_only_a_known_key_gets_in(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], outsider: Stranger
+) -> None:
     """Twenty wrong, missing or revoked keys get 401 from another host; the given CA suffices to trust the gateway."""
-    folder = served(drive, "process")
+    folder = served(driver, "process")
     default = default_key(folder)
-    assert asked(outsider, nodes[0], default, folder / "ca.crt") == "200"
-    made = drive.good("keys add", "laptop", "--json").json
+    assert client_status(outsider, testbed_nodes[0], default, folder / "ca.crt") == "200"
+    made = driver.good("keys add", "laptop", "--json").json
     laptop = Path(made["file"]).read_text().strip()
     assert made["name"] == "laptop" and laptop not in json.dumps(made)
-    assert asked(outsider, nodes[0], laptop) == "200"
-    drive.good("keys revoke", "laptop")
+    assert client_status(outsider, testbed_nodes[0], laptop) == "200"
+    driver.good("keys revoke", "laptop")
     wrong = (*WRONG, laptop, default[:-1], default + "0")
     assert len(wrong) == 20
-    assert {key: asked(outsider, nodes[0], key) for key in wrong} == dict.fromkeys(wrong, "401")
-    assert [asked(outsider, nodes[0], default, path=path) for path in ("/metrics", "/tokenize", "/v1/../health")] == [
-        "404"
-    ] * 3
-    listed = drive.good("keys list")
+    assert {key: client_status(outsider, testbed_nodes[0], key) for key in wrong} == dict.fromkeys(wrong, "401")
+    assert [
+        client_status(outsider, testbed_nodes[0], default, path=path)
+        for path in ("/metrics", "/tokenize", "/v1/../health")
+    ] == ["404"] * 3
+    listed = driver.good("keys list")
     assert "default" in listed.out and "laptop" not in listed.out
 
 
 @pytest.mark.full
-def test_without_the_program_the_gateway_is_a_container(drive: Drive, nodes: list[Node], outsider: Stranger) -> None:
+def test_without_the_program_the_gateway_is_a_container(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], outsider: Stranger
+) -> None:
     """The image caddy:2 in its place: the same gateway, back when it is killed, gone after `down`."""
-    with caddy.in_an_image(nodes[0]):
-        folder = served(drive, "process", engine_key=False)
-        assert containers(nodes[0])[0]["Config"]["Image"] == "caddy:2"
-        gateway = [asked(outsider, nodes[0], key, folder / "ca.crt") for key in (default_key(folder), "wrong")]
+    with caddy.in_an_image(testbed_nodes[0]):
+        folder = served(driver, "process", engine_key=False)
+        assert containers(testbed_nodes[0])[0]["Config"]["Image"] == "caddy:2"
+        gateway = [
+            client_status(outsider, testbed_nodes[0], key, folder / "ca.crt") for key in (default_key(folder), "wrong")
+        ]
         assert gateway == ["200", "401"]
-        nodes[0].sh("docker kill sparkwright-caddy-_gateway-8443")
-        wait_until(lambda: asked(outsider, nodes[0], "wrong") == "401", "the gateway to be back")
-        drive.good("down", NAME)
-        assert_clean(nodes)
+        testbed_nodes[0].sh("docker kill sparkwright-caddy-_gateway-8443")
+        wait_until(lambda: client_status(outsider, testbed_nodes[0], "wrong") == "401", "the gateway to be back")
+        driver.good("down", NAME)
+        assert_clean(testbed_nodes)
 
 
-def remembered(nodes: list[Node]) -> dict[str, str]:
+def remembered(nodes: list[ContainerNode]) -> dict[str, str]:
     """Everything kept or shown anywhere, as root sees it: command lines, containers, units, journals, logs, audit."""
     found = {}
     for node in nodes:
@@ -150,7 +159,7 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
 """
 
 
-def seen_by_another_user(node: Node, since: str, secrets: Sequence[str]) -> list[str]:
+def seen_by_another_user(node: ContainerNode, since: str, secrets: Sequence[str]) -> list[str]:
     """The places with a secret. The secrets go in by stdin: the search itself shows them to nobody."""
     argv = ["python3", "-c", LOOK, since]
     done = node.exec(argv, user="nodocker", input="\n".join(secrets) + "\n", timeout=120)
@@ -161,21 +170,25 @@ def seen_by_another_user(node: Node, since: str, secrets: Sequence[str]) -> list
 @pytest.mark.full
 @RUNTIME
 def test_secrets_are_where_they_must_be_and_nowhere_else(
-    drive: Drive, nodes: list[Node], outsider: Stranger, runtime: str
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], outsider: Stranger, runtime: str
 ) -> None:
     """No key, token or private half in any command line, inspect output, unit, journal, log or readable file."""
-    since = nodes[0].sh("date +%s")
-    folder = served(drive, runtime)
+    since = testbed_nodes[0].sh("date +%s")
+    folder = served(driver, runtime)
     default = default_key(folder)
     for key in (default, "wrong-key-of-a-stranger-81c2"):
-        asked(outsider, nodes[0], key)
+        client_status(outsider, testbed_nodes[0], key)
     secrets = (ENGINE_KEY, HUB_TOKEN, default, "wrong-key-of-a-stranger-81c2", "PRIVATE KEY-----")
-    found = [(where, secret) for where, text in remembered(nodes).items() for secret in secrets if secret in text]
+    found = [
+        (where, secret) for where, text in remembered(testbed_nodes).items() for secret in secrets if secret in text
+    ]
     assert found == []
-    nodes[0].write("/tmp/everybody", ENGINE_KEY)
-    assert seen_by_another_user(nodes[0], since, secrets) == ["/tmp/everybody"], "the search itself finds what is there"
-    assert seen_by_another_user(nodes[1], since, secrets) == []
-    kept = [path for path in drive.folder.rglob("*") if path.is_file() and path.parent != folder]
+    testbed_nodes[0].write("/tmp/everybody", ENGINE_KEY)
+    assert seen_by_another_user(testbed_nodes[0], since, secrets) == ["/tmp/everybody"], (
+        "the search itself finds what is there"
+    )
+    assert seen_by_another_user(testbed_nodes[1], since, secrets) == []
+    kept = [path for path in driver.folder.rglob("*") if path.is_file() and path.parent != folder]
     for secret in secrets[:3]:
         assert [path for path in kept if secret.encode() in path.read_bytes()] == []
     assert {path.stat().st_mode & 0o777 for path in folder.glob("*.key")} == {0o600}

@@ -11,14 +11,14 @@ import httpx
 import pytest
 import yaml
 
-from cluster.drive import QUICK, Drive, assert_clean
+from cluster.drive import QUICK, CommandDriver, assert_clean
 from cluster.engines_drive import GGUF
 from cluster.stage_drive import VENV
 from cluster.test_llama_cpp_up import SHIPPED
-from drills.switches import CODER, TINY, Found, load
+from drills.switches import CODER, TINY, SwitchOutcome, load
 from functional.tiny_gguf import write_tiny_gguf
 from patience import CALL
-from testbed import Node
+from testbed import ContainerNode
 
 SWITCHES, CLIENTS = 2, 20
 HALF = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.5"}
@@ -26,9 +26,9 @@ SLEEPY = {"on_demand": True, "idle_minutes": 0.1, "wait_seconds": 60}
 
 
 @dataclass
-class Site:
-    drive: Drive
-    head: Node
+class GatewaySite:
+    drive: CommandDriver
+    head: ContainerNode
 
     def recipe(self, name: str, **serving: object) -> str:
         """A recipe of the simulator, over both nodes, by a name of its own."""
@@ -57,42 +57,44 @@ class Site:
 
 
 @pytest.fixture
-def site(drive: Drive, nodes: list[Node]) -> Site:
-    drive.supervise, drive.env = True, dict(HALF)
-    return Site(drive, nodes[0])
+def gateway_site(driver: CommandDriver, testbed_nodes: list[ContainerNode]) -> GatewaySite:
+    driver.supervise, driver.env = True, dict(HALF)
+    return GatewaySite(driver, testbed_nodes[0])
 
 
 @pytest.mark.full
-def test_switched_under_load_next_to_one_that_serves_on(site: Site, nodes: list[Node]) -> None:
+def test_switched_under_load_next_to_one_that_serves_on(
+    gateway_site: GatewaySite, testbed_nodes: list[ContainerNode]
+) -> None:
     """Guards each request of five clients: tokens, or a 503 with its reason; none for the third model."""
-    found, names = Found(), ("alpha", "gamma")
-    site.drive.good("up", site.recipe("alpha"))
-    site.drive.good("up", site.llama())
-    with load(site, found, 0.1):
+    found, names = SwitchOutcome(), ("alpha", "gamma")
+    gateway_site.drive.good("up", gateway_site.recipe("alpha"))
+    gateway_site.drive.good("up", gateway_site.llama())
+    with load(gateway_site, found, 0.1):
         for number in range(SWITCHES):
             now, then = names[number % 2], names[1 - number % 2]
-            site.drive.good("switch", now, site.recipe(then))
+            gateway_site.drive.good("switch", now, gateway_site.recipe(then))
     assert not found.wrong, found.wrong[:5]
     assert all(kinds["tokens"] > 20 for kinds in found.got.values()), found.got
     for name in (names[SWITCHES % 2], TINY):
-        site.drive.good("down", name)
-    assert_clean(nodes)
+        gateway_site.drive.good("down", name)
+    assert_clean(testbed_nodes)
 
 
 @pytest.mark.full
-def test_twenty_clients_that_wait_start_it_once(site: Site, nodes: list[Node]) -> None:
+def test_twenty_clients_that_wait_start_it_once(gateway_site: GatewaySite, testbed_nodes: list[ContainerNode]) -> None:
     """Guards a start by the supervisor on the head, over both nodes, next to a model that serves all the time."""
-    site.drive.good("up", site.llama())
-    site.drive.good("up", site.recipe("nap", **SLEEPY))
+    gateway_site.drive.good("up", gateway_site.llama())
+    gateway_site.drive.good("up", gateway_site.recipe("nap", **SLEEPY))
     until = time.monotonic() + 120
-    while site.live("nap")["phase"] != "on_demand":
-        assert time.monotonic() < until, site.drive.run("status").out
+    while gateway_site.live("nap")["phase"] != "on_demand":
+        assert time.monotonic() < until, gateway_site.drive.run("status").out
     body = {"model": CODER, "messages": [{"role": "user", "content": "hello"}], "max_tokens": 4}
-    with site.client() as client, ThreadPoolExecutor(CLIENTS) as pool:
+    with gateway_site.client() as client, ThreadPoolExecutor(CLIENTS) as pool:
         got = list(pool.map(lambda _: client.post("/v1/chat/completions", json=body), range(CLIENTS)))
         assert [one.status_code for one in got] == [200] * CLIENTS, [one.text[:300] for one in got]
         assert all(one.json()["usage"]["completion_tokens"] for one in got)
-    assert {name: site.live(name)["relaunches"] for name in ("nap", TINY)} == {"nap": 1, TINY: 0}
+    assert {name: gateway_site.live(name)["relaunches"] for name in ("nap", TINY)} == {"nap": 1, TINY: 0}
     for name in ("nap", TINY):
-        site.drive.good("down", name)
-    assert_clean(nodes)
+        gateway_site.drive.good("down", name)
+    assert_clean(testbed_nodes)

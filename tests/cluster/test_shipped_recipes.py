@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster.drive import NAME, QUICK, Drive, assert_clean
+from cluster.drive import NAME, QUICK, CommandDriver, assert_clean
 from cluster.engines_drive import GGUF, put_models, streamed
 from cluster.stage_drive import CONFIG, put_folder
 from sparkwright.adapters.files import Places, find_recipe, recipe_names
 from sparkwright.domain.recipe import RecipeState
 from sparkwright.engines.flag_data import nearest, versions
 from sparkwright.recipes.load import load_recipe
-from testbed import Node
+from testbed import ContainerNode
 
 NOWHERE = Places(Path("/nonexistent"), Path("/nonexistent"))
 MODEL = "/home/spark/models/any"
@@ -27,7 +27,7 @@ EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 
 ANY = {**CONFIG, **EXPERTS, "max_position_embeddings": 1 << 21}
 
 
-def ready() -> list[str]:
+def ready_recipes() -> list[str]:
     """The simulator's own recipes are rehearsed elsewhere. All are `full`: `make test` starts the same engines in
     test_engines_up.py and test_llama_cpp_up.py."""
     found = {name: find_recipe(name, NOWHERE) for name in recipe_names(NOWHERE)}
@@ -37,7 +37,7 @@ def ready() -> list[str]:
     return [name for name in chosen if name != "tiny-llama-cpp"]
 
 
-def as_shipped(name: str, drive: Drive) -> tuple[str, int]:
+def as_shipped(name: str, drive: CommandDriver) -> tuple[str, int]:
     """The recipe's file, and its port."""
     tree: dict[str, Any] = yaml.safe_load(find_recipe(name, NOWHERE).text)
     how, llama = tree["engine"], tree["engine"]["name"] == "llama-cpp"
@@ -57,18 +57,20 @@ def as_shipped(name: str, drive: Drive) -> tuple[str, int]:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ready())
-def test_a_ready_recipe_starts_as_it_is_written(drive: Drive, nodes: list[Node], tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ready_recipes())
+def test_a_ready_recipe_starts_as_it_is_written(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], tmp_path: Path, name: str
+) -> None:
     """Its flags, variables, parallelism and runtime start ranks that answer, and `down` clears them."""
-    drive.simulated = True
-    put_models(nodes, tmp_path)
-    for node in nodes:
+    driver.simulated = True
+    put_models(testbed_nodes, tmp_path)
+    for node in testbed_nodes:
         put_folder(node, MODEL, size=1 << 16)
         node.put(f"{MODEL}/config.json", json.dumps(ANY).encode())
-    path, port = as_shipped(name, drive)
+    path, port = as_shipped(name, driver)
     # What the rules say of the weights that stand there instead of the recipe's own (RCP013) is not about the recipe.
-    told = drive.good("up", path, "--json", "--force", "its weights are exchanged").json
+    told = driver.good("up", path, "--json", "--force", "its weights are exchanged").json
     assert told["done"] == "ready" and told["simulated"] and told["answer"]["completion_tokens"] > 0
-    assert "simulated" in streamed(nodes[0], port=port)
-    drive.good("down", NAME)
-    assert_clean(nodes)
+    assert "simulated" in streamed(testbed_nodes[0], port=port)
+    driver.good("down", NAME)
+    assert_clean(testbed_nodes)

@@ -11,18 +11,18 @@ from cluster.stage_drive import (
     MIB,
     ROOT,
     TWIN,
-    Drive,
-    ended,
-    lift,
+    StageDriver,
     put_hub_model,
     received,
+    restore_fabric,
     slow_fabric,
-    tree,
+    tree_checksums,
     wait_for,
+    wait_for_result,
 )
 from sparkwright.domain.cluster import Transfer
 from sparkwright.remote import staging
-from testbed import Node
+from testbed import ContainerNode
 from testbed.harm import set_fabric
 
 FROM, TO = "/home/spark/cut/from", "/home/spark/cut/to"
@@ -35,22 +35,22 @@ NOTED = (
 
 
 @pytest.fixture
-def drive(tmp_path: Path, ssh_config: Path) -> Drive:
-    return Drive(tmp_path, ssh_config)
+def driver(tmp_path: Path, ssh_config: Path) -> StageDriver:
+    return StageDriver(tmp_path, ssh_config)
 
 
 @pytest.fixture
-def slow(nodes: list[Node]) -> Iterator[Node]:
+def slow_sender(testbed_nodes: list[ContainerNode]) -> Iterator[ContainerNode]:
     """The first node sends slowly over the fabric: a copy from it can be met on its way."""
-    slow_fabric(nodes[0], "600mbit")
-    yield nodes[0]
-    lift(nodes[0])
+    slow_fabric(testbed_nodes[0], "600mbit")
+    yield testbed_nodes[0]
+    restore_fabric(testbed_nodes[0])
 
 
 class Copies:
     """The program that copies, from the first node to the second, each time in a process of its own."""
 
-    def __init__(self, nodes: list[Node], ssh_config: Path) -> None:
+    def __init__(self, nodes: list[ContainerNode], ssh_config: Path) -> None:
         self.here, self.there = nodes
         keys = self.there.sh("cat /etc/ssh/ssh_host_*_key.pub").splitlines()
         peer = staging.Peer("spark", self.there.fabric, 22, staging.known_hosts(self.there.fabric, 22, keys))
@@ -86,11 +86,13 @@ def wait_until_more(copies: Copies, than: int) -> None:
 
 
 @pytest.mark.full
-def test_killed_at_twenty_points_it_sends_one_range_again(nodes: list[Node], slow: Node, ssh_config: Path) -> None:
+def test_killed_at_twenty_points_it_sends_one_range_again(
+    testbed_nodes: list[ContainerNode], slow_sender: ContainerNode, ssh_config: Path
+) -> None:
     """One range at most is sent again after SIGKILL on either side: bytes over the fabric less the journals' gain, each
     time."""
-    copies, dice = Copies(nodes, ssh_config), random.Random(11)
-    here, there = nodes
+    copies, dice = Copies(testbed_nodes, ssh_config), random.Random(11)
+    here, there = testbed_nodes
     here.sh(f"mkdir -p {FROM} && cd {FROM} && for n in 1 2; do head -c 400M /dev/urandom > $n; done", user="spark")
     lost = []
     for cut in range(20):
@@ -103,54 +105,54 @@ def test_killed_at_twenty_points_it_sends_one_range_again(nodes: list[Node], slo
         for whole in there.sh(f"find {TO} -maxdepth 1 -name '[12]' -printf '%f '").split():
             assert there.sh(f"sha256sum < {TO}/{whole}") == here.sh(f"sha256sum < {FROM}/{whole}")
     assert max(lost) <= RANGE, lost
-    lift(slow)
+    restore_fabric(slow_sender)
     out, _ = copies.start().communicate(timeout=120)
     assert b"100%" in out, out
-    assert [line for line in tree(there, TO) if "incomplete" not in line] == tree(here, FROM)
+    assert [line for line in tree_checksums(there, TO) if "incomplete" not in line] == tree_checksums(here, FROM)
     print("sent again, MiB:", [round(one / MIB, 1) for one in lost])
 
 
 @pytest.mark.full
-def test_a_node_that_restarts_in_the_middle_continues(drive: Drive, nodes: list[Node]) -> None:
+def test_a_node_that_restarts_in_the_middle_continues(driver: StageDriver, testbed_nodes: list[ContainerNode]) -> None:
     """The start fails with the reason; the next one sends what the disk of the restarted node lacks."""
-    here, there = nodes
+    here, there = testbed_nodes
     put_hub_model(there, shards=2, size=48 * MIB)
     slow_fabric(there, "200mbit")
-    with drive.running("up", drive.write("tiny.yaml", TWIN), "--detach") as first:
+    with driver.running("up", driver.write("tiny.yaml", TWIN), "--detach") as first:
         wait_for(here, f"[ $(cat {ROOT}/.sparkwright-partial/*.journal 2>/dev/null | grep -vc of) -ge 4 ]")
         here.reboot()
-        cut = ended(first)
-    lift(there)
+        cut = wait_for_result(first)
+    restore_fabric(there)
     assert cut.code not in (0, None) and "Traceback" not in cut.text, cut.text
     assert here.sh(f"find {ROOT}/blobs -size +1M | wc -l") == "0"
     before = received(here)[0]
-    again = drive.up(TWIN)
+    again = driver.up(TWIN)
     assert again.code == 0, again.text
     assert received(here)[0] - before < 70 * MIB
-    assert tree(here, ROOT) == tree(there, ROOT)
+    assert tree_checksums(here, ROOT) == tree_checksums(there, ROOT)
 
 
 @pytest.mark.full
-def test_without_a_fabric_nothing_is_copied(drive: Drive, nodes: list[Node]) -> None:
+def test_without_a_fabric_nothing_is_copied(driver: StageDriver, testbed_nodes: list[ContainerNode]) -> None:
     """Weights never go over the management network: the start is refused with the finding, and nothing has changed."""
-    put_hub_model(nodes[1])
-    set_fabric(nodes[0], up=False)
+    put_hub_model(testbed_nodes[1])
+    set_fabric(testbed_nodes[0], up=False)
     try:
-        refused = drive.up(TWIN)
+        refused = driver.up(TWIN)
     finally:
-        set_fabric(nodes[0], up=True)
+        set_fabric(testbed_nodes[0], up=True)
     refused.is_one_message(1, "FAB")
-    assert tree(nodes[0], ROOT) == []
+    assert tree_checksums(testbed_nodes[0], ROOT) == []
 
 
 @pytest.mark.full
-def test_a_target_that_is_read_only_is_named(drive: Drive, nodes: list[Node]) -> None:
+def test_a_target_that_is_read_only_is_named(driver: StageDriver, testbed_nodes: list[ContainerNode]) -> None:
     """The path and the reason, and the other node keeps serving what it has."""
-    put_hub_model(nodes[1])
+    put_hub_model(testbed_nodes[1])
     hub = str(Path(ROOT).parent)
-    nodes[0].sh(f"mkdir -p {hub} && chown -R spark /home/spark/.cache && mount -t tmpfs -o ro tmpfs {hub}")
+    testbed_nodes[0].sh(f"mkdir -p {hub} && chown -R spark /home/spark/.cache && mount -t tmpfs -o ro tmpfs {hub}")
     try:
-        told = drive.up(TWIN)
+        told = driver.up(TWIN)
     finally:
-        nodes[0].sh(f"umount {hub}")
+        testbed_nodes[0].sh(f"umount {hub}")
     told.is_one_message(1, "could not be copied there from spark-2", "Read-only file system")

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from cluster.drive import NAME, RUNTIMES, Drive, assert_clean, engines, lease, running
+from cluster.drive import NAME, RUNTIMES, CommandDriver, assert_clean, engines, read_lease, running
 from patience import wait_until
-from testbed import Node, harm
+from testbed import ContainerNode, harm
 from testbed.settings import FABRIC_DEVICE, MGMT_DEVICE
 
 RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
@@ -25,48 +25,48 @@ TENTH = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
 
 
 @pytest.fixture
-def drive(drive: Drive) -> Drive:
-    drive.supervise = True
-    drive.env = dict(TENTH)
-    return drive
+def driver(driver: CommandDriver) -> CommandDriver:
+    driver.supervise = True
+    driver.env = dict(TENTH)
+    return driver
 
 
-def live(head: Node) -> dict[str, Any]:
+def read_live(head: ContainerNode) -> dict[str, Any]:
     text = head.sh(f"cat {HOME}/live.json 2>/dev/null", check=False)
     found: dict[str, Any] = json.loads(text) if text else {}
     return found
 
 
-def serves(head: Node, since: float) -> Callable[[], bool]:
+def serves(head: ContainerNode, since: float) -> Callable[[], bool]:
     """It serves, if with a trouble that somebody should see, and was seen so after the given moment of its clock."""
-    return lambda: live(head).get("phase") in SERVING and live(head)["at"] > since
+    return lambda: read_live(head).get("phase") in SERVING and read_live(head)["at"] > since
 
 
-def clock(node: Node) -> float:
+def node_clock(node: ContainerNode) -> float:
     return float(node.sh("date +%s.%N"))
 
 
 @RUNTIME
 def test_without_the_laptop_it_serves_again_after_a_killed_worker(
-    drive: Drive, nodes: list[Node], runtime: str
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], runtime: str
 ) -> None:
     """The unit is active, and all that the laptop had is gone: home, recipe, cluster file, connections."""
-    head, worker = nodes
-    shown = drive.good("up", drive.recipe(runtime), "--json").json
+    head, worker = testbed_nodes
+    shown = driver.good("up", driver.recipe(runtime), "--json").json
     found = [finding["code"] for finding in shown["supervision"]["findings"]]
     assert shown["supervision"]["node"] == "spark-1" and not [code for code in found if code.startswith("SUP")], found
     assert head.sh(f"{USER} is-active {UNIT}", user="spark") == "active"
-    before = running(nodes)
-    shutil.rmtree(drive.folder / "home")
+    before = running(testbed_nodes)
+    shutil.rmtree(driver.folder / "home")
     head.sh("pkill -f '[s]shd: spark@notty' || :")
-    at = clock(head)
+    at = node_clock(head)
     worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
-    wait_until(lambda: live(head).get("phase") not in SERVING, "the fault to be seen")
+    wait_until(lambda: read_live(head).get("phase") not in SERVING, "the fault to be seen")
     wait_until(serves(head, at), "to serve again")
-    after = running(nodes)
+    after = running(testbed_nodes)
     assert all(set(before[name]).isdisjoint(after[name]) for name in before) and all(after.values())
-    drive.good("down", NAME)
-    assert_clean(nodes)
+    driver.good("down", NAME)
+    assert_clean(testbed_nodes)
 
 
 @pytest.mark.full
@@ -78,36 +78,40 @@ def test_without_the_laptop_it_serves_again_after_a_killed_worker(
         pytest.param("docker", 1, id="worker-docker"),
     ],
 )
-def test_a_full_disk_costs_history_and_not_service(drive: Drive, nodes: list[Node], runtime: str, which: int) -> None:
+def test_a_full_disk_costs_history_and_not_service(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], runtime: str, which: int
+) -> None:
     """Not a byte is left where a node keeps our state: reported while it serves and while it does not. A rank that is
     killed with its wrapper is back, and no exit code is made up."""
-    (head, worker), full = nodes, nodes[which]
+    (head, worker), full = testbed_nodes, testbed_nodes[which]
     harm.small_state(full, "24m")
-    drive.env["FULL_KEY"] = "sk-of-the-engine"  # so that a relaunch has a secret to write
-    drive.good("up", drive.recipe(runtime, serving={"api_key_env": "FULL_KEY"}))
+    driver.env["FULL_KEY"] = "sk-of-the-engine"  # so that a relaunch has a secret to write
+    driver.good("up", driver.recipe(runtime, serving={"api_key_env": "FULL_KEY"}))
     harm.fill_state(full)
     said = f"disk full on spark-{which + 1}: 0.0 MiB free in ~/.local/state/sparkwright"
-    wait_until(lambda: any(said in text for _, text in live(head).get("troubles", ())), "the full disk to be said")
-    status = drive.run("status")
-    assert status.code == 1 and said in status.out and live(head)["phase"] == "degraded"
-    before, at = running(nodes), clock(head)
+    wait_until(lambda: any(said in text for _, text in read_live(head).get("troubles", ())), "the full disk to be said")
+    status = driver.run("status")
+    assert status.code == 1 and said in status.out and read_live(head)["phase"] == "degraded"
+    before, at = running(testbed_nodes), node_clock(head)
     worker.sh("pkill -KILL -f '[n]ode-rank 1'")
     whys = set[str]()
 
     def again() -> bool:
-        whys.add(live(head).get("why", ""))
-        return live(head).get("relaunches", 0) > 0 and serves(head, at + 1)()
+        whys.add(read_live(head).get("why", ""))
+        return read_live(head).get("relaunches", 0) > 0 and serves(head, at + 1)()
 
     wait_until(again, "to serve again")
-    assert all(set(before[name]).isdisjoint(running(nodes)[name]) for name in before)
+    assert all(set(before[name]).isdisjoint(running(testbed_nodes)[name]) for name in before)
     assert any(said in why for why in whys), whys
-    what = json.loads(drive.good("incidents show 1", "--json").out)["incident"]["what"] if which else "".join(whys)
+    what = json.loads(driver.good("incidents show 1", "--json").out)["incident"]["what"] if which else "".join(whys)
     assert runtime == "docker" or ("left no exit code" in what and "137" not in what), what
     harm.empty_state(full)
-    wait_until(lambda: live(head).get("phase") == "ready", "the trouble to be over")
-    drive.good("down", NAME)
-    assert_clean(nodes)
-    assert not [node.name for node in nodes if node.sh("ls -d /run/lock/sparkwright-1000/* 2>/dev/null", check=False)]
+    wait_until(lambda: read_live(head).get("phase") == "ready", "the trouble to be over")
+    driver.good("down", NAME)
+    assert_clean(testbed_nodes)
+    assert not [
+        node.name for node in testbed_nodes if node.sh("ls -d /run/lock/sparkwright-1000/* 2>/dev/null", check=False)
+    ]
 
 
 @pytest.mark.full
@@ -119,24 +123,28 @@ def test_a_full_disk_costs_history_and_not_service(drive: Drive, nodes: list[Nod
         pytest.param((0, 1), id="both"),
     ],
 )
-def test_after_a_reboot_it_comes_back_by_itself(drive: Drive, nodes: list[Node], which: tuple[int, ...]) -> None:
+def test_after_a_reboot_it_comes_back_by_itself(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], which: tuple[int, ...]
+) -> None:
     """The deployment comes back whichever node was away: nobody logs in, nobody calls."""
-    drive.good("up", drive.recipe("docker"))
-    at = clock(nodes[0])
+    driver.good("up", driver.recipe("docker"))
+    at = node_clock(testbed_nodes[0])
     for number in which:
-        nodes[number].stop()
+        testbed_nodes[number].stop()
     for number in which:
-        nodes[number].start()
-    wait_until(lambda: [len(engines(node)) for node in nodes] == [1, 1], "both ranks")
-    wait_until(serves(nodes[0], at + 1), "to serve again")
-    assert drive.run("status", "--json").json["deployments"][0]["state"] in SERVING
+        testbed_nodes[number].start()
+    wait_until(lambda: [len(engines(node)) for node in testbed_nodes] == [1, 1], "both ranks")
+    wait_until(serves(testbed_nodes[0], at + 1), "to serve again")
+    assert driver.run("status", "--json").json["deployments"][0]["state"] in SERVING
 
 
 @pytest.mark.full
-def test_what_is_wrong_with_its_own_files_and_its_gateway_is_in_status(drive: Drive, nodes: list[Node]) -> None:
+def test_what_is_wrong_with_its_own_files_and_its_gateway_is_in_status(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode]
+) -> None:
     """One sentence each with its hint, the engine serves on, and it is over as soon as it is fixed."""
-    head = nodes[0]
-    drive.good("up", drive.recipe("docker"))
+    head = testbed_nodes[0]
+    driver.good("up", driver.recipe("docker"))
     caddy, newer = "sparkwright-caddy-_gateway-8443.service", "python3 -c \"import sqlite3; c = sqlite3.connect('{}'); "
     newer += "c.execute('PRAGMA user_version=99'); c.commit()\""
     head.sh(f"{USER} stop {UNIT}", user="spark")
@@ -145,13 +153,16 @@ def test_what_is_wrong_with_its_own_files_and_its_gateway_is_in_status(drive: Dr
     words = ("state.json was corrupt", "has version 99", "the gateway does not answer")
 
     def shown() -> bool:
-        found = drive.run("status", "--json").json["deployments"][0]
+        found = driver.run("status", "--json").json["deployments"][0]
         return found["state"] == "degraded" and all(any(w in said for said in found["problems"]) for w in words)
 
     wait_until(shown, "all three in status")
-    assert all(word in drive.run("status").out for word in words) and [len(engines(n)) for n in nodes] == [1, 1]
+    assert all(word in driver.run("status").out for word in words) and [len(engines(n)) for n in testbed_nodes] == [
+        1,
+        1,
+    ]
     head.sh(f"rm {HOME}/state.json.bad {STATE}/store.sqlite*; {USER} start {caddy}", user="spark")
-    wait_until(lambda: live(head).get("phase") == "ready", "all of it to be over")
+    wait_until(lambda: read_live(head).get("phase") == "ready", "all of it to be over")
 
 
 # What a test leaves on the nodes for the time after their reboot.
@@ -167,12 +178,12 @@ XID = "[ 4711.000001] NVRM: Xid (PCI:000f:01:00): 119, pid=41207, name=VLLM::Eng
 
 
 @contextmanager
-def rebootable(nodes: list[Node]) -> Iterator[None]:
+def rebootable(nodes: list[ContainerNode]) -> Iterator[None]:
     """Lets the user reboot the nodes while open; Docker and the fabric are late then. Somebody switches them on
     again."""
     done = threading.Event()
 
-    def switch_on(node: Node) -> None:
+    def switch_on(node: ContainerNode) -> None:
         while not done.wait(0.3):
             if node.state() == "exited":
                 node.start()
@@ -198,109 +209,119 @@ def rebootable(nodes: list[Node]) -> Iterator[None]:
 
 
 @pytest.mark.full
-def test_where_it_may_it_reboots_all_nodes_and_serves_again(drive: Drive, nodes: list[Node]) -> None:
+def test_where_it_may_it_reboots_all_nodes_and_serves_again(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode]
+) -> None:
     """A rank ended by a fault that outlives it: both nodes go, and what is late after their start is waited for.
 
     An Xid alone stops nothing while tokens come.
     """
-    head, worker = nodes
-    with rebootable(nodes):
+    head, worker = testbed_nodes
+    with rebootable(testbed_nodes):
         worker.write(KERNEL_LOG, "")
-        drive.good("up", drive.recipe("docker"), "--allow-reboot")
-        before, at = [node.pid1_started() for node in nodes], clock(head)
-        wait_until(lambda: live(head).get("canary"), "its own first look")
+        driver.good("up", driver.recipe("docker"), "--allow-reboot")
+        before, at = [node.pid1_started() for node in testbed_nodes], node_clock(head)
+        wait_until(lambda: read_live(head).get("canary"), "its own first look")
         worker.exec(["tee", "-a", KERNEL_LOG], input=XID)
-        wait_until(lambda: any(kind == "xid" for kind, _ in live(head)["troubles"]), "the Xid to be seen")
+        wait_until(lambda: any(kind == "xid" for kind, _ in read_live(head)["troubles"]), "the Xid to be seen")
         worker.sh(f"docker kill sparkwright-{NAME}-rank1")
         wait_until(lambda: head.state() == "exited", "the head's reboot")
-        wait_until(lambda: [node.state() for node in nodes] == ["running"] * 2, "both to be on again")
+        wait_until(lambda: [node.state() for node in testbed_nodes] == ["running"] * 2, "both to be on again")
         wait_until(serves(head, at + 20), "to serve again")
-        assert all(node.pid1_started() != then for node, then in zip(nodes, before, strict=True))
-        (incident,) = drive.good("incidents list", NAME, "--json").json["incidents"]
+        assert all(node.pid1_started() != then for node, then in zip(testbed_nodes, before, strict=True))
+        (incident,) = driver.good("incidents list", NAME, "--json").json["incidents"]
         assert (incident["open"], incident["outcome"]) == (False, "serving again")
-        drive.good("down", NAME)
+        driver.good("down", NAME)
 
 
 @pytest.mark.full
-def test_a_killed_supervisor_is_back_and_goes_on(drive: Drive, nodes: list[Node]) -> None:
+def test_a_killed_supervisor_is_back_and_goes_on(driver: CommandDriver, testbed_nodes: list[ContainerNode]) -> None:
     """systemd starts it again; the ranks, one of them its own child's child, never notice."""
-    head = nodes[0]
-    drive.good("up", drive.recipe("process"))
-    before, pid = running(nodes), live(head)["pid"]
+    head = testbed_nodes[0]
+    driver.good("up", driver.recipe("process"))
+    before, pid = running(testbed_nodes), read_live(head)["pid"]
     head.sh(f"kill -KILL {pid}")
-    wait_until(lambda: live(head).get("pid") not in (None, pid) and serves(head, 0)(), "the next one")
-    assert running(nodes) == before
-    assert [lease(node) for node in nodes] == ["", ""]
+    wait_until(lambda: read_live(head).get("pid") not in (None, pid) and serves(head, 0)(), "the next one")
+    assert running(testbed_nodes) == before
+    assert [read_lease(node) for node in testbed_nodes] == ["", ""]
 
 
 @pytest.mark.full
-def test_ranks_that_the_supervisor_launched_outlive_its_unit(drive: Drive, nodes: list[Node]) -> None:
+def test_ranks_that_the_supervisor_launched_outlive_its_unit(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode]
+) -> None:
     """`systemctl kill`, or a unit that runs out of memory, ends every process of its control group."""
-    head = nodes[0]
-    drive.good("up", drive.recipe("process"))
-    at = clock(head)
+    head = testbed_nodes[0]
+    driver.good("up", driver.recipe("process"))
+    at = node_clock(head)
     head.sh("pkill -KILL -f '[n]ode-rank 0'")
-    wait_until(lambda: live(head).get("relaunches") == 1 and serves(head, at + 1)(), "the relaunch")
-    before, pid = running(nodes), live(head)["pid"]
+    wait_until(lambda: read_live(head).get("relaunches") == 1 and serves(head, at + 1)(), "the relaunch")
+    before, pid = running(testbed_nodes), read_live(head)["pid"]
     head.sh(f"{USER} kill --signal KILL sparkwright-supervisor-{NAME}.service", user="spark")
-    wait_until(lambda: live(head).get("pid") not in (None, pid) and serves(head, 0)(), "the next supervisor")
-    assert running(nodes) == before
+    wait_until(lambda: read_live(head).get("pid") not in (None, pid) and serves(head, 0)(), "the next supervisor")
+    assert running(testbed_nodes) == before
 
 
 @pytest.mark.full
-def test_up_again_leaves_it_alone_and_another_up_replaces_it(drive: Drive, nodes: list[Node]) -> None:
+def test_up_again_leaves_it_alone_and_another_up_replaces_it(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode]
+) -> None:
     """The same request restarts nothing; another one ends the old supervisor before it touches a rank."""
-    head = nodes[0]
-    drive.good("up", drive.recipe("process"))
-    before, pid = running(nodes), live(head)["pid"]
-    again = drive.good("up", drive.recipe("process"))
+    head = testbed_nodes[0]
+    driver.good("up", driver.recipe("process"))
+    before, pid = running(testbed_nodes), read_live(head)["pid"]
+    again = driver.good("up", driver.recipe("process"))
     assert "already serving" in again.out and "on spark-1 by this user's systemd" in again.out
-    assert (running(nodes), live(head)["pid"]) == (before, pid)
-    drive.good("up", drive.recipe("process", serving={"context": 16384}))
-    assert live(head)["pid"] != pid and live(head)["incidents"] == 0
+    assert (running(testbed_nodes), read_live(head)["pid"]) == (before, pid)
+    driver.good("up", driver.recipe("process", serving={"context": 16384}))
+    assert read_live(head)["pid"] != pid and read_live(head)["incidents"] == 0
     wait_until(serves(head, 0), "to see that it serves")
-    drive.good("up", drive.recipe("process", serving={"context": 16384}), "--no-supervise")
+    driver.good("up", driver.recipe("process", serving={"context": 16384}), "--no-supervise")
     assert head.sh(f"ls {HOME} 2>/dev/null", check=False) == ""
 
 
 @pytest.mark.full
-def test_a_lost_management_network_is_not_a_lost_worker(drive: Drive, nodes: list[Node]) -> None:
+def test_a_lost_management_network_is_not_a_lost_worker(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode]
+) -> None:
     """The head goes on over the fabric: the node is seen again, and nothing was stopped."""
-    head, worker = nodes
-    drive.good("up", drive.recipe("docker"))
-    before, seen = running(nodes), lambda: [node["reached"] for node in live(head)["nodes"]]
+    head, worker = testbed_nodes
+    driver.good("up", driver.recipe("docker"))
+    before, seen = running(testbed_nodes), lambda: [node["reached"] for node in read_live(head)["nodes"]]
     wait_until(lambda: seen() == [True, True], "both to be seen")
     worker.set_link(MGMT_DEVICE, up=False)
     try:
         wait_until(lambda: False in seen(), "the loss to be seen")
         wait_until(lambda: seen() == [True, True], "the worker to be seen over the fabric")
-        assert running(nodes) == before
+        assert running(testbed_nodes) == before
     finally:
         worker.set_link(MGMT_DEVICE, up=True)
 
 
 @pytest.mark.full
-def test_without_a_users_systemd_it_is_a_system_unit(drive: Drive, nodes: list[Node]) -> None:
+def test_without_a_users_systemd_it_is_a_system_unit(driver: CommandDriver, testbed_nodes: list[ContainerNode]) -> None:
     """The unit runs as the user if sudo asks for no password, and `down` takes it away."""
-    head = nodes[0]
+    head = testbed_nodes[0]
     head.write("/etc/sudoers.d/anything", "spark ALL=(root) NOPASSWD: ALL\n", mode="440")
     head.sh("ln -s /dev/null /etc/systemd/system/user@.service; systemctl daemon-reload; systemctl stop user@1000")
     try:
-        assert drive.good("up", drive.recipe("process"), "--json").json["supervision"]["manager"] == "system"
+        assert driver.good("up", driver.recipe("process"), "--json").json["supervision"]["manager"] == "system"
         assert head.sh(f"systemctl show -P User {UNIT}") == "spark"
         wait_until(serves(head, 0), "to see that it serves")
-        drive.good("down", NAME)
+        driver.good("down", NAME)
     finally:
         head.sh("rm /etc/systemd/system/user@.service /etc/sudoers.d/anything; systemctl daemon-reload")
-    assert_clean(nodes)
+    assert_clean(testbed_nodes)
 
 
 @pytest.mark.full
-def test_where_nodes_do_not_know_each_other_a_narrow_key_is_made(drive: Drive, nodes: list[Node]) -> None:
+def test_where_nodes_do_not_know_each_other_a_narrow_key_is_made(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode]
+) -> None:
     """It runs commands only, from the head only, and `down` takes it away again, also when half of it is gone."""
-    head, worker = nodes
-    drive.users = {"spark-1": "nodocker", "spark-2": "nodocker"}
-    drive.good("up", drive.recipe("process"))
+    head, worker = testbed_nodes
+    driver.users = {"spark-1": "nodocker", "spark-2": "nodocker"}
+    driver.good("up", driver.recipe("process"))
     (line,) = [
         row for row in worker.sh("cat /home/nodocker/.ssh/authorized_keys").splitlines() if "sparkwright:" in row
     ]
@@ -312,5 +333,5 @@ def test_where_nodes_do_not_know_each_other_a_narrow_key_is_made(drive: Drive, n
     wait_until(lambda: phase() not in SERVING, "the fault to be seen")
     wait_until(lambda: phase() in SERVING, "to serve again")
     head.sh(f"until rm -rf {home}; do sleep 0.05; done")  # the supervisor writes there
-    drive.good("down", NAME)
-    assert_clean(nodes)
+    driver.good("down", NAME)
+    assert_clean(testbed_nodes)

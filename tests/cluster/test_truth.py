@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from cluster.drive import NAME, Done, Drive
-from cluster.test_supervised import HOME, STATE, USER, live
+from cluster.drive import NAME, CallResult, CommandDriver
+from cluster.test_supervised import HOME, STATE, USER, read_live
 from cluster.test_supervised import SERVING as ALIVE
 from patience import wait_until
-from testbed import Node, harm
+from testbed import ContainerNode, harm
 
 PORT = 8443
 TOKENS = {
@@ -29,10 +29,10 @@ SERVING = {"expose": "all", "api_key_env": "DRILL_KEY", "door": {"port": PORT}}
 
 
 @pytest.fixture
-def drive(drive: Drive) -> Drive:
-    drive.supervise = True
-    drive.env = {"DRILL_KEY": "sk-drill-0123456789"}
-    return drive
+def driver(driver: CommandDriver) -> CommandDriver:
+    driver.supervise = True
+    driver.env = {"DRILL_KEY": "sk-drill-0123456789"}
+    return driver
 
 
 @dataclass
@@ -80,28 +80,30 @@ class Clients:
         return any(status == 200 for at, status, _ in self.answers if at > since)
 
 
-def clients(drive: Drive, runtime: str = "process") -> Clients:
+def clients(drive: CommandDriver, runtime: str = "process") -> Clients:
     """The clients of a deployment started just now."""
     drive.good("up", drive.recipe(runtime, TOKENS, serving=SERVING))
     head = drive.testbed.nodes[0]
-    wait_until(lambda: live(head).get("canary"), "its own first look")
+    wait_until(lambda: read_live(head).get("canary"), "its own first look")
     return Clients(f"https://{head.mgmt}:{PORT}", drive.env["DRILL_KEY"])
 
 
-def idle(seen: dict[str, Any]) -> bool:
+def is_idle(seen: dict[str, Any]) -> bool:
     """True if figures younger than the supervisor's own last question show no work."""
     engine, canary = seen.get("engine"), seen.get("canary")
     return bool(engine and canary) and engine["at"] > canary["at"] and not engine["running"] and not engine["waiting"]
 
 
-def look(drive: Drive) -> Done:
+def run_status(drive: CommandDriver) -> CallResult:
     return drive.run("status", NAME)
 
 
-def first(drive: Drive, true: Callable[[Done], bool], timeout: float = 90) -> tuple[float, Done]:
+def wait_for_status(
+    drive: CommandDriver, true: Callable[[CallResult], bool], timeout: float = 90
+) -> tuple[float, CallResult]:
     """Seconds until `status` was so, from its call to its end."""
     began, seen = time.monotonic(), dict[str, float]()
-    while not true(done := look(drive)):
+    while not true(done := run_status(drive)):
         seen.setdefault(done.out.partition("\n")[0], time.monotonic() - began)
         assert time.monotonic() - began < timeout, f"seen, after seconds: {seen}\n{done}"
     return time.monotonic() - began, done
@@ -110,78 +112,85 @@ def first(drive: Drive, true: Callable[[Done], bool], timeout: float = 90) -> tu
 @pytest.mark.full
 @pytest.mark.parametrize("seconds", [20, pytest.param(70, marks=pytest.mark.full)])
 def test_a_cut_fabric_is_never_called_ready_and_stays_in_the_history(
-    drive: Drive, nodes: list[Node], seconds: int
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], seconds: int
 ) -> None:
     """Right after a start: too soon for a relaunch, but the word is true and the outage leaves a trace."""
-    asking = clients(drive)
+    asking = clients(driver)
     with asking.at_work():
-        first(drive, lambda done: done.code == 0)
-        harm.set_fabric(nodes[1], up=False)
+        wait_for_status(driver, lambda done: done.code == 0)
+        harm.set_fabric(testbed_nodes[1], up=False)
         cut = time.time()
-        took, said = first(drive, lambda done: done.code == 1 and "no token for" in done.out)
+        took, said = wait_for_status(driver, lambda done: done.code == 1 and "no token for" in done.out)
         print(f"fabric cut for {seconds} s: not ready after {took:.1f} s\n{said.out}")
         assert ": ready" not in said.out.splitlines()[0]
         time.sleep(max(cut + seconds - 1 - time.time(), 0))
-        still = look(drive)
-        harm.set_fabric(nodes[1], up=True)
+        still = run_status(driver)
+        harm.set_fabric(testbed_nodes[1], up=True)
         back = time.time()
         assert still.code == 1 and "no token for" in still.out, still.out
         wait_until(lambda: asking.answered(back), "an answer")
         was_away = time.time() - cut
-        first(drive, lambda done: done.code == 0)
-    (incident,) = drive.good("incidents list", NAME, "--json").json["incidents"]
-    print(f"away {was_away:.0f} s for clients; {drive.good('incidents list', NAME).out}")
+        wait_for_status(driver, lambda done: done.code == 0)
+    (incident,) = driver.good("incidents list", NAME, "--json").json["incidents"]
+    print(f"away {was_away:.0f} s for clients; {driver.good('incidents list', NAME).out}")
     assert incident["kind"] == "stalled" and "without a restart" in incident["outcome"]
     assert incident["code"] == "LIVE005", "the supervisor saw the link down"
-    assert live(nodes[0])["relaunches"] == 0
+    assert read_live(testbed_nodes[0])["relaunches"] == 0
     assert incident["away"] == pytest.approx(was_away, abs=15)
 
 
 @pytest.mark.full
-def test_a_request_to_a_frozen_server_is_counted_by_the_gateway(drive: Drive, nodes: list[Node]) -> None:
+def test_a_request_to_a_frozen_server_is_counted_by_the_gateway(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode]
+) -> None:
     """Frozen while nobody asks: the engine's last figures report no request for ever, and the gateway has one."""
-    asking, head = clients(drive), nodes[0]
+    asking, head = clients(driver), testbed_nodes[0]
     pids = " ".join(str(p.pid) for p in head.processes() if "-m sparkwright.simulator serve" in p.command)
-    wait_until(lambda: idle(live(head)), "figures of an engine without work")  # they are its last words
+    wait_until(lambda: is_idle(read_live(head)), "figures of an engine without work")  # they are its last words
     head.sh(f"kill -STOP {pids}")
     threading.Thread(target=asking.ask, daemon=True).start()
     told = "1 request in flight at the gateway, none reported by the engine, no token for"
-    took, said = first(drive, lambda done: told in done.out and done.code == 1)
+    took, said = wait_for_status(driver, lambda done: told in done.out and done.code == 1)
     print(f"shown after {took:.1f} s\n{said.out}")
     head.sh(f"kill -CONT {pids}", check=False)  # the supervisor may have stopped them in the meantime
-    first(drive, lambda done: done.code == 0)
+    wait_for_status(driver, lambda done: done.code == 0)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.full)])
 def test_a_frozen_rank_counts_from_the_first_request_that_got_nothing(
-    drive: Drive, nodes: list[Node], rank: int
+    driver: CommandDriver, testbed_nodes: list[ContainerNode], rank: int
 ) -> None:
     """SIGSTOP right after a start: the word is true within seconds, and `away` is what clients had."""
-    asking = clients(drive)
+    asking = clients(driver)
     with asking.at_work():
-        pids = [p.pid for p in nodes[rank].processes() if "-m sparkwright.simulator serve" in p.command]
-        nodes[rank].sh(f"kill -STOP {' '.join(map(str, pids))}")
+        pids = [p.pid for p in testbed_nodes[rank].processes() if "-m sparkwright.simulator serve" in p.command]
+        testbed_nodes[rank].sh(f"kill -STOP {' '.join(map(str, pids))}")
         at = time.time()
-        took, said = first(drive, lambda done: done.code == 1 and "no token for" in done.out)
+        took, said = wait_for_status(driver, lambda done: done.code == 1 and "no token for" in done.out)
         print(f"rank {rank} frozen: not ready after {took:.1f} s\n{said.out}")
-        wait_until(lambda: live(nodes[0])["relaunches"] == 1 and live(nodes[0])["phase"] in ALIVE, "the relaunch")
+        wait_until(
+            lambda: read_live(testbed_nodes[0])["relaunches"] == 1 and read_live(testbed_nodes[0])["phase"] in ALIVE,
+            "the relaunch",
+        )
         again = time.time()
         wait_until(lambda: asking.answered(again), "an answer")
         was_away = again - at
-    (incident,) = drive.good("incidents list", NAME, "--json").json["incidents"]
-    print(f"away {was_away:.0f} s for clients; {drive.good('incidents show', '1').out}")
+    (incident,) = driver.good("incidents list", NAME, "--json").json["incidents"]
+    print(f"away {was_away:.0f} s for clients; {driver.good('incidents show', '1').out}")
     assert incident["kind"] == "frozen" and incident["away"] == pytest.approx(was_away, abs=15)
 
 
 @pytest.mark.full
-def test_a_docker_that_is_stopped_is_named_and_waited_for(drive: Drive, nodes: list[Node]) -> None:
+def test_a_docker_that_is_stopped_is_named_and_waited_for(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode]
+) -> None:
     """Nobody has removed a rank: status and 503 name Docker and its node, and it serves again once Docker is back."""
-    asking, worker = clients(drive, "docker"), nodes[1]
+    asking, worker = clients(driver, "docker"), testbed_nodes[1]
     with asking.at_work():
         worker.sh("systemctl stop docker.socket docker.service", check=False)
         try:
-            _, said = first(drive, lambda done: "waiting for Docker on spark-2" in done.out)
+            _, said = wait_for_status(driver, lambda done: "waiting for Docker on spark-2" in done.out)
             status, headers, body = asking.ask()
             print(f"{said.out}\n{status} {headers.get('retry-after')} {body}")
             assert said.code in (1, 3) and "removed" not in said.out
@@ -195,27 +204,29 @@ def test_a_docker_that_is_stopped_is_named_and_waited_for(drive: Drive, nodes: l
         print(f"serving {time.time() - back:.1f} s after Docker was back")
     told = [body["error"]["message"] for _, status, body in asking.answers if status == 503]
     assert not [one for one in told if "removed" in one], told
-    (incident,) = drive.good("incidents list", NAME, "--json").json["incidents"]
+    (incident,) = driver.good("incidents list", NAME, "--json").json["incidents"]
     assert "removed" not in incident["what"], incident["what"]
 
 
 @pytest.mark.full
-def test_restarts_of_gateway_key_check_and_supervisor_are_recorded(drive: Drive, nodes: list[Node]) -> None:
+def test_restarts_of_gateway_key_check_and_supervisor_are_recorded(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode]
+) -> None:
     """Killed one after the other under clients: each is counted in status, and stays in the log and the history."""
-    asking, head = clients(drive), nodes[0]
+    asking, head = clients(driver), testbed_nodes[0]
     with asking.at_work():
         wait_until(lambda: "process:door" in head.sh(f"cat {HOME}/figures.json"), "its first look at the programs")
         for name in ("caddy", "door", "supervisor"):
             unit = f"sparkwright-{name}-{NAME if name == 'supervisor' else '_gateway-8443'}.service"
             head.sh(f"{USER} kill --signal KILL {unit}", user="spark")
             if name == "supervisor":
-                said = look(drive).out
+                said = run_status(driver).out
                 assert "nothing restarts it" not in said, said
             wait_until(
                 lambda unit=unit: head.sh(f"{USER} is-active {unit}", user="spark", check=False) == "active", unit
             )
         who = ("gateway (Caddy) 1", "key check 1", "supervisor 1")
-        _, done = first(drive, lambda done: all(one in done.out for one in who))
+        _, done = wait_for_status(driver, lambda done: all(one in done.out for one in who))
         print(done.out)
     log = head.sh(f"cat {HOME}/log")
     assert all(f"the {one.removesuffix(' 1')} was restarted" in log for one in who)

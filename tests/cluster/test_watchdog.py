@@ -7,16 +7,16 @@ from patience import wait_until
 from sparkwright.adapters.bundle import Bundle
 from sparkwright.domain.service import Manager, Service
 from sparkwright.emit.systemd import unit_name, unit_text
-from testbed import Node
+from testbed import ContainerNode
 
 pytestmark = pytest.mark.full
 FOLDER = "/home/spark/watchdog"
 HOME = f"{FOLDER}/supervision/drill"
 
 
-def test_a_supervisor_that_is_stopped_is_another_process_soon(nodes: list[Node]) -> None:
+def test_a_supervisor_that_is_stopped_is_another_process_soon(testbed_nodes: list[ContainerNode]) -> None:
     """Guards SIGSTOP, which no handler sees: the unit as `up` writes it, the program as the head has it."""
-    head = nodes[0]
+    head = testbed_nodes[0]
     runtime = f"{FOLDER}/runtime"
     head.sh(f"mkdir -p {runtime} {HOME}; echo torn > {HOME}/desired.json", user="spark")
     head.put(f"{FOLDER}/bundle.tgz", Bundle().archive())

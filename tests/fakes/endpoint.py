@@ -15,7 +15,7 @@ from sparkwright.domain.recipe import ModelKind
 Shown = Reply | Callable[[str], Reply]
 
 
-def reply(body: Any, status: int = 200, **headers: str) -> Reply:
+def make_reply(body: Any, status: int = 200, **headers: str) -> Reply:
     text = body if isinstance(body, str) else json.dumps(body)
     return Reply(status, {name.replace("_", "-"): value for name, value in headers.items()}, text, 0.02, 0.01)
 
@@ -38,7 +38,7 @@ class TableAsker:
         self.asked.append((path, body))
         if self.answers is None:
             raise NotReady(f"{url}: connection refused")
-        found = self.answers.get(path, reply({"error": "not found"}, 404))
+        found = self.answers.get(path, make_reply({"error": "not found"}, 404))
         return found(body) if callable(found) else found
 
 

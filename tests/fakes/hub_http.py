@@ -19,18 +19,20 @@ Tensors = Mapping[str, tuple[str, int]]
 Reply = tuple[int, dict[str, str], bytes]
 
 
-def file(path: str, size: int) -> dict[str, Any]:
+def file_entry(path: str, size: int) -> dict[str, Any]:
     return {"type": "file", "oid": "0" * 40, "size": size, "path": path}
 
 
 FILES = [
-    file("config.json", len(CONFIG)), file("model-00001-of-00002.safetensors", 5_000_000_000),
-    file("model-00002-of-00002.safetensors", 2_000_000_000), file("consolidated.safetensors", 7_000_000_000),
-    file("original/model.safetensors", 7_000_000_000), {"type": "directory", "oid": "1", "size": 0, "path": "original"},
+    file_entry("config.json", len(CONFIG)), file_entry("model-00001-of-00002.safetensors", 5_000_000_000),
+    file_entry("model-00002-of-00002.safetensors", 2_000_000_000),
+    file_entry("consolidated.safetensors", 7_000_000_000),
+    file_entry("original/model.safetensors", 7_000_000_000),
+    {"type": "directory", "oid": "1", "size": 0, "path": "original"},
 ]  # fmt: skip
 
 
-class Server(ThreadingHTTPServer):
+class HubServer(ThreadingHTTPServer):
     """replies: path -> status, headers, body; a path that is not there is 404. sent: bytes of each body.
 
     ranges: whether it serves a part of a file, as the hub does.
@@ -39,7 +41,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(("127.0.0.1", 0), HubServerHandler)
         self.replies: dict[str, Reply | Callable[[], Reply]] = {}
         self.asked: list[tuple[str, str | None]] = []
         self.sent: list[int] = []
@@ -52,9 +54,9 @@ class Server(ThreadingHTTPServer):
         self.replies[path] = (200, headers, json.dumps(data).encode())
 
 
-class Handler(BaseHTTPRequestHandler):
+class HubServerHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Server
+    server: HubServer
 
     def do_GET(self) -> None:
         self.server.asked.append((self.path, self.headers.get("Authorization")))
@@ -76,8 +78,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving() -> Iterator[Server]:
-    server = Server()
+def serving() -> Iterator[HubServer]:
+    server = HubServer()
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
@@ -88,7 +90,7 @@ def serving() -> Iterator[Server]:
         thread.join()
 
 
-def shard(tensors: Tensors) -> bytes:
+def shard_header(tensors: Tensors) -> bytes:
     """The header and a beginning of numbers that nobody should read."""
     at, header = 0, {}
     for name, (dtype, size) in tensors.items():
@@ -98,12 +100,12 @@ def shard(tensors: Tensors) -> bytes:
     return struct.pack("<Q", len(text)) + text
 
 
-def put(server: Server, shards: Mapping[str, Tensors], indexed: bool = True) -> None:
+def publish_model(server: HubServer, shards: Mapping[str, Tensors], indexed: bool = True) -> None:
     """A repository of these shards."""
-    bodies = {name: shard(tensors) for name, tensors in shards.items()}
+    bodies = {name: shard_header(tensors) for name, tensors in shards.items()}
     sizes = {name: len(bodies[name]) + sum(size for _, size in tensors.values()) for name, tensors in shards.items()}
     text = MODEL.read_bytes()
-    files = [file("config.json", len(text)), *(file(name, size) for name, size in sizes.items())]
+    files = [file_entry("config.json", len(text)), *(file_entry(name, size) for name, size in sizes.items())]
     server.replies[f"{FOLDER}config.json"] = (200, {}, text)
     for name, body in bodies.items():
         server.replies[FOLDER + name] = (200, {}, body)
@@ -111,6 +113,6 @@ def put(server: Server, shards: Mapping[str, Tensors], indexed: bool = True) -> 
         total = sum(size for tensors in shards.values() for _, size in tensors.values())
         named = {tensor: name for name, tensors in shards.items() for tensor in tensors}
         body = json.dumps({"metadata": {"total_size": total}, "weight_map": named}).encode()
-        files.append(file(INDEX, len(body)))
+        files.append(file_entry(INDEX, len(body)))
         server.replies[FOLDER + INDEX] = (200, {}, body)
     server.answer(TREE, files)

@@ -11,7 +11,7 @@ PLAN = LevelPlan("c1", Single(Length(100, 100), Length(4, 4)), Pace(concurrency=
 KNOWN = RunConditions("http://server:8000", "acme/model", tokenizer="/tokenize of the server")
 
 
-def row(ttft: float = 0.1, gap: float = 0.02, tokens: int = 4, sent: float = 0.0, **given: Any) -> Row:
+def make_row(ttft: float = 0.1, gap: float = 0.02, tokens: int = 4, sent: float = 0.0, **given: Any) -> Row:
     """One token a read, equal gaps."""
     at = tuple(ttft + gap * n for n in range(tokens))
     told: dict[str, Any] = {
@@ -33,7 +33,7 @@ def failed(kind: str = "http-500", **given: Any) -> Row:
     return Row(**told)
 
 
-def level(rows: Sequence[Row], repeat: int = 0, plan: LevelPlan = PLAN, **given: Any) -> Level:
+def make_level(rows: Sequence[Row], repeat: int = 0, plan: LevelPlan = PLAN, **given: Any) -> Level:
     return Level(plan, repeat, 1000.0, 10.0, tuple(rows), **given)
 
 

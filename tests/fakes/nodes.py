@@ -23,5 +23,5 @@ def settings(server: Sshd, **changed: Any) -> SshSettings:
     return SshSettings(**values)
 
 
-def node(folder: Path, ssh: str = "node", **changed: Any) -> Node:
+def make_node(folder: Path, ssh: str = "node", **changed: Any) -> Node:
     return Node("spark-1", ssh, paths=NodePaths(state=str(folder / "state")), **changed)

@@ -12,7 +12,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
-class Handler(BaseHTTPRequestHandler):
+class OddHandler(BaseHTTPRequestHandler):
     fault = ""
     protocol_version = "HTTP/1.1"
 
@@ -67,8 +67,8 @@ def main() -> None:
         os._exit(0)
     if given.fault == "background":
         os.setsid()
-    Handler.fault = given.fault
-    server = ThreadingHTTPServer(("0.0.0.0" if given.fault == "open" else given.host, given.port), Handler)
+    OddHandler.fault = given.fault
+    server = ThreadingHTTPServer(("0.0.0.0" if given.fault == "open" else given.host, given.port), OddHandler)
     if given.fault != "silent":
         print(f"odd: listening on port {given.port}", flush=True)
     server.serve_forever()

@@ -21,7 +21,7 @@ def running(token: str) -> bool:
     return any(token in line for line in command_lines())
 
 
-async def gone(token: str, seconds: float = 60.0) -> bool:
+async def wait_until_gone(token: str, seconds: float = 60.0) -> bool:
     deadline = asyncio.get_running_loop().time() + seconds
     while running(token):
         if asyncio.get_running_loop().time() > deadline:

@@ -80,7 +80,9 @@ class RankNode(FakeHost):
 
     def _lease(self, command: Command) -> Completed | None:
         args = command.argv[4:]
-        if "staging lease" in command.changes or command == lease.renew(args[-1] if args else "", lease.Of.STAGING):
+        if "staging lease" in command.changes or command == lease.renew_lease(
+            args[-1] if args else "", lease.Of.STAGING
+        ):
             return Completed(0, "")  # always free
         if command.changes == "take lease":
             return self._take(*args)
@@ -91,7 +93,7 @@ class RankNode(FakeHost):
             if self.holder and args[0] in self.holder:
                 self.holder = None
                 self.note("release")
-        elif len(args) == 1 and command == lease.renew(args[0]):
+        elif len(args) == 1 and command == lease.renew_lease(args[0]):
             return self._mine(args[0])
         else:
             return None
@@ -110,7 +112,7 @@ class RankNode(FakeHost):
     def _rank(self, command: Command) -> Completed | None:
         if command == ranks.command(command.argv[-1]):
             return Completed(0, "".join(self._row(handle, rank) for handle, rank in self.ranks.items()))
-        if command == process.place(command.argv[-1]):
+        if command == process.make_folder(command.argv[-1]):
             return Completed(0, "")
         if command.changes.startswith("start "):
             return self._start(command)

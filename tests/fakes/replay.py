@@ -10,7 +10,7 @@ SSE = "text/event-stream; charset=utf-8"
 
 
 @dataclass
-class Reply:
+class PiecewiseReply:
     """pieces: written one by one. cut: the connection is broken after them. hang: nothing more comes, and no end."""
 
     pieces: list[bytes]
@@ -21,20 +21,20 @@ class Reply:
     hang: bool = False
 
 
-def recorded(label: str, size: int = 0) -> Reply:
+def recorded(label: str, size: int = 0) -> PiecewiseReply:
     """A recording; size: bytes per piece, 0: as the network delivered them."""
     data = json.loads((CAPTURES / f"{label}.json").read_text())
     pieces = [chunk.encode() for chunk in data["chunks"]]
     if size:
         whole = b"".join(pieces)
         pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
-    return Reply(pieces, data["status"], data["content_type"])
+    return PiecewiseReply(pieces, data["status"], data["content_type"])
 
 
-class Replay:
+class ReplayServer:
     """`async with Replay(reply) as url`. requests: (method and path, headers, body) as they came."""
 
-    def __init__(self, reply: Reply) -> None:
+    def __init__(self, reply: PiecewiseReply) -> None:
         self.reply = reply
         self.requests: list[tuple[str, dict[str, str], bytes]] = []
 

@@ -65,7 +65,7 @@ def everything() -> list[LevelPlan]:
     return [*agent_plans(), *depth_plans(), *user_plans(), *rate_plans()]
 
 
-class Machine:
+class RequestMachine:
     """A machine that requests meet. speed: of this machine against the usual one."""
 
     def __init__(self, seed: int = 1, speed: float = 1.0, accepted: float = 1.6) -> None:
@@ -147,10 +147,10 @@ def _lag(plan: LevelPlan) -> Lag:
 
 
 def run(
-    plans: Sequence[LevelPlan], name: str = "r-20261122-7f3a", machine: Machine | None = None, **given: object
+    plans: Sequence[LevelPlan], name: str = "r-20261122-7f3a", machine: RequestMachine | None = None, **given: object
 ) -> Run:
     """A run that is done. given: conditions that differ."""
-    machine, levels, at = machine or Machine(), [], BEGAN
+    machine, levels, at = machine or RequestMachine(), [], BEGAN
     for plan in plans:
         for repeat in range(3):
             level = machine.level(plan, repeat, at)

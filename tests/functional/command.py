@@ -31,13 +31,13 @@ def run_warm(
             os.close(end)
     with ThreadPoolExecutor(3) as pool:
         if stdin is not None:
-            pool.submit(feed, answers, stdin)
+            pool.submit(write_stdin, answers, stdin)
         texts = [pool.submit(read_all, end) for end in (out, err)]
         code = exit_code(started, seconds)
         return code, texts[0].result(seconds), texts[1].result(seconds)
 
 
-def feed(end: int, text: str) -> None:
+def write_stdin(end: int, text: str) -> None:
     with contextlib.suppress(BrokenPipeError), open(end, "w") as file:
         file.write(text)
 
@@ -47,7 +47,7 @@ def read_all(end: int) -> str:
         return file.read()
 
 
-class Shell:
+class UserShell:
     """Everything that the command makes lies below `folder`."""
 
     def __init__(self, folder: Path) -> None:

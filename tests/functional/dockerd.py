@@ -41,7 +41,7 @@ def running(repository: Path) -> "Iterator[Dockerd]":
         try:
             daemon.start()
             change = ("--change", 'ENTRYPOINT ["/bin/false"]')
-            daemon.docker("import", *change, "-", BASE, stdin=tiny_base.base(repository))
+            daemon.docker("import", *change, "-", BASE, stdin=tiny_base.base_image(repository))
             yield daemon
         finally:
             daemon.stop()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 MISSING = os.geteuid() != 0 or not shutil.which("ip")
 
 
-def ip(*words: str) -> None:
+def run_ip_command(*words: str) -> None:
     subprocess.run(("ip", *words), check=True, capture_output=True)
 
 
@@ -19,12 +19,14 @@ def two_nodes(tag: str, addresses: tuple[str, str]) -> Iterator[tuple[str, str]]
     names = (f"{tag}a{os.getpid()}", f"{tag}b{os.getpid()}")
     try:
         for name in names:
-            ip("netns", "add", name)
-        ip("link", "add", "fab0", "netns", names[0], "type", "veth", "peer", "name", "fab1", "netns", names[1])
+            run_ip_command("netns", "add", name)
+        run_ip_command(
+            "link", "add", "fab0", "netns", names[0], "type", "veth", "peer", "name", "fab1", "netns", names[1]
+        )
         for n, (name, address) in enumerate(zip(names, addresses, strict=True)):
-            ip("-n", name, "addr", "add", f"{address}/24", "dev", f"fab{n}")
-            ip("-n", name, "link", "set", "lo", "up")
-            ip("-n", name, "link", "set", f"fab{n}", "up")
+            run_ip_command("-n", name, "addr", "add", f"{address}/24", "dev", f"fab{n}")
+            run_ip_command("-n", name, "link", "set", "lo", "up")
+            run_ip_command("-n", name, "link", "set", f"fab{n}", "up")
         yield names
     finally:
         for name in names:

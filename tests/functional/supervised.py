@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from functional.command import Shell
+from functional.command import UserShell
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.cli.demo import cluster_yaml
 from sparkwright.domain.codec import to_json
@@ -21,10 +21,10 @@ GIB = 1024**3
 T = TypeVar("T")
 
 
-class Head:
+class SupervisedHead:
     """The state folder of spark-1."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: UserShell) -> None:
         cluster = make_cluster(shell.folder / "nodes")
         (shell.folder / "cluster.yaml").write_text(cluster_yaml(replace(cluster, simulated=False)))
         self.state = shell.folder / "nodes" / "spark-1" / "home" / ".local" / "state" / "sparkwright"

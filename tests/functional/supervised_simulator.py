@@ -50,7 +50,7 @@ Condition = Callable[[Live], bool]
 
 
 @dataclass
-class Listener:
+class RecordingListener:
     """A sink and a notifier of which a test can read what was reported."""
 
     lines: list[str] = field(default_factory=list)
@@ -126,7 +126,7 @@ class CutHosts:
 
 
 @dataclass
-class Simulator:
+class SupervisedSimulator:
     """scale: of the supervisor's waits; the simulator's own boot takes 0.3 s. gone: nodes whose connections can be
     cut."""
 
@@ -134,7 +134,7 @@ class Simulator:
     cluster: Cluster
     recipe: Recipe
     scale: float = 0.1
-    heard: Listener = field(default_factory=Listener)
+    heard: RecordingListener = field(default_factory=RecordingListener)
     gone: dict[str, asyncio.Event] = field(default_factory=dict)
 
     @property
@@ -254,9 +254,9 @@ def environ(pid: int) -> bytes:
         return b""
 
 
-def make_supervised(folder: Path, scale: float = 0.1, **env: str) -> Simulator:
+def make_supervised(folder: Path, scale: float = 0.1, **env: str) -> SupervisedSimulator:
     recipe = open_recipe("twin", Places(folder, folder))
     serving = replace(recipe.serving, port=free_port(), master_port=free_port())
     env = {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.005", "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1", **env}
     made = replace(recipe, serving=serving, env={**recipe.env, **env})
-    return Simulator(folder, replace(make_cluster(folder), simulated=False), made, scale)
+    return SupervisedSimulator(folder, replace(make_cluster(folder), simulated=False), made, scale)

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from functional import dockerd
-from functional.command import Shell
+from functional.command import UserShell
 from functional.dockerd import BASE
 
 PLATFORM = {"x86_64": "linux/amd64", "aarch64": "linux/arm64"}[platform.machine()]
@@ -45,19 +45,19 @@ pytestmark = [pytest.mark.full, dockerd.skipped()]
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two commits on a branch and a third that only `refs/pull/7/head` names, as on GitHub."""
     folder = tmp_path_factory.mktemp("repo")
-    git(folder, "init", "-q", "-b", "main", ".")
+    run_git(folder, "init", "-q", "-b", "main", ".")
     (folder / "pyproject.toml").write_text(PYPROJECT)
     (folder / "backend.py").write_text(BACKEND)
     for number in (1, 2, 3):
         (folder / "vllm.py").write_text(f"NUMBER = {number}\n")
-        git(folder, "add", "-A")
-        git(folder, "commit", "-q", "-m", f"number {number}")
-    git(folder, "update-ref", "refs/pull/7/head", "HEAD")
-    git(folder, "reset", "-q", "--hard", "HEAD~1")
+        run_git(folder, "add", "-A")
+        run_git(folder, "commit", "-q", "-m", f"number {number}")
+    run_git(folder, "update-ref", "refs/pull/7/head", "HEAD")
+    run_git(folder, "reset", "-q", "--hard", "HEAD~1")
     return folder
 
 
-def git(folder: Path, *words: str) -> str:
+def run_git(folder: Path, *words: str) -> str:
     who = {f"GIT_{role}_{part}": "t@localhost" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
     environ = {**os.environ, **who, "HOME": str(folder)}
     return subprocess.run(["git", *words], cwd=folder, env=environ, check=True, capture_output=True, text=True).stdout
@@ -69,11 +69,11 @@ def docker(repository: Path) -> Iterator[dockerd.Dockerd]:
         yield daemon
 
 
-class Bench:
+class BuildShell:
     """The real command on this machine as its one node."""
 
     def __init__(self, folder: Path, docker: dockerd.Dockerd, head: str) -> None:
-        self.shell, self.docker, self.head = Shell(folder), docker, head
+        self.shell, self.docker, self.head = UserShell(folder), docker, head
         node = {"name": "here", "ssh": "local", "env": {"DOCKER_HOST": docker.host}}
         (folder / "cluster.yaml").write_text(yaml.safe_dump({"name": "one", "nodes": [node]}))
 
@@ -101,14 +101,14 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, docker: dockerd.Dockerd, repository: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path, docker, git(repository, "rev-parse", "refs/pull/7/head").strip())
+def bench(tmp_path: Path, docker: dockerd.Dockerd, repository: Path) -> Iterator[BuildShell]:
+    made = BuildShell(tmp_path, docker, run_git(repository, "rev-parse", "refs/pull/7/head").strip())
     yield made
     made.shell.clean()
 
 
 @pytest.mark.full
-def test_a_pull_requests_head_is_built_and_reports_where_it_comes_from(bench: Bench) -> None:
+def test_a_pull_requests_head_is_built_and_reports_where_it_comes_from(bench: BuildShell) -> None:
     """The one commit is fetched by its hash though no branch has it, and labels and record name all parts."""
     path = bench.recipe(env={"ODD": 'a "b" $HOME \\ c'}, steps=["echo done > /opt/step"])
     code, out, err = bench.build(path, "--json")
@@ -128,7 +128,7 @@ def test_a_pull_requests_head_is_built_and_reports_where_it_comes_from(bench: Be
     assert bench.remains() == {"containers": [], "dangling": []}
 
 
-def test_the_second_build_builds_nothing(bench: Bench) -> None:
+def test_the_second_build_builds_nothing(bench: BuildShell) -> None:
     """The name is the hash of what goes in: what is there is not made again, and another commit is another name."""
     first, again = (bench.build(bench.recipe("twice", sources=[]), "--json") for _ in range(2))
     assert (json.loads(first[1])["built"], json.loads(again[1])["built"]) == (True, False)
@@ -137,7 +137,7 @@ def test_the_second_build_builds_nothing(bench: Bench) -> None:
     assert code == 0 and json.loads(out)["image"] != json.loads(first[1])["image"]
 
 
-def test_a_commit_that_is_not_there(bench: Bench) -> None:
+def test_a_commit_that_is_not_there(bench: BuildShell) -> None:
     """The error has git's own text, no image gets the name, and no container stays."""
     source = {"name": "vllm", "repository": "file:///repo", "commit": "ab" * 20}
     code, _, err = bench.build(bench.recipe("absent", sources=[source]))
@@ -148,7 +148,7 @@ def test_a_commit_that_is_not_there(bench: Bench) -> None:
 
 
 @pytest.mark.full
-def test_ctrl_c_leaves_no_container_and_no_name(bench: Bench) -> None:
+def test_ctrl_c_leaves_no_container_and_no_name(bench: BuildShell) -> None:
     """Interrupted in the middle of a step: the step's container is gone, the lease too, and the message names both."""
     path = bench.recipe("slow", sources=[], steps=["sleep 120"])
     process = bench.shell.start("build", path, "--cluster", "cluster.yaml")
@@ -165,7 +165,7 @@ def test_ctrl_c_leaves_no_container_and_no_name(bench: Bench) -> None:
 
 
 @pytest.mark.full
-def test_another_architecture_is_refused(bench: Bench) -> None:
+def test_another_architecture_is_refused(bench: BuildShell) -> None:
     """Nothing is emulated: the finding names both machines, before anything is built."""
     other = "linux/arm64" if PLATFORM == "linux/amd64" else "linux/amd64"
     code, _, err = bench.build(bench.recipe("other", platform=other))

@@ -19,7 +19,7 @@ for name in ("sparkwright.supervisor.run", "sparkwright.supervisor.proxy.gateway
 import sparkwright.logscan.multi_search, sparkwright.causes.diagnose, sparkwright.checks.compat.table
 from sparkwright.checks.compat.table import ENGINES, read_table
 assert all(read_table(name).rows for name in ENGINES)
-assert len(sparkwright.causes.diagnose.known()) > 300
+assert len(sparkwright.causes.diagnose.line_causes()) > 300
 assert not sparkwright.logscan.multi_search.COMPILED
 outside = [m.__file__ for m in sys.modules.values()
            if (getattr(m, "__file__", None) or "").endswith(".so") and {folder!r} in m.__file__]
@@ -37,7 +37,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def alone(*words: str) -> subprocess.CompletedProcess[str]:
+def run_isolated_python(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-I", "-S", *words], capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -50,15 +50,15 @@ def test_nothing_compiled_is_in_it(unpacked: Path) -> None:
 
 def test_all_of_it_works_without_what_is_installed_here(unpacked: Path) -> None:
     """Its import closure is whole, the rules' tables are read, and logs are searched without the automaton."""
-    done = alone("-c", _IMPORTS.format(folder=str(unpacked)))
+    done = run_isolated_python("-c", _IMPORTS.format(folder=str(unpacked)))
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
 @pytest.mark.full
 def test_it_runs_as_a_folder(unpacked: Path) -> None:
     """The program runs as units start it: no variable is needed, so none reaches the ranks that it starts."""
-    assert alone(str(unpacked), "ping", "--home", "/nowhere").returncode == 0
-    assert "usage" in alone(str(unpacked), "no-such-verb").stderr
+    assert run_isolated_python(str(unpacked), "ping", "--home", "/nowhere").returncode == 0
+    assert "usage" in run_isolated_python(str(unpacked), "no-such-verb").stderr
 
 
 @pytest.mark.full

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from functional.netns import MISSING, ip
+from functional.netns import MISSING, run_ip_command
 from sparkwright.app.setup.init_layout import PingWay, unseen, with_reached
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts.cabling import Cabling, parse, parse_claimed, parse_reached
 from sparkwright.planner.addressing import Layout, Port, plan_addresses
-from sparkwright.remote.cabling import claimed, fabric_fix, hello, reached, wires
+from sparkwright.remote.cabling import claimed, fabric_fix, reached, read_wires, send_hello
 
 pytestmark = pytest.mark.skipif(MISSING, reason="network namespaces take root and ip")
 Wire = Sequence[tuple[str, int]]  # (node, cage)
@@ -42,30 +42,32 @@ SWITCH: Sequence[Wire] = ([("a", 0), ("b", 0), ("c", 1), ("d", 0)],)
 
 
 @contextmanager
-def wired(tag: str, cables: Sequence[Wire]) -> Iterator[Mapping[str, str]]:
+def wire_namespaces(tag: str, cables: Sequence[Wire]) -> Iterator[Mapping[str, str]]:
     """Node -> namespace. Both functions of a cage are on its wire, which is a bridge, as on the real NIC."""
     nodes = sorted({node for wire in cables for node, _ in wire})
     spaces = {node: f"{tag}{node}{os.getpid()}" for node in (*nodes, "wire")}
     try:
         for space in spaces.values():
-            ip("netns", "add", space)
+            run_ip_command("netns", "add", space)
         for number, wire in enumerate(cables):
-            ip("-n", spaces["wire"], "link", "add", f"w{number}", "type", "bridge")
-            ip("-n", spaces["wire"], "link", "set", f"w{number}", "mtu", "9000", "up")
+            run_ip_command("-n", spaces["wire"], "link", "add", f"w{number}", "type", "bridge")
+            run_ip_command("-n", spaces["wire"], "link", "set", f"w{number}", "mtu", "9000", "up")
             for node, cage in wire:
                 for domain in ("", "P2"):
                     name, end = f"en{domain}p1s0f{cage}np{cage}", f"{node}{cage}{domain or 'P0'}"
                     far = ("peer", "name", end, "netns", spaces["wire"])
-                    ip("link", "add", name, "netns", spaces[node], "type", "veth", *far)
-                    ip("-n", spaces["wire"], "link", "set", end, "mtu", "9000", "master", f"w{number}", "up")
-                    ip("-n", spaces[node], "link", "set", name, "up")
+                    run_ip_command("link", "add", name, "netns", spaces[node], "type", "veth", *far)
+                    run_ip_command(
+                        "-n", spaces["wire"], "link", "set", end, "mtu", "9000", "master", f"w{number}", "up"
+                    )
+                    run_ip_command("-n", spaces[node], "link", "set", name, "up")
         yield {node: spaces[node] for node in nodes}
     finally:
         for space in spaces.values():
             subprocess.run(("ip", "netns", "delete", space), check=False, capture_output=True)
 
 
-def at(space: str, command: Command, *, nobody: bool = False) -> Completed:
+def run_in_namespace(space: str, command: Command, *, nobody: bool = False) -> Completed:
     """nobody: as a user without rights, who may ping, as on Ubuntu and Debian."""
     user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups") if nobody else ()
     argv = ("ip", "netns", "exec", space, *user, *command.argv)
@@ -78,16 +80,16 @@ def interfaces(space: str) -> list[str]:
     return sorted(name for line in done.stdout.splitlines() if (name := line.split()[1].split("@")[0])[:2] == "en")
 
 
-def found(spaces: Mapping[str, str], *, pings: bool) -> dict[str, Cabling]:
+def find_cabling(spaces: Mapping[str, str], *, pings: bool) -> dict[str, Cabling]:
     """The cabling found by frames of our own on all nodes at once, or by pings alone as without root."""
 
     def one(space: str) -> Cabling:
         names = interfaces(space)
         told = (
-            at(space, wires(names if pings else []), nobody=True).stdout
-            + at(space, hello([] if pings else names)).stdout
+            run_in_namespace(space, read_wires(names if pings else []), nobody=True).stdout
+            + run_in_namespace(space, send_hello([] if pings else names)).stdout
         )
-        macs = at(space, Command(("sh", "-c", "cd /sys/class/net; grep -H . en*/address"))).stdout
+        macs = run_in_namespace(space, Command(("sh", "-c", "cd /sys/class/net; grep -H . en*/address"))).stdout
         lines = [line.replace("/address:", " mac ") for line in macs.splitlines()]
         cabling = parse(Completed(0, "\n".join([*lines, told])))
         assert cabling
@@ -102,14 +104,14 @@ def planned(spaces: Mapping[str, str], cables: Mapping[str, Cabling]) -> Layout:
     return plan_addresses(tuple(spaces), ports)
 
 
-def set_up(spaces: Mapping[str, str], layout: Layout) -> None:
+def apply_layout(spaces: Mapping[str, str], layout: Layout) -> None:
     for port in layout.ports:
-        ip("-n", spaces[port.node], "addr", "add", str(port.address), "dev", port.name)
-        ip("-n", spaces[port.node], "link", "set", port.name, "mtu", "9000")
+        run_ip_command("-n", spaces[port.node], "addr", "add", str(port.address), "dev", port.name)
+        run_ip_command("-n", spaces[port.node], "link", "set", port.name, "mtu", "9000")
     for port in layout.ports:
         for route in port.routes:
             way = ("via", route.gateway, "dev", route.interface)
-            ip("-n", spaces[port.node], "route", "add", route.destination, *way)
+            run_ip_command("-n", spaces[port.node], "route", "add", route.destination, *way)
 
 
 def unreached(spaces: Mapping[str, str], layout: Layout) -> Iterable[tuple[str, str, str]]:
@@ -117,7 +119,7 @@ def unreached(spaces: Mapping[str, str], layout: Layout) -> Iterable[tuple[str, 
     for node, space in spaces.items():
         for port in layout.ports:
             ping = ("ping", "-n", "-q", "-c", "1", "-W", "5", "-M", "do", "-s", "8972", str(port.address.ip))
-            if port.node != node and not at(space, Command(ping)).ok:
+            if port.node != node and not run_in_namespace(space, Command(ping)).ok:
                 yield node, port.node, f"{port.name} {port.address}"
 
 
@@ -134,15 +136,15 @@ def unreached(spaces: Mapping[str, str], layout: Layout) -> Iterable[tuple[str, 
 def test_every_address_is_reached_from_every_node(tag: str, cables: Sequence[Wire], topology: str) -> None:
     """Guards topologies that need more than a cable: found by our frames, set by `ip`, each address reached with jumbo
     frames from each node, and reported by each node as the step wants it."""
-    with wired(tag, cables) as spaces:
-        layout = planned(spaces, found(spaces, pings=False))
+    with wire_namespaces(tag, cables) as spaces:
+        layout = planned(spaces, find_cabling(spaces, pings=False))
         assert (layout.topology, layout.apart) == (topology, ())
-        set_up(spaces, layout)
+        apply_layout(spaces, layout)
         assert list(unreached(spaces, layout)) == []
         for node, space in spaces.items():
             settings = [(port.name, str(port.address), port.routes) for port in layout.of(node)]
             fix = fabric_fix(node, "networkd", settings)
-            assert at(space, fix.look).stdout.strip() == fix.sets
+            assert run_in_namespace(space, fix.look).stdout.strip() == fix.sets
 
 
 LATE = """
@@ -158,15 +160,19 @@ socket.socket = Late
 def test_a_port_hears_nothing_of_the_others(tmp_path: Path) -> None:
     """A busy node makes its sockets while the others send already: a frame of one port is no neighbour of another."""
     (tmp_path / "sitecustomize.py").write_text(LATE)
-    with wired("sl", RING) as spaces, ThreadPoolExecutor() as pool:
+    with wire_namespaces("sl", RING) as spaces, ThreadPoolExecutor() as pool:
         said = {
             node: pool.submit(
-                at, space, late(hello(interfaces(space)), tmp_path) if node == "a" else hello(interfaces(space))
+                run_in_namespace,
+                space,
+                with_python_path(send_hello(interfaces(space)), tmp_path)
+                if node == "a"
+                else send_hello(interfaces(space)),
             )
             for node, space in spaces.items()
         }
         macs = {
-            n: at(space, Command(("sh", "-c", "cat /sys/class/net/en*f0*/address"))).stdout.split()
+            n: run_in_namespace(space, Command(("sh", "-c", "cat /sys/class/net/en*f0*/address"))).stdout.split()
             for n, space in spaces.items()
         }
         seen = [line.split() for line in said["a"].result().stdout.splitlines()]
@@ -174,7 +180,7 @@ def test_a_port_hears_nothing_of_the_others(tmp_path: Path) -> None:
         assert [line for line in seen if "f0" in line[0] and line[2] in macs["c"]] == []
 
 
-def late(command: Command, folder: Path) -> Command:
+def with_python_path(command: Command, folder: Path) -> Command:
     return replace(command, argv=("env", f"PYTHONPATH={folder}", *command.argv))
 
 
@@ -182,10 +188,10 @@ def late(command: Command, folder: Path) -> Command:
 def test_a_ring_of_four_lacks_two_ways() -> None:
     """Guards four nodes without a switch: addresses and routes reach all neighbours, and only those; the two pairs
     without a cable are named, so that `init` leaves the fabric alone: RoCE is not routed."""
-    with wired("s4", FOUR) as spaces:
-        layout = planned(spaces, found(spaces, pings=False))
+    with wire_namespaces("s4", FOUR) as spaces:
+        layout = planned(spaces, find_cabling(spaces, pings=False))
         assert (layout.topology, layout.apart) == ("4 nodes, not all connected", (("a", "c"), ("b", "d")))
-        set_up(spaces, layout)
+        apply_layout(spaces, layout)
         missed = {(here, there) for here, there, _ in unreached(spaces, layout)}
         assert missed == {("a", "c"), ("c", "a"), ("b", "d"), ("d", "b")}
 
@@ -193,23 +199,26 @@ def test_a_ring_of_four_lacks_two_ways() -> None:
 @pytest.mark.full
 def test_pings_find_the_same_without_root() -> None:
     """Guards the way for users without sudo: neighbours by IPv6 link-local addresses, the same plan."""
-    with wired("sp", RING) as spaces:
+    with wire_namespaces("sp", RING) as spaces:
         settled = Command(("sh", "-c", 'until [ -z "$(ip -6 addr show tentative)" ]; do sleep 0.1; done'))
-        assert all(at(space, settled).ok for space in spaces.values())
+        assert all(run_in_namespace(space, settled).ok for space in spaces.values())
         for space in spaces.values():
-            assert at(space, Command(("sysctl", "-qw", "net.ipv4.ping_group_range=0 2147483647"))).ok
-        assert planned(spaces, found(spaces, pings=True)) == planned(spaces, found(spaces, pings=False))
+            assert run_in_namespace(space, Command(("sysctl", "-qw", "net.ipv4.ping_group_range=0 2147483647"))).ok
+        assert planned(spaces, find_cabling(spaces, pings=True)) == planned(spaces, find_cabling(spaces, pings=False))
 
 
 def test_addresses_that_answer_are_a_cable() -> None:
     """Guards nodes with addresses and no IPv6, for a user without root: `init` said that there is no cable."""
-    with wired("sq", [[("a", 0), ("b", 0)]]) as spaces:
+    with wire_namespaces("sq", [[("a", 0), ("b", 0)]]) as spaces:
         for number, space in enumerate(spaces.values(), 1):
             for name in interfaces(space):
-                assert at(space, Command(("sysctl", "-qw", f"net.ipv6.conf.{name}.disable_ipv6=1"))).ok
-            assert at(space, Command(("sysctl", "-qw", "net.ipv4.ping_group_range=0 2147483647"))).ok
-            ip("-n", space, "addr", "add", f"10.5.0.{number}/24", "dev", "enp1s0f0np0")
-        heard = {node: parse(at(space, wires(interfaces(space)), nobody=True)) for node, space in spaces.items()}
+                assert run_in_namespace(space, Command(("sysctl", "-qw", f"net.ipv6.conf.{name}.disable_ipv6=1"))).ok
+            assert run_in_namespace(space, Command(("sysctl", "-qw", "net.ipv4.ping_group_range=0 2147483647"))).ok
+            run_ip_command("-n", space, "addr", "add", f"10.5.0.{number}/24", "dev", "enp1s0f0np0")
+        heard = {
+            node: parse(run_in_namespace(space, read_wires(interfaces(space)), nobody=True))
+            for node, space in spaces.items()
+        }
         cables = {node: one for node, one in heard.items() if not isinstance(one, Unknown)}
         assert [macs for one in cables.values() for macs in one.seen.values() if macs] == []
         ports = [
@@ -218,7 +227,7 @@ def test_addresses_that_answer_are_a_cable() -> None:
             for name, mac in one.macs.items()
         ]
         ways = [*unseen("a", ports), PingWay("enp1s0f0np0", "10.5.0.9", "02:00:00:00:00:09", frozenset())]
-        asked = at(spaces["a"], reached([(way.name, way.address) for way in ways]), nobody=True)
+        asked = run_in_namespace(spaces["a"], reached([(way.name, way.address) for way in ways]), nobody=True)
         known = {**cables, "a": with_reached(cables["a"], ways, parse_reached(asked))}
         layout = planned(spaces, known)
         assert (layout.topology, layout.apart) == ("two nodes, one cable", ())
@@ -228,59 +237,61 @@ def test_addresses_that_answer_are_a_cable() -> None:
 def test_the_neighbour_on_the_cable_answers_to_its_name() -> None:
     """Guards `init` without names on a node whose only neighbour is at the other end of a bare cable."""
     ask = "from sparkwright.adapters.mdns import find_ssh_hosts; print(*find_ssh_hosts())"
-    with wired("sm", [[("a", 0), ("b", 0)]]) as spaces:
+    with wire_namespaces("sm", [[("a", 0), ("b", 0)]]) as spaces:
         settled = Command(("sh", "-c", 'until [ -z "$(ip -6 addr show tentative)" ]; do sleep 0.1; done'))
-        assert all(at(space, settled).ok for space in spaces.values())
+        assert all(run_in_namespace(space, settled).ok for space in spaces.values())
         argv = ("ip", "netns", "exec", spaces["b"], sys.executable, "-c", RESPONDER, *sys.path)
         with subprocess.Popen(argv, stdout=subprocess.PIPE) as answering:
             assert answering.stdout and answering.stdout.readline() == b"ready\n"
-            assert at(spaces["a"], Command((sys.executable, "-c", ask))).stdout.split() == ["spark-2.local"]
+            assert run_in_namespace(spaces["a"], Command((sys.executable, "-c", ask))).stdout.split() == [
+                "spark-2.local"
+            ]
 
 
 def test_an_address_of_another_machine_is_noticed() -> None:
     """Guards a switch that others are on: who has an address already is found by ARP, and only who has it."""
-    with wired("st", SWITCH) as spaces:
+    with wire_namespaces("st", SWITCH) as spaces:
         port, name = spaces["d"], "enp1s0f0np0"
-        ip("-n", port, "addr", "add", "192.168.100.12/24", "dev", name)
+        run_ip_command("-n", port, "addr", "add", "192.168.100.12/24", "dev", name)
         asked = claimed([(name, "192.168.100.12"), ("enP2p1s0f0np0", "192.168.101.12")])
-        ((wire, address, mac),) = parse_claimed(at(spaces["a"], asked))
+        ((wire, address, mac),) = parse_claimed(run_in_namespace(spaces["a"], asked))
         assert (wire, address) == (name, "192.168.100.12")
-        assert mac in at(port, Command(("ip", "link"))).stdout
-        assert parse_claimed(at(spaces["a"], claimed([(name, "192.168.100.11")]))) == ()
+        assert mac in run_in_namespace(port, Command(("ip", "link"))).stdout
+        assert parse_claimed(run_in_namespace(spaces["a"], claimed([(name, "192.168.100.11")]))) == ()
 
 
 def test_an_address_is_found_through_a_port_that_is_off() -> None:
     """Guards a node from the box: another machine's address is not taken because the own port was off."""
-    with wired("sx", [[("a", 0), ("b", 0)]]) as spaces:
+    with wire_namespaces("sx", [[("a", 0), ("b", 0)]]) as spaces:
         name = "enp1s0f0np0"
-        ip("-n", spaces["b"], "addr", "add", "192.168.100.12/24", "dev", name)
-        ip("-n", spaces["a"], "link", "set", name, "down")
-        asked = at(spaces["a"], claimed([(name, "192.168.100.12")]))
+        run_ip_command("-n", spaces["b"], "addr", "add", "192.168.100.12/24", "dev", name)
+        run_ip_command("-n", spaces["a"], "link", "set", name, "down")
+        asked = run_in_namespace(spaces["a"], claimed([(name, "192.168.100.12")]))
         assert [address for _, address, _ in parse_claimed(asked)] == ["192.168.100.12"], asked
-        assert name not in at(spaces["a"], Command(("ip", "-o", "link", "show", "up"))).stdout
+        assert name not in run_in_namespace(spaces["a"], Command(("ip", "-o", "link", "show", "up"))).stdout
 
 
 def test_a_port_that_is_off_is_found_and_off_again() -> None:
     """Guards nodes from the box under networkd, which leaves ports without a configuration off."""
-    with wired("so", [[("a", 0), ("b", 0)]]) as spaces:
+    with wire_namespaces("so", [[("a", 0), ("b", 0)]]) as spaces:
         for name in interfaces(spaces["b"]):
-            ip("-n", spaces["b"], "link", "set", name, "down")
-        layout = planned(spaces, found(spaces, pings=False))
+            run_ip_command("-n", spaces["b"], "link", "set", name, "down")
+        layout = planned(spaces, find_cabling(spaces, pings=False))
         assert (layout.topology, len(layout.ports)) == ("two nodes, one cable", 4)
-        assert at(spaces["b"], Command(("ip", "-o", "link", "show", "up"))).stdout == ""
+        assert run_in_namespace(spaces["b"], Command(("ip", "-o", "link", "show", "up"))).stdout == ""
 
 
 def test_the_way_in_and_the_way_out_are_guarded() -> None:
     """Guards against cutting off the user: the port of the default route, what a bridge with the ssh session's address
     is made of, and neither of the others."""
-    with wired("sg", [[("a", 0), ("b", 0)], [("a", 1), ("b", 1)]]) as spaces:
+    with wire_namespaces("sg", [[("a", 0), ("b", 0)], [("a", 1), ("b", 1)]]) as spaces:
         space = spaces["a"]
-        ip("-n", space, "addr", "add", "10.9.0.1/24", "dev", "enp1s0f0np0")
-        ip("-n", space, "route", "add", "default", "via", "10.9.0.2")
-        ip("-n", space, "link", "add", "br0", "type", "bridge")
-        ip("-n", space, "link", "set", "enp1s0f1np1", "master", "br0")
-        ip("-n", space, "addr", "add", "10.8.0.1/24", "dev", "br0")
-        session = replace(wires([]), env={"SSH_CONNECTION": "10.8.0.9 40000 10.8.0.1 22"})
+        run_ip_command("-n", space, "addr", "add", "10.9.0.1/24", "dev", "enp1s0f0np0")
+        run_ip_command("-n", space, "route", "add", "default", "via", "10.9.0.2")
+        run_ip_command("-n", space, "link", "add", "br0", "type", "bridge")
+        run_ip_command("-n", space, "link", "set", "enp1s0f1np1", "master", "br0")
+        run_ip_command("-n", space, "addr", "add", "10.8.0.1/24", "dev", "br0")
+        session = replace(read_wires([]), env={"SSH_CONNECTION": "10.8.0.9 40000 10.8.0.1 22"})
         argv = ("env", *(f"{name}={value}" for name, value in session.env.items()), *session.argv)
-        cabling = parse(at(space, Command(argv)))
+        cabling = parse(run_in_namespace(space, Command(argv)))
         assert cabling and cabling.guarded == {"enp1s0f0np0", "br0", "enp1s0f1np1"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fakes.ports import free_port
-from functional.command import Shell
+from functional.command import UserShell
 
 pytestmark = pytest.mark.full
 
@@ -16,7 +16,7 @@ RECIPE = _SHIPPED.read_text().replace("name: simulator\n", "name: twin\n", 1)
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def user_shell(tmp_path: Path) -> UserShell:
     entry = (
         "  - {{name: {0}, ssh: local, fabric: {{address: 127.0.0.{2}, interface: lo, hcas: []}},"
         " paths: {{state: {1}/{0}/state, models: {1}/models, hub: {1}/hub, cache: {1}/cache}}}}\n"
@@ -26,19 +26,19 @@ def shell(tmp_path: Path) -> Shell:
     ports = [free_port(), free_port()]
     text = RECIPE.replace("serving:\n", "serving:\n  port: {}\n  master_port: {}\n".format(*ports))
     (tmp_path / "twin.yaml").write_text(text)
-    return Shell(tmp_path)
+    return UserShell(tmp_path)
 
 
-def test_the_next_plan_knows_what_was_reported(shell: Shell) -> None:
+def test_the_next_plan_knows_what_was_reported(user_shell: UserShell) -> None:
     """Each node's own figures, kept for this user alone and marked as simulated: no ledger counts them."""
-    _, before, _ = shell.run("plan", "./twin.yaml", "--json")
+    _, before, _ = user_shell.run("plan", "./twin.yaml", "--json")
     try:
-        code, out, err = shell.run("up", "./twin.yaml", "--no-supervise", "--force", "no GPU here")
+        code, out, err = user_shell.run("up", "./twin.yaml", "--no-supervise", "--force", "no GPU here")
         assert code == 0, out + err
-        _, out, _ = shell.run("plan", "./twin.yaml", "--json")
+        _, out, _ = user_shell.run("plan", "./twin.yaml", "--json")
     finally:
-        shell.run("down", "twin")
-        shell.clean()
+        user_shell.run("down", "twin")
+        user_shell.clean()
     found = json.loads(out)["measured"]
     assert json.loads(before)["measured"] == {}
     assert {node: (one["conditions"]["rank"], one["differs"]) for node, one in found.items()} == {
@@ -48,7 +48,7 @@ def test_the_next_plan_knows_what_was_reported(shell: Shell) -> None:
     assert found["a"]["kv_tokens"] > 0
     assert found["a"]["weights"] == found["b"]["weights"] > 0
     assert all(line["origin"] != "calibrated" for ledger in json.loads(out)["memory"] for line in ledger["lines"])
-    kept = list((shell.folder / ".local/state/sparkwright/calibrations").iterdir())
+    kept = list((user_shell.folder / ".local/state/sparkwright/calibrations").iterdir())
     assert sorted(oct(path.stat().st_mode)[-3:] for path in kept) == ["600", "600"]
     # Of a simulated model no ledger counts memory: there is no prediction to compare.
-    assert json.loads(shell.run("plan", "--history", "--json")[1])["rows"] == []
+    assert json.loads(user_shell.run("plan", "--history", "--json")[1])["rows"] == []

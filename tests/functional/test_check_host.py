@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functional.command import Shell
+from functional.command import UserShell
 
 MEMINFO = Path(__file__).parents[1] / "data" / "facts" / "meminfo" / "idle.txt"
 SMI = """#!/bin/sh
@@ -39,8 +39,8 @@ TREE = {
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    made = Shell(tmp_path)
+def user_shell(tmp_path: Path) -> UserShell:
+    made = UserShell(tmp_path)
     for name, text in TREE.items():
         (tmp_path / "root" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "root" / name).write_text(text)
@@ -53,16 +53,16 @@ def shell(tmp_path: Path) -> Shell:
     return made
 
 
-def asked(shell: Shell, verb: str) -> tuple[int, dict[str, Any]]:
+def run_json(shell: UserShell, verb: str) -> tuple[int, dict[str, Any]]:
     code, out, err = shell.run(verb, "--json")
     assert out, err
     found: dict[str, Any] = json.loads(out)
     return code, found
 
 
-def test_what_is_wrong_with_the_node_is_found_in_one_round(shell: Shell) -> None:
+def test_what_is_wrong_with_the_node_is_found_in_one_round(user_shell: UserShell) -> None:
     """Guards the way from real files and programs to findings with evidence, and that the check itself fails."""
-    code, found = asked(shell, "check")
+    code, found = run_json(user_shell, "check")
     evidence = {one["code"]: one["evidence"] for one in found["findings"]}
     assert code == 1
     assert {"DRV010", "DRV011", "DRV013", "GPU005", "GPU007", "MEM009", "MEM013", "MEM014"} <= set(evidence)
@@ -73,19 +73,19 @@ def test_what_is_wrong_with_the_node_is_found_in_one_round(shell: Shell) -> None
     assert "27W" not in json.dumps(found)
 
 
-def test_a_fix_reports_what_it_does_and_how_it_is_taken_back(shell: Shell) -> None:
+def test_a_fix_reports_what_it_does_and_how_it_is_taken_back(user_shell: UserShell) -> None:
     """Guards that a change is in the JSON whole, and that nothing was changed by looking."""
-    _, found = asked(shell, "check")
+    _, found = run_json(user_shell, "check")
     (fix,) = [one["fix"] for one in found["findings"] if one["code"] == "MEM009"]
     assert fix["says"] == "vm.min_free_kbytes = 3145728 (67584 before), now and at each boot"
     assert [one["argv"][-2] for one in (*fix["do"], *fix["undo"])] == ["3145728", "67584"]
-    assert not (shell.folder / "root" / "etc" / "sysctl.d").exists()
-    assert (shell.folder / "root" / "proc/sys/vm/min_free_kbytes").read_text() == "67584\n"
+    assert not (user_shell.folder / "root" / "etc" / "sysctl.d").exists()
+    assert (user_shell.folder / "root" / "proc/sys/vm/min_free_kbytes").read_text() == "67584\n"
 
 
-def test_facts_of_the_tree_are_the_trees_own(shell: Shell) -> None:
+def test_facts_of_the_tree_are_the_trees_own(user_shell: UserShell) -> None:
     """Guards that the machine that plays the node does not show through."""
-    _, found = asked(shell, "facts")
+    _, found = run_json(user_shell, "facts")
     node = found["nodes"]["a"]
     assert node["board"]["zones"] == {"acpitz": 94.1}
     assert node["upkeep"]["sysctls"] == {"vm.min_free_kbytes": "67584"}

@@ -32,7 +32,7 @@ SHELLS = {
 _ASKED, _ANSWER = re.compile(r"\x1b\[0?c"), b"\x1b[?62c"
 
 
-class Terminal:
+class InteractiveShell:
     """An interactive shell whose `sparkwright` is this checkout."""
 
     def __init__(self, folder: Path, shell: str) -> None:
@@ -72,7 +72,7 @@ def test_tab_completes_in_a_real_shell(tmp_path: Path, shell: str) -> None:
     """Guards the script: a verb, a recipe, its profile behind @, and a file; nothing is printed in between."""
     if not shutil.which(shell):
         pytest.skip(f"{shell} is not installed")
-    terminal = Terminal(tmp_path, shell)
+    terminal = InteractiveShell(tmp_path, shell)
     (tmp_path / "own-recipe.yaml").write_text("")
     try:
         terminal.type(f'{SHELLS[shell][1]}; echo re""ady\n')

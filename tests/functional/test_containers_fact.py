@@ -25,7 +25,7 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dockerd.Dockerd
         yield daemon
 
 
-def ask(fact: Fact[object], docker: dockerd.Dockerd, **env: str) -> object:
+def read_fact(fact: Fact[object], docker: dockerd.Dockerd, **env: str) -> object:
     environ = {**os.environ, "DOCKER_HOST": docker.host, **env}
     done = subprocess.run(fact.command.argv, env=environ, capture_output=True, text=True, timeout=60, check=False)
     return fact.read(Completed(done.returncode, done.stdout, done.stderr))
@@ -33,7 +33,7 @@ def ask(fact: Fact[object], docker: dockerd.Dockerd, **env: str) -> object:
 
 def test_an_empty_daemon_has_one_image(docker: dockerd.Dockerd) -> None:
     """Guards that no container is an answer, and that the image's architecture is this machine's."""
-    found = ask(CONTAINERS, docker)
+    found = read_fact(CONTAINERS, docker)
     assert isinstance(found, Containers)
     assert found.containers == ()
     assert [(image.tags, image.arch) for image in found.images] == [((BASE,), ARCH[os.uname().machine])]
@@ -44,7 +44,7 @@ def test_policy_label_and_command_are_reported(docker: dockerd.Dockerd) -> None:
     policy = ("--restart", "unless-stopped", "--network", "host", "--name", "qwen", "--entrypoint", "vllm")
     docker.docker("create", *policy, BASE, "serve", "m", "--api-key", "S3CR3T")
     docker.docker("create", "--label", "sparkwright.deployment=big", "--name", "ours", BASE)
-    found = ask(CONTAINERS, docker)
+    found = read_fact(CONTAINERS, docker)
     assert isinstance(found, Containers)
     told = {c.name: (c.image, c.running, c.restart, c.gpu, c.ours, c.network, c.command) for c in found.containers}
     assert told["qwen"] == (BASE, False, "unless-stopped", False, False, "host", "vllm serve m")
@@ -62,8 +62,10 @@ def test_what_other_tools_serve_is_reported(docker: dockerd.Dockerd) -> None:
     docker.docker("run", "-d", "--network", "none", "--name", name, "--entrypoint", "sleep", BASE, "600")
     docker.docker("exec", "-d", name, "sh", "-c", "sleep 600; :", "vllm", "serve", "org/big", "--api-key", "S3CR3T")
     # `exec -d` returns before its process has begun
-    wait_until(lambda: "org/big" in repr(ask(CONTAINERS, docker)), lambda: repr(ask(CONTAINERS, docker)), 0.2)
-    found = ask(CONTAINERS, docker)
+    wait_until(
+        lambda: "org/big" in repr(read_fact(CONTAINERS, docker)), lambda: repr(read_fact(CONTAINERS, docker)), 0.2
+    )
+    found = read_fact(CONTAINERS, docker)
     docker.docker("rm", "-f", name)
     assert isinstance(found, Containers)
     told = {c.name: (c.project, c.model, c.running) for c in found.containers}
@@ -74,6 +76,6 @@ def test_what_other_tools_serve_is_reported(docker: dockerd.Dockerd) -> None:
 
 def test_log_driver_is_reported(docker: dockerd.Dockerd) -> None:
     """Guards the daemon's own default, which has no end."""
-    found = ask(DOCKER, docker)
+    found = read_fact(DOCKER, docker)
     assert isinstance(found, Docker)
     assert (found.log_driver, found.proxy) == ("json-file", "")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from functional.command import Shell
+from functional.command import UserShell
 from functional.gateway.gateways import has_caddy
 
 LINES = 24
@@ -24,22 +24,22 @@ MORE = [
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
+def user_shell(tmp_path: Path) -> Iterator[UserShell]:
     if not has_caddy():
         pytest.skip("caddy is not installed")
-    made = Shell(tmp_path)
+    made = UserShell(tmp_path)
     yield made
     made.clean()
 
 
-def left(shell: Shell) -> list[str]:
+def demo_leftovers(shell: UserShell) -> list[str]:
     """Processes, files and keys of a demonstration."""
     return shell.left + [str(path) for path in shell.folder.rglob("*.key")]
 
 
-def test_it_shows_the_product_on_one_screen(shell: Shell) -> None:
+def test_it_shows_the_product_on_one_screen(user_shell: UserShell) -> None:
     """Gateway, console, a killed rank, the 503 with its reason, the recovery and the incident; nothing is left."""
-    code, out, err = shell.run("demo")
+    code, out, err = user_shell.run("demo")
     assert (code, err) == (0, ""), err
     lines = out.splitlines()
     assert len(lines) <= LINES and "\x1b" not in out, out
@@ -54,13 +54,13 @@ def test_it_shows_the_product_on_one_screen(shell: Shell) -> None:
     )
     assert re.search(r"incident +1: rank killed by an external signal \[LIVE009\]", out)
     assert re.search(r"proof +rank 1 on spark-2 was killed by signal 9 from outside", out)
-    assert left(shell) == []
+    assert demo_leftovers(user_shell) == []
 
 
 @pytest.mark.full
-def test_as_json(shell: Shell) -> None:
+def test_as_json(user_shell: UserShell) -> None:
     """One document, marked, with the answer, the fault, the incident and the state; stderr is silent."""
-    code, out, err = shell.run("demo", "--json")
+    code, out, err = user_shell.run("demo", "--json")
     assert (code, err) == (0, "")
     data = json.loads(out)
     assert data["simulated"] is True and data["answer"]["simulated"] is True
@@ -68,28 +68,28 @@ def test_as_json(shell: Shell) -> None:
     assert data["fault"]["node"] == "spark-2"
     assert data["incident"]["number"] == 1 and data["incident"]["proof"] and data["incident"]["doubts"]
     assert data["status"][0]["state"] == "ready"
-    assert left(shell) == []
+    assert demo_leftovers(user_shell) == []
 
 
-def test_kept_it_can_be_looked_at_and_ended(shell: Shell) -> None:
+def test_kept_it_can_be_looked_at_and_ended(user_shell: UserShell) -> None:
     """`status`, `top`, `connect`, `incidents` and the console work on it; the printed command ends it."""
-    code, out, err = shell.run("demo", "--keep")
+    code, out, err = user_shell.run("demo", "--keep")
     assert code == 0, err
     kept = Path(re.findall(r"SPARKWRIGHT_CLUSTER=(\S+)", out)[0])
     env = {"SPARKWRIGHT_CLUSTER": str(kept)}
     address, key = re.findall(r"console +(http\S+) +key (\S+)", out)[0]
     try:
-        code, out_, _ = shell.run("status", **env)
+        code, out_, _ = user_shell.run("status", **env)
         assert (code, "SIMULATED  simulator: ready" in out_, "incidents: 1" in out_) == (0, True, True), out_
-        code, out_, _ = shell.run("incidents", "show", "1", **env)
+        code, out_, _ = user_shell.run("incidents", "show", "1", **env)
         assert (code, "LIVE009" in out_) == (0, True)
-        process = shell.start("top", "--every", "0.5", **env)
+        process = user_shell.start("top", "--every", "0.5", **env)
         assert process.stdout
         frame = process.stdout.readline() + process.stdout.readline()
         assert "SIMULATED  simulator: ready" in frame
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
-        code, out_, _ = shell.run("connect", "curl", **env)
+        code, out_, _ = user_shell.run("connect", "curl", **env)
         assert (code, "twin-tiny" in out_) == (0, True), out_
         console = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         console.open(f"{address}login", f"key={key}".encode(), timeout=60)
@@ -99,14 +99,14 @@ def test_kept_it_can_be_looked_at_and_ended(shell: Shell) -> None:
         assert json.loads(done.stdout)["choices"], "the curl of the page works when it is pasted"
     finally:
         ending = re.findall(r"sparkwright down simulator && rm -r (\S+) (\S+)", out)[0]
-        code, out_, _ = shell.run("down", "simulator", **env)
+        code, out_, _ = user_shell.run("down", "simulator", **env)
     assert (code, out_) == (0, "simulator: 2 rank(s) removed\n")
     assert kept.parent == Path(ending[0]) and list(Path(ending[1]).glob("*.key"))
-    assert shell.run("status", **env)[:2] == (0, "nothing runs\n")
-    assert [line for line in shell.left if "sparkwright.simulator" in line or "supervision" in line] == []
+    assert user_shell.run("status", **env)[:2] == (0, "nothing runs\n")
+    assert [line for line in user_shell.left if "sparkwright.simulator" in line or "supervision" in line] == []
 
 
-def interrupted(shell: Shell, word: str, number: signal.Signals) -> tuple[int, str]:
+def interrupted(shell: UserShell, word: str, number: signal.Signals) -> tuple[int, str]:
     """Sends the signal once a line begins with the word; exit code and both outputs."""
     process = shell.start("demo")
     assert process.stdout
@@ -125,47 +125,49 @@ def interrupted(shell: Shell, word: str, number: signal.Signals) -> tuple[int, s
 
 @pytest.mark.full
 @pytest.mark.parametrize("word", ["up", *MORE])
-def test_interrupted_it_leaves_nothing(shell: Shell, word: str) -> None:
+def test_interrupted_it_leaves_nothing(user_shell: UserShell, word: str) -> None:
     """Ctrl-C at any moment: ranks, supervisor, gateway, files and keys go before it ends."""
-    code, said = interrupted(shell, word, signal.SIGINT)
+    code, said = interrupted(user_shell, word, signal.SIGINT)
     assert (code, "Traceback" in said) == (130, False), said
-    assert "continue to run" not in said and left(shell) == []
+    assert "continue to run" not in said and demo_leftovers(user_shell) == []
 
 
 @pytest.mark.full
-def test_terminated_it_leaves_nothing(shell: Shell) -> None:
+def test_terminated_it_leaves_nothing(user_shell: UserShell) -> None:
     """SIGTERM, as a service manager or `timeout` sends it, is treated like Ctrl-C."""
-    code, said = interrupted(shell, "up", signal.SIGTERM)
+    code, said = interrupted(user_shell, "up", signal.SIGTERM)
     assert (code, "Traceback" in said) == (130, False), said
-    assert left(shell) == []
+    assert demo_leftovers(user_shell) == []
 
 
-def test_only_recipes_of_the_simulator_can_be_shown(shell: Shell) -> None:
+def test_only_recipes_of_the_simulator_can_be_shown(user_shell: UserShell) -> None:
     """A demonstration downloads nothing."""
-    code, out, err = shell.run("demo", "--recipe", "deepseek-v4-flash")
+    code, out, err = user_shell.run("demo", "--recipe", "deepseek-v4-flash")
     assert (code, out) == (2, "")
     assert "its engine is vllm" in err
-    assert left(shell) == []
+    assert demo_leftovers(user_shell) == []
 
 
 @pytest.mark.full
-def test_a_version_whose_lines_nobody_understands_is_ready_when_it_answers(shell: Shell, tmp_path: Path) -> None:
+def test_a_version_whose_lines_nobody_understands_is_ready_when_it_answers(
+    user_shell: UserShell, tmp_path: Path
+) -> None:
     """Real ranks that print nothing known: `up` shows that, waits for the API's answer, and saves their logs."""
-    code, out, err = shell.run("demo", "--keep", "--json")
+    code, out, err = user_shell.run("demo", "--keep", "--json")
     assert code == 0, err
     where = ("--cluster", json.loads(out)["cluster_file"])
-    shell.run("down", "simulator", *where)
+    user_shell.run("down", "simulator", *where)
     tree = yaml.safe_load((files("sparkwright.recipes") / "shipped/simulator.yaml").read_text(encoding="utf-8"))
     tree["env"] = {**tree.get("env", {}), "SPARKWRIGHT_SIMULATOR_FAULT": "odd_lines"}
     recipe = tmp_path / "odd.yaml"
     recipe.write_text(yaml.safe_dump(tree | {"name": "odd"}))
     try:
-        code, out, err = shell.run("up", str(recipe), "--no-supervise", *where)
+        code, out, err = user_shell.run("up", str(recipe), "--no-supervise", *where)
         assert code == 0, err
         assert "no line of rank 0 on spark-1 is understood so far" in err
         (folder,) = re.findall(r"logs that were not understood are in (\S+)", err)
         text = (Path(folder) / "rank0-spark-1.log").read_text(encoding="utf-8")
         assert "Application startup complete." in codecs.decode(text, "rot13")
     finally:
-        code, out, _ = shell.run("down", "odd", *where)
+        code, out, _ = user_shell.run("down", "odd", *where)
     assert (code, out) == (0, "odd: 2 rank(s) removed\n")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from functional.command import Shell
+from functional.command import UserShell
 
 LOGS = Path(__file__).parents[1] / "data" / "captures_logs"
 GLOO = "RuntimeError: Gloo connectFullMesh failed with [pair.cc:144] no error, remote=[127.0.0.1]:40213\n"
@@ -20,13 +20,13 @@ BORING = "INFO 11-02 10:11:12 [core.py:109] all is well\n" * 50
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
+def user_shell(tmp_path: Path) -> UserShell:
+    return UserShell(tmp_path)
 
 
-def test_two_ranks_logs_give_one_answer(shell: Shell) -> None:
+def test_two_ranks_logs_give_one_answer(user_shell: UserShell) -> None:
     """Guards the screen: cause, key, sureness, file and line number, why, fix, and what is missing."""
-    code, out, err = shell.run("diagnose", str(LOGS / "m4-head.log"), str(LOGS / "m4-worker.log"))
+    code, out, err = user_shell.run("diagnose", str(LOGS / "m4-head.log"), str(LOGS / "m4-worker.log"))
     assert (code, err) == (1, "")
     assert "nccl-socket-ifname-wrong" in out and "medium 0.65" in out
     assert "m4-head.log:22  NCCL version 2.28.9" in out
@@ -35,9 +35,9 @@ def test_two_ranks_logs_give_one_answer(shell: Shell) -> None:
     assert "m4-worker.log 11 lines" in out
 
 
-def test_nothing_known_is_reported_and_is_no_failure(shell: Shell) -> None:
+def test_nothing_known_is_reported_and_is_no_failure(user_shell: UserShell) -> None:
     """Guards that no cause is invented, and that a script can report."""
-    code, out, _ = shell.run("diagnose", str(LOGS / "b-8b-graphs.log"))
+    code, out, _ = user_shell.run("diagnose", str(LOGS / "b-8b-graphs.log"))
     assert code == 0 and out.startswith("stopped in good order")
     assert "to narrow it down" not in out
 
@@ -50,36 +50,36 @@ INFO:     10.0.0.9:51822 - "POST /v1/chat/completions HTTP/1.1" 200 OK
 """
 
 
-def test_a_serving_server_is_healthy_and_says_so_first(shell: Shell, tmp_path: Path) -> None:
+def test_a_serving_server_is_healthy_and_says_so_first(user_shell: UserShell, tmp_path: Path) -> None:
     """Guards the first line, exit 0 and the short answer of --json; a failure after it is exit 1."""
     path = tmp_path / "x.log"
     path.write_text(HEALTHY)
-    code, out, _ = shell.run("diagnose", str(path))
+    code, out, _ = user_shell.run("diagnose", str(path))
     assert code == 0 and out.startswith("serves since line 2; 1 note\n")
-    code, out, _ = shell.run("diagnose", str(path), "--json")
+    code, out, _ = user_shell.run("diagnose", str(path), "--json")
     told = json.loads(out)
     assert (code, told["state"], told["serves"], told["failure"], len(told["notes"])) == (0, "serving", True, None, 1)
     path.write_text(HEALTHY + GLOO)
-    code, out, _ = shell.run("diagnose", str(path), "--json")
+    code, out, _ = user_shell.run("diagnose", str(path), "--json")
     told = json.loads(out)
     assert (code, told["state"], told["serves"]) == (1, "failed", False)
     assert told["failure"]["cause"] == "gloo-wrong-interface-loopback" and told["failure"]["line"]["number"] == 4
 
 
-def test_a_folder_of_thousands_of_logs_and_a_picture(shell: Shell, tmp_path: Path) -> None:
+def test_a_folder_of_thousands_of_logs_and_a_picture(user_shell: UserShell, tmp_path: Path) -> None:
     """Guards the list of what was read, and pictures that nobody can read as text."""
     (tmp_path / "many").mkdir()
     for number in range(300):
         (tmp_path / "many" / f"{number:04}.log").write_text("all is well\n")
-    code, out, _ = shell.run("diagnose", str(tmp_path / "many"))
+    code, out, _ = user_shell.run("diagnose", str(tmp_path / "many"))
     assert code == 0 and "300 logs with 300 lines" in out and len(out) < 2000
     (tmp_path / "x.log").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + b"text that looks readable " * 40)
-    code, out, err = shell.run("diagnose", str(tmp_path / "x.log"))
+    code, out, err = user_shell.run("diagnose", str(tmp_path / "x.log"))
     assert (code, out) == (2, "") and "a picture" in err and "hint:" in err
 
 
 @pytest.mark.parametrize("form", ["plain", "utf-16", "gzip", "cut gzip", "journal", "docker"])
-def test_logs_in_their_envelopes(shell: Shell, tmp_path: Path, form: str) -> None:
+def test_logs_in_their_envelopes(user_shell: UserShell, tmp_path: Path, form: str) -> None:
     """Guards packed logs, also half of one, and lines wrapped in JSON."""
     lines = (BORING + GLOO + BORING).splitlines(keepends=True)
     packed = gzip.compress((BORING * 20 + GLOO + BORING * 400).encode() + os.urandom(30_000))
@@ -93,7 +93,7 @@ def test_logs_in_their_envelopes(shell: Shell, tmp_path: Path, form: str) -> Non
     }
     path = tmp_path / "x.log"
     path.write_bytes(data[form])
-    code, out, _ = shell.run("diagnose", str(path), "--json")
+    code, out, _ = user_shell.run("diagnose", str(path), "--json")
     printed = json.loads(out)
     assert code == 1 and printed["schema"] == 1
     (cause,) = printed["diagnosis"]["causes"]
@@ -102,16 +102,16 @@ def test_logs_in_their_envelopes(shell: Shell, tmp_path: Path, form: str) -> Non
     assert cause["sureness"] == "high"
 
 
-def test_a_pipe_and_a_folder(shell: Shell, tmp_path: Path) -> None:
+def test_a_pipe_and_a_folder(user_shell: UserShell, tmp_path: Path) -> None:
     """Guards `docker logs | sparkwright diagnose -`, also without the dash, and an incident's folder."""
     for words in (["diagnose", "-"], ["diagnose"]):
-        code, out, _ = shell.run(*words, stdin=GLOO)
+        code, out, _ = user_shell.run(*words, stdin=GLOO)
         assert code == 1 and "standard input:1  RuntimeError: Gloo" in out
     (tmp_path / "incident").mkdir()
     (tmp_path / "incident" / "rank0-a.log").write_text(BORING)
     (tmp_path / "incident" / "rank1-b.log").write_text(GLOO)
     (tmp_path / "incident" / "plan.json").write_text(GLOO)
-    code, out, _ = shell.run("diagnose", str(tmp_path / "incident"))
+    code, out, _ = user_shell.run("diagnose", str(tmp_path / "incident"))
     assert code == 1 and "rank1-b.log:1" in out and "plan.json" not in out
 
 
@@ -124,28 +124,28 @@ def test_a_pipe_and_a_folder(shell: Shell, tmp_path: Path) -> None:
         (["diagnose", "--watch", "-", "x.log"], "either standard input or files"),
     ],
 )
-def test_wrong_arguments_are_reported(shell: Shell, words: list[str], printed: str) -> None:
+def test_wrong_arguments_are_reported(user_shell: UserShell, words: list[str], printed: str) -> None:
     """Guards exit 2 and a sentence that names what was wrong."""
-    code, out, err = shell.run(*words)
+    code, out, err = user_shell.run(*words)
     assert (code, out) == (2, "") and printed in err
 
 
-def test_an_empty_folder_and_an_unreadable_file(shell: Shell, tmp_path: Path) -> None:
+def test_an_empty_folder_and_an_unreadable_file(user_shell: UserShell, tmp_path: Path) -> None:
     """Guards what a glob or a wrong path leads to."""
     (tmp_path / "empty").mkdir()
-    code, _, err = shell.run("diagnose", str(tmp_path / "empty"))
+    code, _, err = user_shell.run("diagnose", str(tmp_path / "empty"))
     assert code == 2 and "no logs in this folder" in err
-    code, out, err = shell.run("diagnose", os.devnull)
+    code, out, err = user_shell.run("diagnose", os.devnull)
     assert (code, out) == (2, "") and "empty" in err
 
 
-def test_packed_logs_that_are_not_read_are_reported(shell: Shell, tmp_path: Path) -> None:
+def test_packed_logs_that_are_not_read_are_reported(user_shell: UserShell, tmp_path: Path) -> None:
     """Guards against `no known cause` for bytes that nobody can read, and against watching a file that cannot grow."""
     (tmp_path / "x.xz").write_bytes(lzma.compress(GLOO.encode()))
-    code, out, err = shell.run("diagnose", str(tmp_path / "x.xz"))
+    code, out, err = user_shell.run("diagnose", str(tmp_path / "x.xz"))
     assert (code, out) == (2, "") and "xzcat" in err
     (tmp_path / "x.gz").write_bytes(gzip.compress(GLOO.encode()))
-    code, out, err = shell.run("diagnose", "--watch", str(tmp_path / "x.gz"))
+    code, out, err = user_shell.run("diagnose", "--watch", str(tmp_path / "x.gz"))
     assert (code, out) == (2, "") and "a packed log does not grow" in err
 
 
@@ -163,11 +163,11 @@ def printed(watch: subprocess.Popen[str]) -> str:
     return str(json.loads(watch.stdout.readline())["key"])
 
 
-def test_watch_prints_each_cause_while_the_log_grows(shell: Shell, tmp_path: Path) -> None:
+def test_watch_prints_each_cause_while_the_log_grows(user_shell: UserShell, tmp_path: Path) -> None:
     """Guards the live log: once each, also after the file was replaced; Ctrl-C ends it."""
     path = tmp_path / "live.log"
     path.write_text(BORING + GLOO)
-    watch = shell.start("diagnose", "--watch", "--json", str(path))
+    watch = user_shell.start("diagnose", "--watch", "--json", str(path))
     try:
         assert printed(watch) == "gloo-wrong-interface-loopback"
         for text, key in LATER:
@@ -183,11 +183,11 @@ def test_watch_prints_each_cause_while_the_log_grows(shell: Shell, tmp_path: Pat
     assert watch.returncode == 130 and "Traceback" not in err
 
 
-def test_watch_on_a_file_explains_at_ctrl_c(shell: Shell, tmp_path: Path) -> None:
+def test_watch_on_a_file_explains_at_ctrl_c(user_shell: UserShell, tmp_path: Path) -> None:
     """Guards a failure without a known cause: the line that explains and its next step, when the user gives up."""
     path = tmp_path / "app.log"
     path.write_text("Error: Cannot find module 'express'\n")
-    watch = shell.start("diagnose", "--watch", "--json", str(path))
+    watch = user_shell.start("diagnose", "--watch", "--json", str(path))
     assert watch.stderr and "following" in watch.stderr.readline()
     watch.send_signal(signal.SIGINT)
     out, err = watch.communicate(timeout=60)
@@ -196,9 +196,9 @@ def test_watch_on_a_file_explains_at_ctrl_c(shell: Shell, tmp_path: Path) -> Non
     assert (why["mechanism"], why["line"]["number"]) == ("missing-module", 1) and why["next"]
 
 
-def test_watch_on_a_pipe_ends_with_it(shell: Shell) -> None:
+def test_watch_on_a_pipe_ends_with_it(user_shell: UserShell) -> None:
     """Guards `docker logs -f | sparkwright diagnose --watch -`: reported while the pipe is open, exit 1 at its end."""
-    watch = shell.start("diagnose", "--watch", "--json", "-", stdin=subprocess.PIPE)
+    watch = user_shell.start("diagnose", "--watch", "--json", "-", stdin=subprocess.PIPE)
     assert watch.stdin
     for text, key in ((BORING + GLOO, "gloo-wrong-interface-loopback"), *LATER):
         watch.stdin.write(text)

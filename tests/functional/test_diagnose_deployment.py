@@ -11,24 +11,24 @@ from pathlib import Path
 import pytest
 
 from fakes.ports import free_port
-from functional.command import Shell
+from functional.command import UserShell
 
 _SHIPPED = Path(__file__).parents[2] / "src/sparkwright/recipes/shipped/simulator.yaml"
 RECIPE = _SHIPPED.read_text().replace("name: simulator\n", "name: twin\n", 1)
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def user_shell(tmp_path: Path) -> UserShell:
     entry = (
         "  - {{name: {0}, ssh: local, fabric: {{address: 127.0.0.{2}, interface: lo, hcas: []}},"
         " paths: {{state: {1}/{0}/state, models: {1}/models, hub: {1}/hub, cache: {1}/cache}}}}\n"
     )
     nodes = "".join(entry.format(name, tmp_path, number) for number, name in enumerate("ab", 1))
     (tmp_path / "cluster.yaml").write_text(f"head: a\nnodes:\n{nodes}")
-    return Shell(tmp_path)
+    return UserShell(tmp_path)
 
 
-def recipe(shell: Shell, **env: str) -> str:
+def recipe(shell: UserShell, **env: str) -> str:
     text = RECIPE.replace("serving:\n", f"serving:\n  port: {free_port()}\n  master_port: {free_port()}\n")
     more = "".join(f"  {name}: '{value}'\n" for name, value in env.items())
     text = text.replace("env:\n", f"env:\n{more}") if "\nenv:\n" in text else f"{text}\nenv:\n{more}" if more else text
@@ -37,11 +37,11 @@ def recipe(shell: Shell, **env: str) -> str:
 
 
 @pytest.mark.full
-def test_a_failed_up_names_the_root_cause_and_keeps_it(shell: Shell) -> None:
+def test_a_failed_up_names_the_root_cause_and_keeps_it(user_shell: UserShell) -> None:
     """Guards promise 3: cause, proof with rank and line, fix; kept next to the logs, and found again by name."""
     try:
-        code, _, err = shell.run(
-            "up", recipe(shell, SPARKWRIGHT_SIMULATOR_FAULT="oom@load"), "--no-supervise", "--force", "no GPU here"
+        code, _, err = user_shell.run(
+            "up", recipe(user_shell, SPARKWRIGHT_SIMULATOR_FAULT="oom@load"), "--no-supervise", "--force", "no GPU here"
         )
         assert code == 5, err
         assert re.search(r"^1\. .*\n   \[L[A-Z]{3}\d{3} ", err, re.MULTILINE), err
@@ -52,36 +52,36 @@ def test_a_failed_up_names_the_root_cause_and_keeps_it(shell: Shell) -> None:
         names = [source["name"] for source in kept["sources"]]
         assert kept["causes"][0]["proof"] and names == ["rank 0 on a", "rank 1 on b", "versions on a", "versions on b"]
     finally:
-        shell.run("down", "twin")
-    code, out, err = shell.run("diagnose", "twin")
+        user_shell.run("down", "twin")
+    code, out, err = user_shell.run("diagnose", "twin")
     assert code == 1 and "last saved evidence" in err
     assert kept["causes"][0]["key"] in out and "rank0-a.log:" in out
-    shell.clean()
+    user_shell.clean()
 
 
-def test_a_killed_rank_is_named_while_the_head_still_answers(shell: Shell) -> None:
+def test_a_killed_rank_is_named_while_the_head_still_answers(user_shell: UserShell) -> None:
     """Guards the case of /health 200 after a peer's death (captures m1): read from the nodes, nothing is changed."""
     try:
-        code, _, err = shell.run("up", recipe(shell), "--no-supervise", "--force", "no GPU here")
+        code, _, err = user_shell.run("up", recipe(user_shell), "--no-supervise", "--force", "no GPU here")
         assert code == 0, err
-        code, out, err = shell.run("diagnose", "twin")
+        code, out, err = user_shell.run("diagnose", "twin")
         assert code == 0 and "serves since rank 0 on a:" in out, out + err
         assert out.startswith("SIMULATED")
-        kill_worker(shell)
+        kill_worker(user_shell)
         time.sleep(1.0)
-        code, out, err = shell.run("diagnose", "twin", "--json")
+        code, out, err = user_shell.run("diagnose", "twin", "--json")
         assert code == 1, out + err
         found = json.loads(out)["diagnosis"]
         assert found["causes"][0]["key"] == "peer-rank-died"
         assert any(proof["source"] in ("the ranks' ends", "rank 0 on a") for proof in found["causes"][0]["proof"])
-        code, out, _ = shell.run("status")
+        code, out, _ = user_shell.run("status")
         assert code == 1 and "rank 1 on b" in out
     finally:
-        shell.run("down", "twin")
-        shell.clean()
+        user_shell.run("down", "twin")
+        user_shell.clean()
 
 
-def kill_worker(shell: Shell) -> None:
+def kill_worker(shell: UserShell) -> None:
     """SIGKILL to all of rank 1's processes: those that carry its state folder."""
     mark = str(shell.folder / "b" / "state").encode()
     for entry in Path("/proc").glob("[0-9]*"):

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from drills.fate import Fate
-from drills.traffic import Client, Gateway, Load
+from drills.traffic import GatewayTarget, TrafficClient, TrafficLoad
 
 PIECE = b'data: {"choices": [{"delta": {"content": "x"}, "finish_reason": null}]}\n\n'
 LAST = b'data: {"choices": [{"delta": {}, "finish_reason": "length"}]}\n\n'
@@ -18,22 +18,22 @@ STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encodi
 AWAY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\ncontent-length: %d\r\n\r\n"
 
 
-def chunk(data: bytes) -> bytes:
+def http_chunk(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
 ANSWERS = {
-    "whole": STREAM + chunk(PIECE) + chunk(LAST) + chunk(DONE) + chunk(b""),
-    "error": STREAM + chunk(PIECE) + chunk(b"data: " + ERROR + b"\n\n") + chunk(DONE) + chunk(b""),
-    "cut": STREAM + chunk(PIECE),
-    "short": STREAM + chunk(PIECE) + chunk(b""),
+    "whole": STREAM + http_chunk(PIECE) + http_chunk(LAST) + http_chunk(DONE) + http_chunk(b""),
+    "error": STREAM + http_chunk(PIECE) + http_chunk(b"data: " + ERROR + b"\n\n") + http_chunk(DONE) + http_chunk(b""),
+    "cut": STREAM + http_chunk(PIECE),
+    "short": STREAM + http_chunk(PIECE) + http_chunk(b""),
     "away": AWAY % len(ERROR) + ERROR,
     "nothing": b"",
 }
 
 
 @asynccontextmanager
-async def gateway(how: str) -> AsyncIterator[Gateway]:
+async def gateway(how: str) -> AsyncIterator[GatewayTarget]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(EOFError, OSError):
             await answer(reader, writer)
@@ -45,7 +45,7 @@ async def gateway(how: str) -> AsyncIterator[Gateway]:
         head = await reader.readuntil(b"\r\n\r\n")
         size = next((int(x.split(b":")[1]) for x in head.split(b"\r\n") if x.lower().startswith(b"content-length")), 0)
         await reader.readexactly(size)
-        writer.write(ANSWERS.get(how, STREAM + chunk(PIECE)))
+        writer.write(ANSWERS.get(how, STREAM + http_chunk(PIECE)))
         await writer.drain()
         if how == "silent":
             await reader.read()
@@ -53,7 +53,7 @@ async def gateway(how: str) -> AsyncIterator[Gateway]:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server:
-        yield Gateway(f"http://127.0.0.1:{port}/v1", "k", "m", patience=0.3)
+        yield GatewayTarget(f"http://127.0.0.1:{port}/v1", "k", "m", patience=0.3)
         await asyncio.sleep(0.05)  # the last connections end in order
 
 
@@ -72,8 +72,8 @@ async def gateway(how: str) -> AsyncIterator[Gateway]:
 async def test_each_end_is_reported_rightly(how: str, fate: Fate, status: int) -> None:
     """The client's view decides: an error, a cut, silence, an answer that ends too early, or a refusal."""
     async with gateway(how) as there:
-        client = Client(there)
-        seen = await client.ask(client.body(Load()))
+        client = TrafficClient(there)
+        seen = await client.ask(client.body(TrafficLoad()))
         await client.close()
     assert (seen.fate, seen.status) == (fate, status), seen
     assert how != "away" or (seen.shaped and seen.retry == "5" and "comes back" in seen.said)
@@ -82,8 +82,8 @@ async def test_each_end_is_reported_rightly(how: str, fate: Fate, status: int) -
 async def test_traffic_goes_on_whatever_becomes_of_it() -> None:
     """A steady rate of requests and probes, all with a fate in the end; what cannot connect is reported, too."""
     async with gateway("whole") as there:
-        client = Client(there)
-        tasks = [asyncio.create_task(client.traffic(Load(rate=50))), asyncio.create_task(client.probing(0.02))]
+        client = TrafficClient(there)
+        tasks = [asyncio.create_task(client.traffic(TrafficLoad(rate=50))), asyncio.create_task(client.probing(0.02))]
         async with asyncio.timeout(60):
             while min(len(client.requests), len(client.probes)) <= 10:
                 await asyncio.sleep(0.02)
@@ -91,6 +91,6 @@ async def test_traffic_goes_on_whatever_becomes_of_it() -> None:
             task.cancel()
         await client.settle()
         assert {r.fate for r in client.requests} == {Fate.ANSWERED}
-    late = await client.ask(client.body(Load()))
+    late = await client.ask(client.body(TrafficLoad()))
     await client.close()
     assert late.fate is Fate.BROKEN and late.status == 0 and json.dumps(late.said)

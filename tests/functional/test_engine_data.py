@@ -14,14 +14,14 @@ pytestmark = pytest.mark.full
 TOOL = ROOT / "scripts/engines/engine_data.py"
 
 
-def tool(*words: str) -> subprocess.CompletedProcess[str]:
+def run_tool(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(TOOL), *words], capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_the_installed_llama_server_gives_the_committed_file() -> None:
     """The help of the parser compiled into xllamacpp; --check writes nothing and reports that nothing would change."""
     pytest.importorskip("xllamacpp")
-    done = tool("llama-cpp", "--check")
+    done = run_tool("llama-cpp", "--check")
     assert (done.returncode, done.stdout.rpartition("; ")[2]) == (0, "unchanged\n"), done.stdout + done.stderr
 
 
@@ -29,7 +29,7 @@ def test_another_wheel_under_the_same_name_is_refused(tmp_path: Path) -> None:
     """An index never replaces a file; anyone who hands over another one is reported before anything is written."""
     forged = tmp_path / "sglang-0.5.10-py3-none-any.whl"
     forged.write_bytes(b"not the wheel")
-    done = tool("sglang", "0.5.10", "--wheel", str(forged), "--out", str(tmp_path / "out"))
+    done = run_tool("sglang", "0.5.10", "--wheel", str(forged), "--out", str(tmp_path / "out"))
     assert done.returncode == 1
     assert "was read from" in done.stderr
     assert not (tmp_path / "out").exists()
@@ -39,11 +39,11 @@ def test_a_version_that_the_index_lacks_is_reported_in_one_line(tmp_path: Path) 
     """Offline or never published: what was asked for, and pip's own reason."""
     if not shutil.which("pip"):
         pytest.skip("pip is not on the PATH")
-    done = tool("sglang", "0.0.0.1", "--out", str(tmp_path))
+    done = run_tool("sglang", "0.0.0.1", "--out", str(tmp_path))
     assert done.returncode == 1
     assert done.stderr.startswith("no wheel of sglang 0.0.0.1 from the package index: ")
 
 
 def test_what_no_index_has_reports_where_it_is() -> None:
     """TensorRT-LLM's wheels are on NVIDIA's own index."""
-    assert "pypi.nvidia.com" in tool("trtllm", "1.2.1").stderr
+    assert "pypi.nvidia.com" in run_tool("trtllm", "1.2.1").stderr

@@ -23,7 +23,7 @@ LINES = "\r".join(FORGED).split("\r")
 LIVES = 'printf "%s\\n" "$@"; while [ ! -e "$0/end" ]; do sleep 0.05; done; printf half; exit 7'
 
 
-async def heard(lines: AsyncIterator[str | End], end: Callable[[], object]) -> list[str | End]:
+async def collect_lines(lines: AsyncIterator[str | End], end: Callable[[], object]) -> list[str | End]:
     """All that a follower comes with; the rank may end once its last forged line was there."""
     told = []
     async with aclosing(lines) as stream:  # type: ignore[type-var]
@@ -39,7 +39,7 @@ async def test_a_process_ends_when_it_ends(tmp_path: Path) -> None:
     spec = RankSpec(0, "n", ("sh", "-c", LIVES, str(tmp_path), *FORGED), {}, Runtime.PROCESS)
     host = local_host(Node("n", "local"), "tests", {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
     assert (await host.run(process.start(spec, "~/rank0", "{}"))).ok
-    told = await heard(follow(host, "process", "~/rank0"), (tmp_path / "end").touch)
+    told = await collect_lines(follow(host, "process", "~/rank0"), (tmp_path / "end").touch)
     assert told[:-1] == [*LINES, "half"]
     assert isinstance(told[-1], End) and told[-1].how == "exited 7 false"
 
@@ -51,7 +51,7 @@ async def test_a_container_ends_when_it_ends(tmp_path: Path) -> None:
         words = ("run", "--detach", "--name", "rank", "--network", "none", "--volume", f"{tmp_path}:/t")
         daemon.docker(*words, "--entrypoint", "sh", dockerd.BASE, "-c", LIVES, "/t", *FORGED)
         host = local_host(Node("n", "local", env=(("DOCKER_HOST", daemon.host),)), "tests")
-        told = await heard(follow(host, "docker", "rank"), (tmp_path / "end").touch)
+        told = await collect_lines(follow(host, "docker", "rank"), (tmp_path / "end").touch)
     # Docker may lose the half line with which a container ends.
     assert [line for line in told[:-1] if line != "half"] == LINES
     assert isinstance(told[-1], End) and told[-1].how == "exited 7 false"

@@ -26,7 +26,7 @@ def program(state: Path, name: str, text: str, mode: int = 0o755) -> Path:
     return path
 
 
-class Heard(BaseHTTPRequestHandler):
+class HookHandler(BaseHTTPRequestHandler):
     bodies: list[dict[str, object]]
     status: int
 
@@ -41,8 +41,8 @@ class Heard(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server() -> Iterator[tuple[type[Heard], str]]:
-    handler = type("Handler", (Heard,), {"bodies": [], "status": 204})
+def server() -> Iterator[tuple[type[HookHandler], str]]:
+    handler = type("Handler", (HookHandler,), {"bodies": [], "status": 204})
     made = HTTPServer(("127.0.0.1", 0), handler)
     thread = Thread(target=made.serve_forever, args=(0.01,))
     thread.start()
@@ -85,7 +85,7 @@ async def test_a_program_gets_it_in_its_environment_and_as_json(tmp_path: Path) 
     assert [line for line in env.splitlines() if not line.startswith(allowed)] == []
 
 
-async def test_an_address_is_posted_to(tmp_path: Path, server: tuple[type[Heard], str]) -> None:
+async def test_an_address_is_posted_to(tmp_path: Path, server: tuple[type[HookHandler], str]) -> None:
     """The same document; an answer that is not 2xx is reported without the address's token."""
     handler, url = server
     addresses(tmp_path, url)
@@ -132,7 +132,7 @@ async def test_hooks_that_fail_are_reported_and_nothing_else_happens(tmp_path: P
     assert any(line.startswith("hook 127.0.0.1: ConnectError") for line in said)
 
 
-async def test_what_is_not_safe_is_not_used(tmp_path: Path, server: tuple[type[Heard], str]) -> None:
+async def test_what_is_not_safe_is_not_used(tmp_path: Path, server: tuple[type[HookHandler], str]) -> None:
     """A program that others may change, URLs that others may read, plain http to another machine."""
     handler, url = server
     program(tmp_path, "lax", f"touch {tmp_path}/ran", mode=0o777)

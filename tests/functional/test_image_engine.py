@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from functional import dockerd
-from functional.command import Shell
+from functional.command import UserShell
 from functional.dockerd import BASE
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import EngineFound, Unknown
@@ -38,7 +38,7 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dockerd.Dockerd
         yield daemon
 
 
-def image(docker: dockerd.Dockerd, name: str, *lines: str) -> str:
+def build_image(docker: dockerd.Dockerd, name: str, *lines: str) -> str:
     docker.docker("build", "--tag", name, "-", stdin="\n".join((f"FROM {BASE}", *lines)).encode())
     return name
 
@@ -59,7 +59,7 @@ def foreign(name: str, arch: str) -> bytes:
     return archive(files)
 
 
-def asked(docker: dockerd.Dockerd, command: Command) -> EngineFound | Unknown | None:
+def read_engine(docker: dockerd.Dockerd, command: Command) -> EngineFound | Unknown | None:
     environ = {**os.environ, "DOCKER_HOST": docker.host}
     done = subprocess.run(command.argv, env=environ, capture_output=True, text=True)
     return parse_found(Completed(done.returncode, done.stdout, done.stderr))
@@ -69,41 +69,45 @@ def asked(docker: dockerd.Dockerd, command: Command) -> EngineFound | Unknown | 
 def test_the_version_of_each_package(docker: dockerd.Dockerd, tmp_path: Path) -> None:
     """Read without importing anything: a package whose code cannot even be imported reports its version all the
     same."""
-    name = image(docker, "t/ray:1", package("vllm", "0.21.1.dev3+g1a2b3c4"), package("ray", "2.50.0"))
-    found = asked(docker, engine_of_image(name, replace(VLLM, packages=("vllm", "ray")), str(tmp_path)))
+    name = build_image(docker, "t/ray:1", package("vllm", "0.21.1.dev3+g1a2b3c4"), package("ray", "2.50.0"))
+    found = read_engine(docker, engine_of_image(name, replace(VLLM, packages=("vllm", "ray")), str(tmp_path)))
     assert found == EngineFound(ARCH, {"vllm": "0.21.1.dev3+g1a2b3c4", "ray": "2.50.0"})
 
 
 @pytest.mark.full
 def test_an_image_without_the_engine(docker: dockerd.Dockerd, tmp_path: Path) -> None:
     """Nothing is found, which is an answer and not an error."""
-    assert asked(docker, engine_of_image(BASE, VLLM, str(tmp_path))) == EngineFound(ARCH)
+    assert read_engine(docker, engine_of_image(BASE, VLLM, str(tmp_path))) == EngineFound(ARCH)
 
 
 @pytest.mark.full
 def test_an_engine_in_a_python_of_its_own(docker: dockerd.Dockerd, tmp_path: Path) -> None:
     """A virtual environment that is not on PATH is found by the folder that pip leaves there."""
-    name = image(docker, "t/venv:1", package("vllm", "0.21.0", "/opt/venv/lib/python3.11/site-packages"))
-    assert asked(docker, engine_of_image(name, VLLM, str(tmp_path))) == EngineFound(ARCH, {"vllm": "0.21.0"})
+    name = build_image(docker, "t/venv:1", package("vllm", "0.21.0", "/opt/venv/lib/python3.11/site-packages"))
+    assert read_engine(docker, engine_of_image(name, VLLM, str(tmp_path))) == EngineFound(ARCH, {"vllm": "0.21.0"})
 
 
 def test_a_program_that_reports_its_version(docker: dockerd.Dockerd, tmp_path: Path) -> None:
     """llama-server is no Python package: its own text is read."""
     shown = "RUN mkdir /app && printf '#!/bin/sh\\necho \"version: 11549 (0f1e2d3)\" >&2\\n' > /app/llama-server"
-    name = image(docker, "t/llama:1", f"{shown} && chmod 755 /app/llama-server")
+    name = build_image(docker, "t/llama:1", f"{shown} && chmod 755 /app/llama-server")
     program = Question("/app/llama-server", says_version=True)
-    found = asked(docker, engine_of_image(name, program, str(tmp_path)))
+    found = read_engine(docker, engine_of_image(name, program, str(tmp_path)))
     assert found == EngineFound(ARCH, {"llama-server": "11549"}, "/app/llama-server")
-    assert asked(docker, engine_of_image(BASE, program, str(tmp_path))) == EngineFound(ARCH)
+    assert read_engine(docker, engine_of_image(BASE, program, str(tmp_path))) == EngineFound(ARCH)
 
 
 def test_the_second_look_starts_nothing(docker: dockerd.Dockerd, tmp_path: Path) -> None:
     """Nothing is known before the first look; afterwards the answer is there without a container."""
-    name, cache = image(docker, "t/cached:1", package("vllm", "0.21.0")), str(tmp_path / "cache")
-    assert asked(docker, known_engine(name, VLLM, cache)) is None
-    first = asked(docker, engine_of_image(name, VLLM, cache))
+    name, cache = build_image(docker, "t/cached:1", package("vllm", "0.21.0")), str(tmp_path / "cache")
+    assert read_engine(docker, known_engine(name, VLLM, cache)) is None
+    first = read_engine(docker, engine_of_image(name, VLLM, cache))
     since = str(time.time())
-    assert asked(docker, known_engine(name, VLLM, cache)) == asked(docker, engine_of_image(name, VLLM, cache)) == first
+    assert (
+        read_engine(docker, known_engine(name, VLLM, cache))
+        == read_engine(docker, engine_of_image(name, VLLM, cache))
+        == first
+    )
     made = docker.docker("events", "--since", since, "--until", str(time.time()), "--filter", "event=create")
     assert made == ""
     assert docker.docker("ps", "--all", "--quiet") == ""
@@ -113,24 +117,24 @@ def test_an_image_for_another_processor(docker: dockerd.Dockerd, tmp_path: Path)
     """It cannot run here, and Docker reports which processor it is for."""
     other = {"amd64": "arm64", "arm64": "amd64"}[ARCH]
     docker.docker("load", stdin=foreign("t/other:1", other))
-    found = asked(docker, engine_of_image("t/other:1", VLLM, str(tmp_path)))
+    found = read_engine(docker, engine_of_image("t/other:1", VLLM, str(tmp_path)))
     assert isinstance(found, EngineFound) and found.arch == other and not found.versions
 
 
 def test_an_image_that_is_not_there(docker: dockerd.Dockerd, tmp_path: Path) -> None:
     """Nothing is known of it: staging reports that it lacks."""
-    assert asked(docker, engine_of_image("t/absent:1", VLLM, str(tmp_path))) is None
+    assert read_engine(docker, engine_of_image("t/absent:1", VLLM, str(tmp_path))) is None
 
 
 def test_the_environment_of_the_process_runtime(docker: dockerd.Dockerd, tmp_path: Path) -> None:
     """The same question to a node's own Python; a program's first line names the Python it belongs to."""
     python = tmp_path / "bin"
-    assert asked(docker, engine_of_node(Question("nope", ("nope",)))) == EngineFound("")
+    assert read_engine(docker, engine_of_node(Question("nope", ("nope",)))) == EngineFound("")
     python.mkdir()
     tool = python / "tool"
     tool.write_text(f"#!{sys.executable}\n")
     tool.chmod(0o755)
-    found = asked(docker, engine_of_node(Question(str(tool), ("click",))))
+    found = read_engine(docker, engine_of_node(Question(str(tool), ("click",))))
     assert isinstance(found, EngineFound) and found.versions["click"] and found.program == str(tool)
 
 
@@ -139,17 +143,17 @@ def test_a_program_below_home(docker: dockerd.Dockerd, tmp_path: Path, monkeypat
     (tmp_path / "tool").write_text(f"#!{sys.executable}\n")
     (tmp_path / "tool").chmod(0o755)
     monkeypatch.setenv("HOME", str(tmp_path))
-    found = asked(docker, engine_of_node(Question("~/tool", ("click",))))
+    found = read_engine(docker, engine_of_node(Question("~/tool", ("click",))))
     assert isinstance(found, EngineFound) and found.versions["click"] and found.program == f"{tmp_path}/tool"
 
 
 def test_a_native_program_of_the_process_runtime(docker: dockerd.Dockerd, tmp_path: Path) -> None:
     """llama-server has no package: the program's own text, and an empty answer where it is not on the node."""
     tool = tmp_path / "llama-server"
-    assert asked(docker, engine_of_node(Question(str(tool), says_version=True))) == EngineFound("")
+    assert read_engine(docker, engine_of_node(Question(str(tool), says_version=True))) == EngineFound("")
     tool.write_text("#!/bin/sh\necho 'version: 10269 (0f1e2d3)' >&2\n")
     tool.chmod(0o755)
-    found = asked(docker, engine_of_node(Question(str(tool), says_version=True)))
+    found = read_engine(docker, engine_of_node(Question(str(tool), says_version=True)))
     assert found == EngineFound("", {"llama-server": "10269"}, str(tool))
 
 
@@ -165,7 +169,7 @@ def test_up_names_it_before_anything_is_started(docker: dockerd.Dockerd, tmp_pat
         "engine": {"name": "llama-cpp", "version": "2026.10.11549", "image": BASE, "image_note": "the test's"},
     }
     (tmp_path / "r.yaml").write_text(yaml.safe_dump(recipe))
-    code, out, err = Shell(tmp_path).run("up", "./r.yaml", "--cluster", "cluster.yaml", "--force", "a test")
+    code, out, err = UserShell(tmp_path).run("up", "./r.yaml", "--cluster", "cluster.yaml", "--force", "a test")
     assert code == 1, out + err
     assert "ENG018" in err and f"llama-server is not in image {BASE}" in err
     assert docker.docker("ps", "--all", "--quiet") == ""
@@ -184,7 +188,7 @@ def test_the_options_of_an_image_are_those_of_its_own_parser(docker: dockerd.Doc
     """Asked in a container without network that is gone afterwards; the answer is of that image's id."""
     folder = f"{SITE}/sglang/srt"
     lines = [f"RUN mkdir -p {folder} && printf '{SERVER_ARGS}' > {folder}/server_args.py", package("sglang", "0.9.0")]
-    name = image(docker, "t/options:1", *lines)
+    name = build_image(docker, "t/options:1", *lines)
     asked_of = Question("sglang", ("sglang",))
     command = options_of_image(name, "sglang", asked_of, script("engine_options.py").text)
     done = subprocess.run(command.argv, env={**os.environ, "DOCKER_HOST": docker.host}, capture_output=True, text=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from functional.command import Shell
-from functional.supervised import Head, supervising
+from functional.command import UserShell
+from functional.supervised import SupervisedHead, supervising
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.domain.live import DeploymentState
@@ -28,15 +28,15 @@ DIAGNOSIS = {
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    made = Shell(tmp_path)
+def user_shell(tmp_path: Path) -> Iterator[UserShell]:
+    made = UserShell(tmp_path)
     yield made
     made.clean()
 
 
 @pytest.fixture
-def head(shell: Shell) -> Head:
-    return Head(shell)
+def head_node(user_shell: UserShell) -> SupervisedHead:
+    return SupervisedHead(user_shell)
 
 
 async def two_incidents(store: SqliteStore) -> None:
@@ -52,7 +52,7 @@ async def two_incidents(store: SqliteStore) -> None:
     await store.open(Incident("twin", "frozen", "no token for 31 s", began + 500, simulated=True))
 
 
-def status(shell: Shell) -> tuple[int, str, dict[str, object]]:
+def status(shell: UserShell) -> tuple[int, str, dict[str, object]]:
     code, text, err = shell.run("status")
     again, told, _ = shell.run("status", "--json")
     assert (err, again) == ("", code)
@@ -60,13 +60,13 @@ def status(shell: Shell) -> tuple[int, str, dict[str, object]]:
     return code, text, found
 
 
-def test_a_supervisor_reports_the_state(shell: Shell, head: Head) -> None:
+def test_a_supervisor_reports_the_state(user_shell: UserShell, head_node: SupervisedHead) -> None:
     """The report has the start, memory and time left, canary, incidents and watcher; it wins over the ranks' looks."""
-    head.write("door/endpoint", "https://spark-1:8443/v1\n")
-    with supervising(head.home) as pid:
+    head_node.write("door/endpoint", "https://spark-1:8443/v1\n")
+    with supervising(head_node.home) as pid:
         # A supervisor writes its report every two seconds; this one must be fresh however long the calls take.
-        head.live(pid=pid, at=time.time() + 30, troubles=(("leak", "spark-1 loses 14 MiB a request"),))
-        code, text, found = status(shell)
+        head_node.live(pid=pid, at=time.time() + 30, troubles=(("leak", "spark-1 loses 14 MiB a request"),))
+        code, text, found = status(user_shell)
     assert code == 0, text
     assert text.startswith("SIMULATED  twin: ready for 1 h 01 min  https://spark-1:8443/v1\n")
     assert "problem: spark-1 loses 14 MiB a request" in text
@@ -78,60 +78,60 @@ def test_a_supervisor_reports_the_state(shell: Shell, head: Head) -> None:
     assert found["state"] == "ready" and found["supervised"]["live"]["nodes"][0]["time_left"] == 18000.0  # type: ignore[index]
 
 
-def test_while_it_is_away_the_reason_and_the_time_are_there(shell: Shell, head: Head) -> None:
+def test_while_it_is_away_the_reason_and_the_time_are_there(user_shell: UserShell, head_node: SupervisedHead) -> None:
     """The reason is there between two starts, when no rank is left: `nothing runs` would be a lie."""
-    with supervising(head.home) as pid:
+    with supervising(head_node.home) as pid:
         waiting = DeploymentState.BACKING_OFF
         said = {"refusing": True, "why": "rank 1 exited", "back_at": time.time() + 90, "incident": 2}
-        head.live(pid=pid, phase=waiting, reason="waits 30 s before launch 3", **said)
-        code, text, found = status(shell)
+        head_node.live(pid=pid, phase=waiting, reason="waits 30 s before launch 3", **said)
+        code, text, found = status(user_shell)
     assert (code, found["state"]) == (1, "backing_off")
     assert "reason: waits 30 s before launch 3" in text
     assert "new requests are refused: rank 1 exited; back in about 8" in text or "back in about 9" in text
     assert "incident 2 is open, 1 relaunch: sparkwright incidents show 2" in text
 
 
-def test_a_dead_supervisor_is_reported(shell: Shell, head: Head) -> None:
+def test_a_dead_supervisor_is_reported(user_shell: UserShell, head_node: SupervisedHead) -> None:
     """The last report of a dead supervisor is no truth any more."""
-    head.live(pid=2**22 + 1, at=time.time() - 300)
-    code, text, found = status(shell)
+    head_node.live(pid=2**22 + 1, at=time.time() - 300)
+    code, text, found = status(user_shell)
     assert (code, found["state"]) == (1, "stopped")
     assert "its supervisor on spark-1 is not running; it last reported ready, 30" in text
     assert "nothing restarts it; the same `sparkwright up` starts one for" in text
 
 
-def test_a_supervisor_that_hangs_is_reported(shell: Shell, head: Head) -> None:
+def test_a_supervisor_that_hangs_is_reported(user_shell: UserShell, head_node: SupervisedHead) -> None:
     """Its process is there and it writes nothing."""
-    with supervising(head.home) as pid:
-        head.live(pid=pid, at=time.time() - 60)
-        _, text, _ = status(shell)
+    with supervising(head_node.home) as pid:
+        head_node.live(pid=pid, at=time.time() - 60)
+        _, text, _ = status(user_shell)
     assert "its supervisor on spark-1 does not answer; it last reported ready, 6" in text
 
 
-def test_a_pid_that_is_somebody_elses_is_no_supervisor(shell: Shell, head: Head) -> None:
+def test_a_pid_that_is_somebody_elses_is_no_supervisor(user_shell: UserShell, head_node: SupervisedHead) -> None:
     """The number belongs to another program after a reboot."""
-    with supervising(shell.folder / "other") as pid:
-        head.live(pid=pid)
-        assert "its supervisor on spark-1 is not running" in status(shell)[1]
+    with supervising(user_shell.folder / "other") as pid:
+        head_node.live(pid=pid)
+        assert "its supervisor on spark-1 is not running" in status(user_shell)[1]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"at": "x"}'])
-def test_a_damaged_live_file_is_no_crash(shell: Shell, head: Head, text: str) -> None:
+def test_a_damaged_live_file_is_no_crash(user_shell: UserShell, head_node: SupervisedHead, text: str) -> None:
     """It is reported that nobody watches."""
-    head.write("live.json", text)
-    code, said, _ = status(shell)
+    head_node.write("live.json", text)
+    code, said, _ = status(user_shell)
     assert code == 1 and "its supervisor on spark-1 is not running: nothing restarts it" in said
 
 
-def test_incidents_are_listed_and_shown(shell: Shell, head: Head) -> None:
+def test_incidents_are_listed_and_shown(user_shell: UserShell, head_node: SupervisedHead) -> None:
     """An incident shows what, when, evidence, cause, proof, fix, actions, and its end; without any supervisor."""
-    head.store(two_incidents)
-    code, text, err = shell.run("incidents", "list")
+    head_node.store(two_incidents)
+    code, text, err = user_shell.run("incidents", "list")
     assert (code, err) == (0, "")
     first, second = text.splitlines()
     assert first.split()[0] == "2" and "SIMULATED  frozen" in first and "open" in first
     assert second.split()[0] == "1" and "serving again, 64 s away" in second and "a worker died" in second
-    code, text, _ = shell.run("incidents", "show", "1")
+    code, text, _ = user_shell.run("incidents", "show", "1")
     assert code == 0
     for part in (
         "incident 1  twin: rank-exited",
@@ -147,49 +147,49 @@ def test_incidents_are_listed_and_shown(shell: Shell, head: Head) -> None:
         assert part in text, part
 
 
-def test_json_has_all_of_it(shell: Shell, head: Head) -> None:
+def test_json_has_all_of_it(user_shell: UserShell, head_node: SupervisedHead) -> None:
     """Scripts get the same fields in the list and of one incident."""
-    head.store(two_incidents)
-    listed = json.loads(shell.run("incidents", "list", "twin", "--json")[1])
+    head_node.store(two_incidents)
+    listed = json.loads(user_shell.run("incidents", "list", "twin", "--json")[1])
     assert [(row["number"], row["open"], row["on"]) for row in listed["incidents"]] == [
         (2, True, "spark-1"),
         (1, False, "spark-1"),
     ]
-    shown = json.loads(shell.run("incidents", "show", "1", "--json")[1])["incident"]
+    shown = json.loads(user_shell.run("incidents", "show", "1", "--json")[1])["incident"]
     assert (shown["code"], round(shown["away"]), shown["diagnosis"]) == ("RAY009", 64, DIAGNOSIS)
     assert {"name": "rank1-spark-2.log", "bytes": 21} in shown["files"]
-    assert json.loads(shell.run("incidents", "list", "other", "--json")[1])["incidents"] == []
+    assert json.loads(user_shell.run("incidents", "list", "other", "--json")[1])["incidents"] == []
 
 
-def test_restarts_that_belong_to_no_incident_are_listed(shell: Shell, head: Head) -> None:
+def test_restarts_that_belong_to_no_incident_are_listed(user_shell: UserShell, head_node: SupervisedHead) -> None:
     """Clients had no answer for a moment: which program it was, when and why."""
 
     async def restarted(store: SqliteStore) -> None:
         await store.note("twin", IncidentEvent(time.time(), "restarted", "the gateway (Caddy) was restarted: killed"))
 
-    head.store(restarted)
-    text = shell.run("incidents", "list")[1]
+    head_node.store(restarted)
+    text = user_shell.run("incidents", "list")[1]
     assert "-" not in text.split() and "restarted" in text and "the gateway (Caddy) was restarted: killed" in text
-    (row,) = json.loads(shell.run("incidents", "list", "twin", "--json")[1])["restarts"]
+    (row,) = json.loads(user_shell.run("incidents", "list", "twin", "--json")[1])["restarts"]
     assert (row["deployment"], row["kind"], row["on"]) == ("twin", "restarted", "spark-1")
 
 
-def test_an_old_incident_is_known_from_its_row(shell: Shell, head: Head) -> None:
+def test_an_old_incident_is_known_from_its_row(user_shell: UserShell, head_node: SupervisedHead) -> None:
     """Its folder made room for newer ones: what was written down of it stays."""
-    head.store(two_incidents)
-    head.rows_only(1)
-    text = shell.run("incidents", "show", "1")[1]
+    head_node.store(two_incidents)
+    head_node.rows_only(1)
+    text = user_shell.run("incidents", "show", "1")[1]
     assert "cause     a worker died [RAY009]" in text and "+2.0 s  captured: logs of 2 ranks" in text
     assert "its evidence is no longer kept" in text
-    code, _, err = shell.run("logs", "twin", "--incident", "1")
+    code, _, err = user_shell.run("logs", "twin", "--incident", "1")
     assert code == 2 and "incident 1 has no log" in err
 
 
 @pytest.mark.parametrize("damage", ["newer", "garbage", "gone"])
-def test_without_its_store_the_folders_are_read(shell: Shell, head: Head, damage: str) -> None:
+def test_without_its_store_the_folders_are_read(user_shell: UserShell, head_node: SupervisedHead, damage: str) -> None:
     """A store of a newer version, a damaged one, none: one sentence where something is wrong, and the incidents."""
-    head.store(two_incidents)
-    path = head.state / "store.sqlite"
+    head_node.store(two_incidents)
+    path = head_node.state / "store.sqlite"
     if damage == "newer":
         connection = sqlite3.connect(path)
         connection.execute("PRAGMA user_version=99")
@@ -198,19 +198,19 @@ def test_without_its_store_the_folders_are_read(shell: Shell, head: Head, damage
         path.write_bytes(b"no database" * 1000)
     else:
         path.unlink()
-    code, text, err = shell.run("incidents", "list")
+    code, text, err = user_shell.run("incidents", "list")
     assert (code, len(text.splitlines())) == (0, 2)
     said = {"newer": "of a newer version: 99", "garbage": "not a database", "gone": ""}[damage]
     assert (said in err and len(err.splitlines()) == 1) if said else err == ""
 
 
-def test_logs_of_an_incident(shell: Shell, head: Head) -> None:
+def test_logs_of_an_incident(user_shell: UserShell, head_node: SupervisedHead) -> None:
     """All ranks, one rank, the last lines."""
-    head.store(two_incidents)
-    code, text, _ = shell.run("logs", "twin", "--incident", "1")
+    head_node.store(two_incidents)
+    code, text, _ = user_shell.run("logs", "twin", "--incident", "1")
     assert (code, text) == (0, "0| head starts\n0| head ends\n1| worker starts\n1| Killed\n")
-    assert shell.run("logs", "twin", "--incident", "1", "--rank", "1", "--tail", "1")[1] == "1| Killed\n"
-    line = json.loads(shell.run("logs", "twin", "--incident", "1", "--tail", "1", "--json")[1].splitlines()[0])
+    assert user_shell.run("logs", "twin", "--incident", "1", "--rank", "1", "--tail", "1")[1] == "1| Killed\n"
+    line = json.loads(user_shell.run("logs", "twin", "--incident", "1", "--tail", "1", "--json")[1].splitlines()[0])
     assert line == {
         "schema": 1,
         "document": "logs",
@@ -234,8 +234,8 @@ def test_logs_of_an_incident(shell: Shell, head: Head) -> None:
         (["logs", "twin", "--incident", "1", "-f"], "--follow and --incident exclude each other"),
     ],
 )
-def test_misuse_is_reported(shell: Shell, head: Head, words: list[str], said: str) -> None:
+def test_misuse_is_reported(user_shell: UserShell, head_node: SupervisedHead, words: list[str], said: str) -> None:
     """Exit 2 with a sentence, never a traceback."""
-    head.store(two_incidents)
-    code, _, err = shell.run(*words)
+    head_node.store(two_incidents)
+    code, _, err = user_shell.run(*words)
     assert code == 2 and said in err and "Traceback" not in err

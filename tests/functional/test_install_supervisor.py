@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fakes.processes import command_lines
-from functional.command import Shell
+from functional.command import UserShell
 from functional.test_diagnose_deployment import recipe
 from patience import wait_until
 
@@ -25,7 +25,7 @@ KEY = "sk-a-key-of-this-test"
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
+def user_shell(tmp_path: Path) -> Iterator[UserShell]:
     """Two entries that are this machine, distinguished by their state folders."""
     entry = (
         "  - {{name: {0}, ssh: local, fabric: {{address: 127.0.0.{2}, interface: lo, hcas: []}},"
@@ -33,41 +33,41 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     )
     nodes = "".join(entry.format(name, tmp_path, number) for number, name in enumerate("ab", 1))
     (tmp_path / "cluster.yaml").write_text(f"head: a\nnodes:\n{nodes}")
-    made = Shell(tmp_path)
+    made = UserShell(tmp_path)
     yield made
     made.run("down", "twin")
     made.clean()
 
 
-def up(shell: Shell, **env: str) -> Any:
+def up(shell: UserShell, **env: str) -> Any:
     given = (recipe(shell, **{**QUICK, **env}), "--json", "--force", "no GPU here")
     code, out, err = shell.run("up", *given, **SCALED)
     assert code == 0, err
     return json.loads(out)
 
 
-def home(shell: Shell) -> Path:
+def supervision_folder(shell: UserShell) -> Path:
     return shell.folder / "a/state/supervision/twin"
 
 
-def live(shell: Shell) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((home(shell) / "live.json").read_text())
+def read_live(shell: UserShell) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((supervision_folder(shell) / "live.json").read_text())
     return found
 
 
-def leader(shell: Shell) -> int:
+def leader(shell: UserShell) -> int:
     """The shell that starts the supervisor again."""
-    return int((home(shell) / "services/supervisor/pid").read_text().split()[0])
+    return int((supervision_folder(shell) / "services/supervisor/pid").read_text().split()[0])
 
 
-def killed(shell: Shell) -> None:
+def killed(shell: UserShell) -> None:
     """The supervisor, by SIGKILL; the next one is there afterwards."""
-    before = live(shell)["pid"]
+    before = read_live(shell)["pid"]
     os.kill(before, signal.SIGKILL)
-    wait_until(lambda: live(shell)["pid"] != before, "the next supervisor")
+    wait_until(lambda: read_live(shell)["pid"] != before, "the next supervisor")
 
 
-def ended(shell: Shell) -> None:
+def wait_until_ended(shell: UserShell) -> None:
     """Waits a moment for the readers of logs, until they see that their supervisor was killed."""
     wait_until(lambda: not [line for line in command_lines() if str(shell.folder) in line], "all processes to end")
 
@@ -75,103 +75,104 @@ def ended(shell: Shell) -> None:
 MORE = [pytest.param(phase, marks=pytest.mark.full) for phase in ("draining", "starting")]
 
 
-def test_up_leaves_a_supervisor_and_down_leaves_nothing(shell: Shell) -> None:
+def test_up_leaves_a_supervisor_and_down_leaves_nothing(user_shell: UserShell) -> None:
     """It outlives its caller, is seen by `status`, comes back when killed, and goes with all its files at the end."""
-    told = up(shell)["supervision"]
+    told = up(user_shell)["supervision"]
     assert told["node"] == "a" and "SUP002" in [finding["code"] for finding in told["findings"]]
-    status = json.loads(shell.run("status", "--json")[1])["deployments"][0]
+    status = json.loads(user_shell.run("status", "--json")[1])["deployments"][0]
     assert status["state"] == "ready" and status["supervised"], status
-    own = sorted((line for line in command_lines() if str(shell.folder) in line), key=len)
+    own = sorted((line for line in command_lines() if str(user_shell.folder) in line), key=len)
     assert len(own) > 4 and len(own[-1]) < 1000, own[-1]  # what `ps` shows is no script
-    killed(shell)
-    wait_until(lambda: live(shell)["phase"] == "ready", "the next supervisor to see it serve")
-    os.kill(leader(shell), signal.SIGKILL)
-    code, _, err = shell.run("down", "twin")
+    killed(user_shell)
+    wait_until(lambda: read_live(user_shell)["phase"] == "ready", "the next supervisor to see it serve")
+    os.kill(leader(user_shell), signal.SIGKILL)
+    code, _, err = user_shell.run("down", "twin")
     assert code == 0, err
-    state = shell.folder / "a/state"
+    state = user_shell.folder / "a/state"
     left = {path.relative_to(state).parts[0] for path in state.rglob("*") if path.is_file()}
     database = {f"store.sqlite{end}" for end in ("", "-wal", "-shm")}
     assert left <= {"audit.log", "incidents", "door", "served"} | database  # served: for the next `up`
-    ended(shell)
+    wait_until_ended(user_shell)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("phase", ["loading", *MORE])
-def test_a_person_goes_first_whatever_it_is_about(shell: Shell, phase: str) -> None:
+def test_a_person_goes_first_whatever_it_is_about(user_shell: UserShell, phase: str) -> None:
     """`down` in the middle of a relaunch: the supervisor gives way, its lease too, and no rank comes after."""
-    up(shell, SPARKWRIGHT_SIMULATOR_TIME_SCALE="0.1")
-    os.kill(int(rank_pids(shell)[1].split()[0]), signal.SIGKILL)
-    wait_until(lambda: live(shell)["phase"] == phase, phase)
-    code, _, err = shell.run("down", "twin")
+    up(user_shell, SPARKWRIGHT_SIMULATOR_TIME_SCALE="0.1")
+    os.kill(int(rank_pids(user_shell)[1].split()[0]), signal.SIGKILL)
+    wait_until(lambda: read_live(user_shell)["phase"] == phase, phase)
+    code, _, err = user_shell.run("down", "twin")
     assert code == 0, err
     time.sleep(1)
-    ended(shell)
+    wait_until_ended(user_shell)
 
 
 @pytest.mark.full
-def test_a_second_supervisor_refuses(shell: Shell) -> None:
+def test_a_second_supervisor_refuses(user_shell: UserShell) -> None:
     """Two cannot act: the one that comes later reports who is there, and ends."""
-    up(shell)
-    words = [sys.executable, "-m", "sparkwright.supervisor", "run", "--home", str(home(shell))]
+    up(user_shell)
+    words = [sys.executable, "-m", "sparkwright.supervisor", "run", "--home", str(supervision_folder(user_shell))]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 4 and f"process {live(shell)['pid']}" in done.stderr
+    assert done.returncode == 4 and f"process {read_live(user_shell)['pid']}" in done.stderr
 
 
-def test_up_again_changes_nothing_and_fixes_what_is_broken(shell: Shell) -> None:
+def test_up_again_changes_nothing_and_fixes_what_is_broken(user_shell: UserShell) -> None:
     """The same supervisor goes on; one that is gone is there again."""
-    up(shell)
-    before = live(shell)["pid"]
-    assert up_again(shell)["done"] == "already serving" and live(shell)["pid"] == before
-    os.kill(leader(shell), signal.SIGKILL)
+    up(user_shell)
+    before = read_live(user_shell)["pid"]
+    assert up_again(user_shell)["done"] == "already serving" and read_live(user_shell)["pid"] == before
+    os.kill(leader(user_shell), signal.SIGKILL)
     os.kill(before, signal.SIGKILL)
-    assert up_again(shell)["supervision"]["node"] == "a"
-    wait_until(lambda: live(shell)["pid"] not in (0, before), "the new one's first words")
+    assert up_again(user_shell)["supervision"]["node"] == "a"
+    wait_until(lambda: read_live(user_shell)["pid"] not in (0, before), "the new one's first words")
 
 
-def up_again(shell: Shell) -> Any:
+def up_again(shell: UserShell) -> Any:
     code, out, err = shell.run("up", "./twin.yaml", "--json", "--force", "no GPU here", **SCALED)
     assert code == 0, err
     return json.loads(out)
 
 
-def test_broken_files_stop_nothing(shell: Shell) -> None:
+def test_broken_files_stop_nothing(user_shell: UserShell) -> None:
     """A torn state: put aside, reported until a person takes it away, and what serves serves on. A torn request: it
     rests, reports it, and `up` fixes it."""
-    up(shell)
-    here, ranks = home(shell), rank_pids(shell)
+    up(user_shell)
+    here, ranks = supervision_folder(user_shell), rank_pids(user_shell)
     (here / "state.json").write_text("{ torn")
-    killed(shell)
+    killed(user_shell)
     wait_until(
-        lambda: live(shell)["phase"] == "degraded" and "state.json.bad" in live(shell)["reason"], "that it is told"
+        lambda: read_live(user_shell)["phase"] == "degraded" and "state.json.bad" in read_live(user_shell)["reason"],
+        "that it is told",
     )
     (here / "state.json.bad").unlink()
-    wait_until(lambda: live(shell)["phase"] == "ready", "going on")
+    wait_until(lambda: read_live(user_shell)["phase"] == "ready", "going on")
     for name in ("desired.json", "desired.json.bak"):
         (here / name).write_text("{ torn")
-    killed(shell)
-    wait_until(lambda: "cannot be read" in live(shell)["reason"], "that it says so")
-    assert up_again(shell)["done"] == "already serving"
-    wait_until(lambda: live(shell)["reason"] == "", "that it is mended")
-    assert rank_pids(shell) == ranks
+    killed(user_shell)
+    wait_until(lambda: "cannot be read" in read_live(user_shell)["reason"], "that it says so")
+    assert up_again(user_shell)["done"] == "already serving"
+    wait_until(lambda: read_live(user_shell)["reason"] == "", "that it is mended")
+    assert rank_pids(user_shell) == ranks
 
 
-def rank_pids(shell: Shell) -> list[str]:
+def rank_pids(shell: UserShell) -> list[str]:
     return [path.read_text() for path in sorted(shell.folder.glob("*/state/deployments/twin/rank*/pid"))]
 
 
 @pytest.mark.full
-def test_secrets_are_in_closed_files_only(shell: Shell) -> None:
+def test_secrets_are_in_closed_files_only(user_shell: UserShell) -> None:
     """Not in argv, units, environments of services, logs, or anything that others may read."""
-    path = shell.folder / "twin.yaml"
-    recipe(shell, **QUICK)
+    path = user_shell.folder / "twin.yaml"
+    recipe(user_shell, **QUICK)
     text = path.read_text().replace("serving:\n", "serving:\n  api_key_env: TWIN_KEY\n")
     path.write_text(text)
-    code, _, err = shell.run("up", "./twin.yaml", "--force", "no GPU here", **SCALED, TWIN_KEY=KEY)
+    code, _, err = user_shell.run("up", "./twin.yaml", "--force", "no GPU here", **SCALED, TWIN_KEY=KEY)
     assert code == 0, err
     assert not [line for line in command_lines() if KEY in line]
-    for pid in (live(shell)["pid"], leader(shell)):
+    for pid in (read_live(user_shell)["pid"], leader(user_shell)):
         assert KEY.encode() not in Path(f"/proc/{pid}/environ").read_bytes()
-    files = [one for one in (shell.folder / "a/state").rglob("*") if one.is_file()]
+    files = [one for one in (user_shell.folder / "a/state").rglob("*") if one.is_file()]
     holding = [one for one in files if KEY.encode() in one.read_bytes()]
-    assert home(shell) / "secrets.json" in holding
+    assert supervision_folder(user_shell) / "secrets.json" in holding
     assert {one.stat().st_mode & 0o077 for one in holding} == {0}

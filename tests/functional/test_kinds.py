@@ -9,7 +9,7 @@ from typing import Any
 import openai
 import pytest
 
-from functional.test_install_supervisor import shell as shell
+from functional.test_install_supervisor import user_shell as user_shell
 from functional.test_several import FORCE, Served
 from functional.test_several import served as served
 from functional.tiny_gguf import WIDTH, write_tiny_gguf
@@ -39,7 +39,7 @@ def canary(served: Served, name: str) -> Any:
     return (live["canary"] or {}).get("said", "")
 
 
-def sdk(served: Served) -> openai.OpenAI:
+def openai_client(served: Served) -> openai.OpenAI:
     client = served.client
     key = client.headers["Authorization"].removeprefix("Bearer ")
     root = str(client.base_url).rstrip("/")
@@ -56,7 +56,7 @@ def test_an_embedding_model_on_llama_cpp_serves_openai_s_client(served: Served) 
     assert done["answer"]["text"] == f"an embedding of {WIDTH} numbers" and not done["answer"]["simulated"]
     wait_until(lambda: "an embedding" in canary(served, "beta"), "the supervisor's probe")
     wait_until(lambda: "an order" in canary(served, "alpha"), "the other one's")
-    with sdk(served) as client:
+    with openai_client(served) as client:
         given = client.embeddings.create(model="beta", input=["one", "two", "one"])
         first, second, again = (row.embedding for row in given.data)
         assert len(first) == WIDTH and first == pytest.approx(again, abs=1e-4) and first != second
@@ -71,7 +71,7 @@ def test_a_transcription_model_is_proven_with_a_sound(served: Served, tmp_path: 
     assert "transcribed" in served.good("up", of_kind(served, "alpha", "transcription"), *FORCE)["answer"]["text"]
     assert "64 numbers" in served.good("up", of_kind(served, "beta", "embedding"), *FORCE)["answer"]["text"]
     (tmp_path / "said.wav").write_bytes(b"RIFF" + bytes(2000))
-    with sdk(served) as client:
+    with openai_client(served) as client:
         heard = client.audio.transcriptions.create(model="alpha", file=tmp_path / "said.wav")
         assert heard.text.startswith("(simulated)")
         assert len(client.embeddings.create(model="beta", input="x").data[0].embedding) == 64

@@ -50,7 +50,7 @@ HOST_CACHE = replace(RECIPE, serving=replace(RECIPE.serving, host_cache=1 << 30)
 NO_CACHE = {**RECIPE.flags, "cache-ram": 0}
 
 
-def rank(model: Path, port: int, recipe: Recipe = RECIPE) -> RankSpec:
+def render_rank(model: Path, port: int, recipe: Recipe = RECIPE) -> RankSpec:
     own = str(model.parent)
     paths = {"here": NodePaths(own, own, own, own)}
     context = RenderContext(paths, {"here": str(model)}, port=port, api_key=Secret(KEY), deployment="tiny")
@@ -119,7 +119,7 @@ def test_the_venv_needs_nothing_but_xllamacpp(tmp_path: Path) -> None:
     site = tmp_path / "site"
     site.mkdir()
     (site / "xllamacpp").symlink_to(Path(xllamacpp.__file__).parent)
-    spec = rank(tmp_path / "none.gguf", free_port())
+    spec = render_rank(tmp_path / "none.gguf", free_port())
     alone = {"PATH": os.environ["PATH"], "PYTHONPATH": str(site)}
     words = [spec.argv[0], "-S", *spec.argv[1:], "--brand-new"]
     done = subprocess.run(words, capture_output=True, text=True, env=alone, check=False, timeout=120)
@@ -129,7 +129,7 @@ def test_the_venv_needs_nothing_but_xllamacpp(tmp_path: Path) -> None:
 async def test_it_serves_a_streamed_chat(tmp_path: Path) -> None:
     """The rendered command leads from recipe to tokens: it loads, streams an answer with usage, keeps its key, and
     stops."""
-    spec = rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port())
+    spec = render_rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port())
     assert check_flags("llama-cpp", VERSION, spec.argv) == ()
     base = f"http://127.0.0.1:{spec.listens[0][1]}"
     # A connection each: llama.cpp closes one after a stream, and a request that is on its way just then gets no answer.
@@ -162,7 +162,7 @@ async def streamed_chat(client: httpx.AsyncClient) -> list[dict]:
 async def test_a_missing_model_ends_with_the_reason(tmp_path: Path) -> None:
     """A start that fails exits with 1 at once, and its log names the file."""
     log = tmp_path / "log"
-    process = await start(rank(tmp_path / "absent.gguf", free_port()), log)
+    process = await start(render_rank(tmp_path / "absent.gguf", free_port()), log)
     assert await asyncio.wait_for(process.wait(), 15) == 1
     told = read_log(log.read_text().splitlines(), engine("llama-cpp").read)
     assert "absent.gguf" in told.root
@@ -174,7 +174,7 @@ async def test_a_flag_that_it_does_not_know_is_refused(tmp_path: Path) -> None:
     loaded."""
     log = tmp_path / "log"
     recipe = replace(RECIPE, flags={**RECIPE.flags, "max-model-len": 5})
-    process = await start(rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port(), recipe), log)
+    process = await start(render_rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port(), recipe), log)
     assert await asyncio.wait_for(process.wait(), 15) == 1
     assert "error: invalid argument" in log.read_text()
 
@@ -187,7 +187,7 @@ def test_the_same_seed_makes_the_same_model(tmp_path: Path) -> None:
 
 async def test_random_weights_are_not_coherent(tmp_path: Path) -> None:
     """Guards `up`: a real engine with weights that say nothing answers every request, and none of the questions."""
-    spec = rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port())
+    spec = render_rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port())
     endpoint, url = OpenAiEndpoint(SystemClock()), f"http://127.0.0.1:{spec.listens[0][1]}"
     async with served(spec, tmp_path / "log"):
         judged, tokens = await judged_answers(endpoint, url, "tiny", Secret(KEY))
@@ -198,7 +198,7 @@ async def test_random_weights_are_not_coherent(tmp_path: Path) -> None:
 async def test_a_prompt_comes_back_from_host_memory(tmp_path: Path, recipe: Recipe, kept: bool) -> None:
     """Guards serving.host_cache on the real server: a prompt is not computed again although another took its place."""
     recipe, port = replace(recipe, serving=replace(recipe.serving, sequences=1)), free_port()
-    spec = rank(write_tiny_gguf(tmp_path / "tiny.gguf"), port, recipe)
+    spec = render_rank(write_tiny_gguf(tmp_path / "tiny.gguf"), port, recipe)
     async with served(spec, tmp_path / "log"), httpx.AsyncClient(headers={"Authorization": f"Bearer {KEY}"}) as client:
 
         async def computed(prompt: str) -> int:

@@ -75,7 +75,9 @@ async def start(spec: RankSpec, folder: Path) -> Running:
 
 
 @asynccontextmanager
-async def both(specs: tuple[RankSpec, ...], folder: Path, ahead: float = 0.0) -> AsyncIterator[tuple[Running, Running]]:
+async def running_pair(
+    specs: tuple[RankSpec, ...], folder: Path, ahead: float = 0.0
+) -> AsyncIterator[tuple[Running, Running]]:
     """The head, so many seconds ahead of its worker, is ready. Both are killed if the test did not end them."""
     started = []
     try:
@@ -106,7 +108,7 @@ async def answer(spec: RankSpec, tokens: int = 8) -> httpx.Response:
 async def test_two_nodes_answer_and_stop(tmp_path: Path) -> None:
     """The model's layers lie on the worker, which has no file of it; both logs are understood; SIGTERM ends both."""
     specs = rendered(tmp_path)
-    async with both(specs, tmp_path) as (head, worker):
+    async with running_pair(specs, tmp_path) as (head, worker):
         found = (await answer(specs[0])).json()
         assert (found["model"], found["usage"]["completion_tokens"]) == ("tiny", 8)
         await worker.prints("Accepted client connection")
@@ -123,7 +125,7 @@ async def test_the_worker_listens_on_its_own_address_only(tmp_path: Path) -> Non
     """Nobody who is not on the fabric can reach a port that has no authentication."""
     specs = rendered(tmp_path)
     ((_, port),) = specs[1].listens
-    async with both(specs, tmp_path):
+    async with running_pair(specs, tmp_path):
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", port), timeout=5)
 
@@ -131,7 +133,7 @@ async def test_the_worker_listens_on_its_own_address_only(tmp_path: Path) -> Non
 async def test_a_worker_that_dies_ends_the_head_with_the_reason(tmp_path: Path) -> None:
     """The head cannot go on without its layers: it ends at the next request, and its log reports who was lost."""
     specs = rendered(tmp_path)
-    async with both(specs, tmp_path) as (head, worker):
+    async with running_pair(specs, tmp_path) as (head, worker):
         worker.process.kill()
         await worker.process.wait()
         with pytest.raises(httpx.HTTPError):
@@ -153,5 +155,5 @@ async def test_a_head_without_its_worker_reports_it(tmp_path: Path) -> None:
 async def test_a_head_waits_for_a_worker_that_is_slower(tmp_path: Path) -> None:
     """The head asks again until its worker listens, whichever is up first."""
     specs = rendered(tmp_path)
-    async with both(specs, tmp_path, ahead=1.0):
+    async with running_pair(specs, tmp_path, ahead=1.0):
         assert (await answer(specs[0])).status_code == 200

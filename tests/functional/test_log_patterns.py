@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sparkwright.causes.candidates import form, mechanisms
-from sparkwright.causes.diagnose import book
-from sparkwright.causes.fallback import kinds
+from sparkwright.causes.candidates import line_pattern, mechanisms
+from sparkwright.causes.diagnose import log_book
+from sparkwright.causes.fallback import kind_patterns
 from sparkwright.logscan.book import linear
 
 pytestmark = pytest.mark.full
@@ -70,7 +70,7 @@ def test_twice_the_line_is_not_four_times_the_work(fills: tuple[str, ...]) -> No
     Growth alone counts: a busy machine makes single pairs look steep, a quadratic pattern most of them.
     """
     steep = []
-    for text in (pattern.text for pattern in book().patterns):
+    for text in (pattern.text for pattern in log_book().patterns):
         pattern = re.compile(linear(text), re.IGNORECASE)
         own = samples(_parser.parse(text, re.IGNORECASE))
         for fill in fills or (own[:-1], f"{own[:-1]} ", f"{own[: len(own) // 2]} "):
@@ -82,10 +82,10 @@ def test_twice_the_line_is_not_four_times_the_work(fills: tuple[str, ...]) -> No
 
 def test_no_mechanism_of_a_line_is_quadratic() -> None:
     """Guards the patterns that explain a line, the forms of lines and the conditions of causes, with the same fills."""
-    starts = (form(name).pattern for name in ("prefix", "exception"))  # matched at the beginning of a line only
+    starts = (line_pattern(name).pattern for name in ("prefix", "exception"))  # matched at the beginning of a line only
     forms = [*(re.compile(rf"\A(?:{text})") for text in starts)]
-    forms += [form(name) for name in ("fatal", "said", "level", "bad", "follows", "goes_on")]
-    every = [*forms, form("continues"), *kinds()]
+    forms += [line_pattern(name) for name in ("fatal", "said", "level", "bad", "follows", "goes_on")]
+    every = [*forms, line_pattern("continues"), *kind_patterns()]
     texts = [text for one in mechanisms() for text in (*one.patterns, *(row.get("when", "") for row in one.causes))]
     every += [re.compile(linear(text)) for text in texts]
     steep = []

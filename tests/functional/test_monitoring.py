@@ -12,7 +12,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from functional.command import Shell
+from functional.command import UserShell
 from sparkwright.adapters.exporter import Exporter
 from sparkwright.cli import monitoring
 from sparkwright.domain.codec import to_json
@@ -23,7 +23,7 @@ HERE = Path(__file__).parent / "monitoring"
 promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed (package prometheus)")
 
 
-def page(home: Path) -> str:
+def exporter_page(home: Path) -> str:
     """Two scrapes of a deployment of which everything is known."""
     names = [f.name for f in fields(LiveNode) if f.name not in ("node", "at", "reached", "blind")]
     node = LiveNode("spark-1", 10.0, True, **dict.fromkeys(names, 5))
@@ -40,7 +40,7 @@ def page(home: Path) -> str:
 
 @pytest.fixture
 def exported(tmp_path: Path) -> str:
-    return page(tmp_path)
+    return exporter_page(tmp_path)
 
 
 def dashboard() -> dict[str, object]:
@@ -155,7 +155,7 @@ def test_prometheus_takes_every_expression(tmp_path: Path) -> None:
 
 def test_the_files_are_written_and_nothing_is_lost(tmp_path: Path) -> None:
     """Once, again, and not over what somebody has changed."""
-    shell = Shell(tmp_path)
+    shell = UserShell(tmp_path)
     code, text, err = shell.run("monitoring", "--out", "m")
     assert (code, err) == (0, "") and "wrote m/alerts.yaml" in text
     assert sorted(path.name for path in (tmp_path / "m").iterdir()) == sorted(monitoring.FILES)

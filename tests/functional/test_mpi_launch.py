@@ -63,7 +63,7 @@ pathlib.Path(__file__).with_name(f"found{mine.value - 1}.json").write_text(json.
 """
 
 
-def lives(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -71,7 +71,7 @@ def lives(pid: int) -> bool:
 
 
 @dataclass
-class Ranks:
+class MpiRanks:
     """The two ranks of one launch, as the nodes would start them. env differs: each reports on which node it is."""
 
     folder: Path
@@ -110,7 +110,7 @@ class Ranks:
 
 
 @pytest.fixture
-def ranks(tmp_path: Path) -> Iterator[Ranks]:
+def mpi_ranks(tmp_path: Path) -> Iterator[MpiRanks]:
     found = rendered(tmp_path)
     yield found
     for process in found.processes.values():
@@ -119,14 +119,14 @@ def ranks(tmp_path: Path) -> Iterator[Ranks]:
             process.wait()
     for file in tmp_path.glob("found*.json"):
         pid = json.loads(file.read_text())["pid"]
-        if lives(pid):
+        if is_alive(pid):
             os.kill(pid, signal.SIGKILL)
 
 
 LOOPBACK = (FabricChoice("127.0.0.1", "lo"), FabricChoice("127.0.0.2", "lo"))
 
 
-def rendered(folder: Path, choices: tuple[FabricChoice, FabricChoice] = LOOPBACK, program: str = STAND_IN) -> Ranks:
+def rendered(folder: Path, choices: tuple[FabricChoice, FabricChoice] = LOOPBACK, program: str = STAND_IN) -> MpiRanks:
     (folder / "stand_in.py").write_text(program)
     port = free_port("127.0.0.1")
     words = (sys.executable, str(folder / "stand_in.py"))
@@ -149,125 +149,125 @@ def rendered(folder: Path, choices: tuple[FabricChoice, FabricChoice] = LOOPBACK
         where.mkdir(parents=True)
         for file in spec.files:
             (where / file.name).write_text(file.text)
-    return Ranks(folder, port, specs, {})
+    return MpiRanks(folder, port, specs, {})
 
 
-def test_both_ranks_start_each_with_the_environment_of_its_node(ranks: Ranks) -> None:
+def test_both_ranks_start_each_with_the_environment_of_its_node(mpi_ranks: MpiRanks) -> None:
     """One job of two ranks, rank 0 serves; each has its own node's variables, and neither learns the launch's key."""
-    ranks.start(1)
-    ranks.start(0)
-    ranks.both_up()
-    assert [ranks.found(k)["env"]["THIS_NODE"] for k in (0, 1)] == ["spark-1", "spark-2"]
-    assert [ranks.found(k)["size"] for k in (0, 1)] == ["2", "2"]
-    assert ranks.found(0)["argv"][1:] == list(ranks.specs[0].engine_words) == ranks.found(1)["argv"][1:]
+    mpi_ranks.start(1)
+    mpi_ranks.start(0)
+    mpi_ranks.both_up()
+    assert [mpi_ranks.found(k)["env"]["THIS_NODE"] for k in (0, 1)] == ["spark-1", "spark-2"]
+    assert [mpi_ranks.found(k)["size"] for k in (0, 1)] == ["2", "2"]
+    assert mpi_ranks.found(0)["argv"][1:] == list(mpi_ranks.specs[0].engine_words) == mpi_ranks.found(1)["argv"][1:]
     for rank in (0, 1):
-        assert KEY not in ranks.found(rank)["env"]
-        assert "the-key" not in " ".join(ranks.specs[rank].argv)
-    with urllib.request.urlopen(f"http://127.0.0.1:{ranks.port}/stand_in.py", timeout=60) as answer:
+        assert KEY not in mpi_ranks.found(rank)["env"]
+        assert "the-key" not in " ".join(mpi_ranks.specs[rank].argv)
+    with urllib.request.urlopen(f"http://127.0.0.1:{mpi_ranks.port}/stand_in.py", timeout=60) as answer:
         assert answer.status == 200
-    head = read_log(ranks.log(0).splitlines(), engine("trtllm").read)
+    head = read_log(mpi_ranks.log(0).splitlines(), engine("trtllm").read)
     assert head.ready_after is not None
     assert not head.root
 
 
-def test_the_agent_listens_on_its_own_address_only_and_for_one_head(ranks: Ranks) -> None:
+def test_the_agent_listens_on_its_own_address_only_and_for_one_head(mpi_ranks: MpiRanks) -> None:
     """Not on 0.0.0.0, and once the head has come, nobody can ask for anything any more."""
-    ranks.start(1)
-    wait_until(lambda: "agent waits" in ranks.log(1), "the agent")
-    ((address, port),) = ranks.specs[1].listens
+    mpi_ranks.start(1)
+    wait_until(lambda: "agent waits" in mpi_ranks.log(1), "the agent")
+    ((address, port),) = mpi_ranks.specs[1].listens
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=60)
-    ranks.start(0)
-    ranks.both_up()
+    mpi_ranks.start(0)
+    mpi_ranks.both_up()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((address, port), timeout=60)
 
 
-def test_sigterm_on_the_head_ends_everything_everywhere(ranks: Ranks) -> None:
+def test_sigterm_on_the_head_ends_everything_everywhere(mpi_ranks: MpiRanks) -> None:
     """`down` signals the process group: mpirun, the daemon, both ranks and the agent are gone within seconds."""
-    ranks.start(1)
-    ranks.start(0)
-    pids = ranks.both_up()
-    os.killpg(ranks.processes[0].pid, signal.SIGTERM)
-    ranks.ended(0)
-    ranks.ended(1)
-    wait_until(lambda: not any(lives(pid) for pid in pids), "the ranks' end")
+    mpi_ranks.start(1)
+    mpi_ranks.start(0)
+    pids = mpi_ranks.both_up()
+    os.killpg(mpi_ranks.processes[0].pid, signal.SIGTERM)
+    mpi_ranks.ended(0)
+    mpi_ranks.ended(1)
+    wait_until(lambda: not any(is_alive(pid) for pid in pids), "the ranks' end")
 
 
-def test_a_head_that_is_killed_takes_its_workers_along(ranks: Ranks) -> None:
+def test_a_head_that_is_killed_takes_its_workers_along(mpi_ranks: MpiRanks) -> None:
     """SIGKILL leaves no time for messages: the lost connection is the message."""
-    ranks.start(1)
-    ranks.start(0)
-    _, worker = ranks.both_up()
-    os.killpg(ranks.processes[0].pid, signal.SIGKILL)
-    ranks.ended(1)
-    wait_until(lambda: not lives(worker), "the worker's end")
-    assert "mpi: agent: orted ended" in ranks.log(1)
+    mpi_ranks.start(1)
+    mpi_ranks.start(0)
+    _, worker = mpi_ranks.both_up()
+    os.killpg(mpi_ranks.processes[0].pid, signal.SIGKILL)
+    mpi_ranks.ended(1)
+    wait_until(lambda: not is_alive(worker), "the worker's end")
+    assert "mpi: agent: orted ended" in mpi_ranks.log(1)
 
 
-def test_an_agent_that_is_killed_ends_the_job_with_its_name(ranks: Ranks) -> None:
+def test_an_agent_that_is_killed_ends_the_job_with_its_name(mpi_ranks: MpiRanks) -> None:
     """A worker node that dies is no hang: mpirun ends, and the head's log names the address."""
-    ranks.start(1)
-    ranks.start(0)
-    ranks.both_up()
-    os.killpg(ranks.processes[1].pid, signal.SIGKILL)
-    assert ranks.ended(0) != 0
-    found = read_log(ranks.log(0).splitlines(), engine("trtllm").read)
+    mpi_ranks.start(1)
+    mpi_ranks.start(0)
+    mpi_ranks.both_up()
+    os.killpg(mpi_ranks.processes[1].pid, signal.SIGKILL)
+    assert mpi_ranks.ended(0) != 0
+    found = read_log(mpi_ranks.log(0).splitlines(), engine("trtllm").read)
     assert "127.0.0.2" in found.root
-    assert lost_a_peer(ranks.log(0).splitlines())
+    assert lost_a_peer(mpi_ranks.log(0).splitlines())
 
 
-def test_a_wrong_key_is_refused_on_both_sides(ranks: Ranks) -> None:
+def test_a_wrong_key_is_refused_on_both_sides(mpi_ranks: MpiRanks) -> None:
     """Nothing starts without this launch's key; both logs report it and the agent goes on waiting."""
-    ranks.start(1)
-    ranks.start(0, key="another")
-    assert ranks.ended(0) != 0
-    assert "refused: it does not know the key" in ranks.log(0)
-    assert "agent refused 127.0.0.1: it does not know the key" in ranks.log(1)
-    assert ranks.processes[1].poll() is None
-    assert not (ranks.folder / "told1.json").exists()
+    mpi_ranks.start(1)
+    mpi_ranks.start(0, key="another")
+    assert mpi_ranks.ended(0) != 0
+    assert "refused: it does not know the key" in mpi_ranks.log(0)
+    assert "agent refused 127.0.0.1: it does not know the key" in mpi_ranks.log(1)
+    assert mpi_ranks.processes[1].poll() is None
+    assert not (mpi_ranks.folder / "told1.json").exists()
 
 
 @pytest.mark.parametrize("said", [b'{"proof": "\\u00e9"}', b"[" * 100_000, b"\xff", b"7"])
-def test_strangers_neither_end_nor_hold_a_waiting_agent(ranks: Ranks, said: bytes) -> None:
+def test_strangers_neither_end_nor_hold_a_waiting_agent(mpi_ranks: MpiRanks, said: bytes) -> None:
     """The agent refuses nonsense on its port, a silent client keeps nobody waiting, and the head gets in."""
-    ranks.start(1)
-    wait_until(lambda: "agent waits" in ranks.log(1), "the agent")
-    place = ranks.specs[1].listens[0]
+    mpi_ranks.start(1)
+    wait_until(lambda: "agent waits" in mpi_ranks.log(1), "the agent")
+    place = mpi_ranks.specs[1].listens[0]
     with socket.create_connection(place, timeout=60), socket.create_connection(place, timeout=60) as loud:
         loud.sendall(said + b"\n")
-        wait_until(lambda: "agent refused 127.0.0.1" in ranks.log(1), ranks.log(1))
-        ranks.start(0)
-        ranks.both_up()
+        wait_until(lambda: "agent refused 127.0.0.1" in mpi_ranks.log(1), mpi_ranks.log(1))
+        mpi_ranks.start(0)
+        mpi_ranks.both_up()
 
 
 @pytest.mark.parametrize("command", ["touch {}/proof", "orted; touch {}/proof", "sh -c 'touch {}/proof; orted'"])
-def test_only_a_daemon_is_started(ranks: Ranks, command: str) -> None:
+def test_only_a_daemon_is_started(mpi_ranks: MpiRanks, command: str) -> None:
     """Even with the key nothing but Open MPI's daemon runs, and no shell inspects the words."""
-    ranks.start(1)
-    ((address, port),) = ranks.specs[1].listens
-    launcher = ranks.specs[1].argv[1]
-    words = (sys.executable, launcher, "rsh", "--port", str(port), address, command.format(ranks.folder))
+    mpi_ranks.start(1)
+    ((address, port),) = mpi_ranks.specs[1].listens
+    launcher = mpi_ranks.specs[1].argv[1]
+    words = (sys.executable, launcher, "rsh", "--port", str(port), address, command.format(mpi_ranks.folder))
     done = subprocess.run(words, env={**os.environ, KEY: "the-key"}, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert "refused: asked for something that is not orted" in done.stdout
-    assert not (ranks.folder / "proof").exists()
+    assert not (mpi_ranks.folder / "proof").exists()
 
 
-def test_an_agent_without_a_head_gives_up(ranks: Ranks) -> None:
+def test_an_agent_without_a_head_gives_up(mpi_ranks: MpiRanks) -> None:
     """A worker that nobody calls does not wait for ever, and reports what it waited for."""
-    spec = ranks.specs[1]
-    ranks.specs = (ranks.specs[0], replace(spec, argv=(*spec.argv, "--wait", "0.3")))
-    ranks.start(1)
-    assert ranks.ended(1) == 1
-    assert "no head came within 0.3 s" in ranks.log(1)
-    assert read_log(ranks.log(1).splitlines(), engine("trtllm").read).root
+    spec = mpi_ranks.specs[1]
+    mpi_ranks.specs = (mpi_ranks.specs[0], replace(spec, argv=(*spec.argv, "--wait", "0.3")))
+    mpi_ranks.start(1)
+    assert mpi_ranks.ended(1) == 1
+    assert "no head came within 0.3 s" in mpi_ranks.log(1)
+    assert read_log(mpi_ranks.log(1).splitlines(), engine("trtllm").read).root
 
 
-def test_something_else_on_the_agents_port_is_not_trusted(ranks: Ranks) -> None:
+def test_something_else_on_the_agents_port_is_not_trusted(mpi_ranks: MpiRanks) -> None:
     """The head's command line goes to who proves the key, too: an impostor is named."""
-    ((address, port),) = ranks.specs[1].listens
-    words = (sys.executable, ranks.specs[1].argv[1], "rsh", "--port", str(port), address, "orted")
+    ((address, port),) = mpi_ranks.specs[1].listens
+    words = (sys.executable, mpi_ranks.specs[1].argv[1], "rsh", "--port", str(port), address, "orted")
     with socket.create_server((address, port)) as impostor:
         head = subprocess.Popen(words, env={**os.environ, KEY: "the-key"}, stdout=subprocess.PIPE, text=True)
         connection, _ = impostor.accept()
@@ -287,20 +287,22 @@ def namespaces() -> Iterator[tuple[str, str]]:
     """Two networks joined by a fabric whose ends are `fabA` and `fabB`, and by a management cable."""
     names = (f"sw-mpi-a-{os.getpid()}", f"sw-mpi-b-{os.getpid()}")
     for name in names:
-        ip("netns", "add", name)
+        run_ip_command("netns", "add", name)
     for ends in (("fabA", "fabB"), ("mgmt", "mgmt")):
-        ip("link", "add", ends[0], "netns", names[0], "type", "veth", "peer", "name", ends[1], "netns", names[1])
+        run_ip_command(
+            "link", "add", ends[0], "netns", names[0], "type", "veth", "peer", "name", ends[1], "netns", names[1]
+        )
     for number, (name, device) in enumerate(zip(names, ("fabA", "fabB"), strict=True), 1):
-        ip("-n", name, "address", "add", f"192.168.79.{number}/24", "dev", device)
-        ip("-n", name, "address", "add", f"10.79.0.{number}/24", "dev", "mgmt")
+        run_ip_command("-n", name, "address", "add", f"192.168.79.{number}/24", "dev", device)
+        run_ip_command("-n", name, "address", "add", f"10.79.0.{number}/24", "dev", "mgmt")
         for up in ("lo", device, "mgmt"):
-            ip("-n", name, "link", "set", up, "up")
+            run_ip_command("-n", name, "link", "set", up, "up")
     yield names
     for name in names:
-        ip("netns", "delete", name)
+        run_ip_command("netns", "delete", name)
 
 
-def ip(*words: str) -> None:
+def run_ip_command(*words: str) -> None:
     subprocess.run(("ip", *words), check=True, timeout=60)
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from functional.command import Shell
-from functional.test_install_supervisor import live, shell
+from functional.command import UserShell
+from functional.test_install_supervisor import read_live, user_shell
 from functional.test_supervised_cli import kill_rank, up
 from patience import wait_until
 from sparkwright.adapters.notify import Notifier
@@ -24,7 +24,7 @@ from sparkwright.domain.codec import to_json
 from sparkwright.domain.incident import News
 from sparkwright.domain.notify import Form, Receiver, Receivers
 
-__all__ = ["shell"]  # a fixture
+__all__ = ["user_shell"]  # a fixture
 
 OPENED = News("opened", "rank 1 on b was killed", "twin", 1000.0, "draining", 7)
 CLOSED = replace(OPENED, what="closed", fault="rank 1 on b was killed", away=16.0, state="ready")
@@ -48,7 +48,7 @@ class Inbox(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def inbox() -> Iterator[tuple[type[Inbox], str]]:
+def http_inbox() -> Iterator[tuple[type[Inbox], str]]:
     handler = type("Handler", (Inbox,), {"got": [], "statuses": [200]})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = Thread(target=server.serve_forever, args=(0.01,))
@@ -75,7 +75,7 @@ def mailer(folder: Path, code: int = 0) -> Path:
     return path
 
 
-async def told(state: Path, *news: News, retries: tuple[float, ...] = (), limit: float = 10.0) -> list[str]:
+async def announce_news(state: Path, *news: News, retries: tuple[float, ...] = (), limit: float = 10.0) -> list[str]:
     said: list[str] = []
     notifier = Notifier(state, said.append, limit, retries)
     for one in news:
@@ -84,13 +84,13 @@ async def told(state: Path, *news: News, retries: tuple[float, ...] = (), limit:
     return said
 
 
-async def test_each_form_arrives(tmp_path: Path, inbox: tuple[type[Inbox], str]) -> None:
+async def test_each_form_arrives(tmp_path: Path, http_inbox: tuple[type[Inbox], str]) -> None:
     """One outage, one message to each: ntfy with its token, three chats, a plain webhook, and mail."""
-    handler, url = inbox
+    handler, url = http_inbox
     web = [Receiver(form, f"{url}/{form}/SECRET", "TOKEN" if form is Form.NTFY else "") for form in Form][:-1]
     mail = Receiver(Form.MAIL, to=("me@example.com",), program=str(mailer(tmp_path)))
     written(tmp_path, *web, mail)
-    assert await told(tmp_path, OPENED, CLOSED) == []
+    assert await announce_news(tmp_path, OPENED, CLOSED) == []
     got = {path.split("/")[1]: (path, headers, body) for path, headers, body in handler.got}
     said = "twin was away for 16 s: rank 1 on b was killed; it serves again"
     assert len(handler.got) == 5
@@ -103,32 +103,34 @@ async def test_each_form_arrives(tmp_path: Path, inbox: tuple[type[Inbox], str])
     assert said in email.message_from_bytes((tmp_path / "mail").read_bytes()).get_payload()
 
 
-async def test_what_fails_for_a_moment_is_sent_again(tmp_path: Path, inbox: tuple[type[Inbox], str]) -> None:
+async def test_what_fails_for_a_moment_is_sent_again(tmp_path: Path, http_inbox: tuple[type[Inbox], str]) -> None:
     """503 and 429 are tried again, in order; 404 is not. No address is in the log."""
-    handler, url = inbox
+    handler, url = http_inbox
     written(tmp_path, Receiver(Form.SLACK, f"{url}/SECRET"))
     handler.statuses[:] = [503, 429, 200]
-    assert await told(tmp_path, CLOSED, retries=(0.01, 0.01)) == []
+    assert await announce_news(tmp_path, CLOSED, retries=(0.01, 0.01)) == []
     assert len(handler.got) == 3
     handler.statuses[:] = [404]
-    assert await told(tmp_path, CLOSED, retries=(0.01, 0.01)) == ["notification by slack (127.0.0.1): HTTP 404"]
+    assert await announce_news(tmp_path, CLOSED, retries=(0.01, 0.01)) == [
+        "notification by slack (127.0.0.1): HTTP 404"
+    ]
     assert len(handler.got) == 4
 
 
-async def test_a_receiver_that_hangs_holds_up_nobody(tmp_path: Path, inbox: tuple[type[Inbox], str]) -> None:
+async def test_a_receiver_that_hangs_holds_up_nobody(tmp_path: Path, http_inbox: tuple[type[Inbox], str]) -> None:
     """The deadline ends it; the other receiver has its message, and `announce` has returned at once."""
-    handler, url = inbox
+    handler, url = http_inbox
     with socket.create_server(("127.0.0.1", 0)) as silent:
         there = f"http://127.0.0.1:{silent.getsockname()[1]}/SECRET"
         written(tmp_path, Receiver(Form.SLACK, there), Receiver(Form.DISCORD, f"{url}/x"))
-        said = await told(tmp_path, CLOSED, limit=0.3)
+        said = await announce_news(tmp_path, CLOSED, limit=0.3)
     assert [body["content"] for _, _, body in handler.got] and len(handler.got) == 1
     assert not [line for line in said if "SECRET" in line]
 
 
-async def test_a_flood_is_held_back_and_its_end_is_not(tmp_path: Path, inbox: tuple[type[Inbox], str]) -> None:
+async def test_a_flood_is_held_back_and_its_end_is_not(tmp_path: Path, http_inbox: tuple[type[Inbox], str]) -> None:
     """All are sent within the limit; beyond it the last one says how many are missing, and `given-up` does not wait."""
-    handler, url = inbox
+    handler, url = http_inbox
     written(tmp_path, Receiver(Form.SLACK, f"{url}/x"), per_hour=2)
     notes = [replace(OPENED, what="degraded", text=f"number {n}") for n in range(9)]
     over = replace(OPENED, what="given-up", text="4 faults")
@@ -148,10 +150,10 @@ async def test_a_flood_is_held_back_and_its_end_is_not(tmp_path: Path, inbox: tu
 
 
 async def test_what_is_urgent_does_not_let_the_flood_before_it_through(
-    tmp_path: Path, inbox: tuple[type[Inbox], str]
+    tmp_path: Path, http_inbox: tuple[type[Inbox], str]
 ) -> None:
     """It may come while an earlier message is under way: what the limit holds back is counted then, too."""
-    handler, url = inbox
+    handler, url = http_inbox
     written(tmp_path, Receiver(Form.SLACK, f"{url}/x"), per_hour=2)
     notifier = Notifier(tmp_path, pytest.fail)
     for number in range(9):
@@ -162,9 +164,11 @@ async def test_what_is_urgent_does_not_let_the_flood_before_it_through(
     assert texts[2:] == ["twin is down and needs you: 4 faults (7 earlier messages held back)"]
 
 
-async def test_an_outage_that_lasts_is_told_at_its_beginning(tmp_path: Path, inbox: tuple[type[Inbox], str]) -> None:
+async def test_an_outage_that_lasts_is_told_at_its_beginning(
+    tmp_path: Path, http_inbox: tuple[type[Inbox], str]
+) -> None:
     """The outage is told after `after` seconds, and its end as well."""
-    handler, url = inbox
+    handler, url = http_inbox
     written(tmp_path, Receiver(Form.SLACK, f"{url}/x"), after=0.05)
     notifier = Notifier(tmp_path, pytest.fail)
     notifier.announce(OPENED)
@@ -188,15 +192,15 @@ BAD = {
 @pytest.mark.each_row
 @pytest.mark.parametrize("case", BAD)
 async def test_a_bad_file_is_named_and_nothing_is_sent(
-    tmp_path: Path, inbox: tuple[type[Inbox], str], case: str
+    tmp_path: Path, http_inbox: tuple[type[Inbox], str], case: str
 ) -> None:
     """Supervision goes on; the log has why, without a secret."""
-    handler, url = inbox
+    handler, url = http_inbox
     mode, text = BAD[case]
     path = written(tmp_path, Receiver(Form.SLACK, f"{url}/SECRET"), mode=mode)
     if text is not None:
         path.write_text(text)
-    (said,) = await told(tmp_path, CLOSED)
+    (said,) = await announce_news(tmp_path, CLOSED)
     assert "notifications are not sent" in said and "SECRET" not in said and not handler.got
 
 
@@ -209,13 +213,13 @@ async def test_addresses_and_mailers_that_cannot_work(tmp_path: Path) -> None:
         Receiver(Form.MAIL, to=("a@b.c",), program="/nowhere/sendmail"),
         Receiver(Form.MAIL, to=("d@e.f",), program=str(mailer(tmp_path, 67))),
     )
-    said = await told(tmp_path, CLOSED)
+    said = await announce_news(tmp_path, CLOSED)
     assert len(said) == 4 and not [line for line in said if "SECRET" in line]
     assert any("https" in line for line in said) and any("exit code 67" in line for line in said)
     assert any("/nowhere/sendmail" in line for line in said)
 
 
-def configured(shell: Shell, text: str) -> None:
+def configured(shell: UserShell, text: str) -> None:
     path = shell.folder / "cluster.yaml"
     path.write_text(f"{path.read_text()}\n{text}\n")
 
@@ -228,32 +232,32 @@ def content(path: Path) -> bytes:
         return b""
 
 
-def test_an_owner_is_told_of_a_killed_rank(shell: Shell, inbox: tuple[type[Inbox], str]) -> None:
+def test_an_owner_is_told_of_a_killed_rank(user_shell: UserShell, http_inbox: tuple[type[Inbox], str]) -> None:
     """`notify test` sends from the head; `up` brings the settings there; a killed rank makes one sentence."""
-    handler, url = inbox
-    program = mailer(shell.folder)
+    handler, url = http_inbox
+    program = mailer(user_shell.folder)
     channels = f"[{{form: ntfy, url_env: NTFY_URL}}, {{form: mail, to: [me@example.com], program: {program}}}]"
-    configured(shell, f"notify: {{channels: {channels}}}")
-    code, _, err = shell.run("notify", "test")
+    configured(user_shell, f"notify: {{channels: {channels}}}")
+    code, _, err = user_shell.run("notify", "test")
     assert code == 2 and "NTFY_URL" in err
     secret = {"NTFY_URL": f"{url}/SECRET"}
-    code, out, err = shell.run("notify", "test", "--json", **secret)
+    code, out, err = user_shell.run("notify", "test", "--json", **secret)
     assert code == 0, err
     assert [one["trouble"] for one in json.loads(out)["deliveries"]] == ["", ""] and "SECRET" not in out + err
-    assert "sends a test message" in handler.got[-1][2]["message"] and (shell.folder / "mail").exists()
-    assert shell.run("notify", "apply", **secret)[0] == 0
-    path = shell.folder / "a/state/notify/notify.json"
+    assert "sends a test message" in handler.got[-1][2]["message"] and (user_shell.folder / "mail").exists()
+    assert user_shell.run("notify", "apply", **secret)[0] == 0
+    path = user_shell.folder / "a/state/notify/notify.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    up(shell)  # without the variable: what the head has is kept
+    up(user_shell)  # without the variable: what the head has is kept
     assert "SECRET" in path.read_text()
-    kill_rank(shell, "b", 1)
+    kill_rank(user_shell, "b", 1)
     wait_until(lambda: any("was away for" in body["message"] for _, _, body in handler.got), "the sentence")
     said = [body["message"] for _, _, body in handler.got][-1]
     assert said.startswith("[simulated] twin was away for") and said.endswith("; it serves again") and "rank 1" in said
-    wait_until(lambda: live(shell)["phase"] == "ready", "serving")
-    state = shell.folder / "a/state"
+    wait_until(lambda: read_live(user_shell)["phase"] == "ready", "serving")
+    state = user_shell.folder / "a/state"
     assert "SECRET" not in (state / "supervision/twin/log").read_text()
     kept = [one for one in state.rglob("*") if one.is_file() and not one.is_symlink() and os.access(one, os.R_OK)]
     assert [one.name for one in kept if b"/SECRET" in content(one)] == ["notify.json"]
-    assert shell.run("down", "twin")[0] == 0
+    assert user_shell.run("down", "twin")[0] == 0
     print(said)

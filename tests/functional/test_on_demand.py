@@ -10,10 +10,10 @@ import httpx
 import openai
 import pytest
 
-from drills.switches import CODER, TINY, Site, drill
-from functional.command import Shell
+from drills.switches import CODER, TINY, SwitchSite, drill_switches
+from functional.command import UserShell
 from functional.gateway.gateways import has_caddy
-from functional.test_install_supervisor import shell as shell
+from functional.test_install_supervisor import user_shell as user_shell
 from functional.test_several import FORCE, Served
 from functional.test_several import served as served
 from patience import wait_until
@@ -31,14 +31,14 @@ def on_demand(served: Served, name: str, **env: str) -> str:
     return path
 
 
-def live(served: Served, name: str) -> dict[str, Any]:
+def read_live(served: Served, name: str) -> dict[str, Any]:
     path = served.shell.folder / f"a/state/supervision/{name}/live.json"
     found: dict[str, Any] = json.loads(path.read_text())
     return found
 
 
 def is_asleep(served: Served, name: str) -> None:
-    wait_until(lambda: live(served, name)["phase"] == "on_demand", f"{name} to be stopped")
+    wait_until(lambda: read_live(served, name)["phase"] == "on_demand", f"{name} to be stopped")
 
 
 def test_twenty_clients_start_it_and_it_ends_without_them(served: Served) -> None:
@@ -54,7 +54,7 @@ def test_twenty_clients_start_it_and_it_ends_without_them(served: Served) -> Non
         assert client.post("/v1/completions", json={"model": "x", "prompt": "y"}).status_code == 404
         assert client.post("/v1/completions", json={"prompt": "y"}).status_code == 400
         assert client.get("/v1/responses/r1?model=alpha").status_code == 503, "a GET starts nothing"
-        assert live(served, "alpha")["phase"] == "on_demand"
+        assert read_live(served, "alpha")["phase"] == "on_demand"
         key = client.headers["Authorization"].removeprefix("Bearer ")
         root = str(client.base_url).rstrip("/")
         sdk = openai.OpenAI(base_url=f"{root}/v1", http_client=client, max_retries=0, api_key=key)
@@ -74,9 +74,9 @@ def test_twenty_clients_start_it_and_it_ends_without_them(served: Served) -> Non
         with ThreadPoolExecutor(20) as pool:
             got = sorted(pool.map(ask, range(20)))
         assert got == ["left"] * 5 + ["stream"] * 5 + ["whole"] * 10
-        assert live(served, "alpha")["relaunches"] == 1 and live(served, "beta")["relaunches"] == 0
+        assert read_live(served, "alpha")["relaunches"] == 1 and read_live(served, "beta")["relaunches"] == 0
         is_asleep(served, "alpha")
-        assert live(served, "alpha")["incidents"] == 0
+        assert read_live(served, "alpha")["incidents"] == 0
 
 
 @pytest.mark.full
@@ -95,7 +95,7 @@ def test_a_start_that_the_plan_refuses_is_answered_with_its_reason(served: Serve
         assert time.monotonic() - began < 30, "refused again without another try"
         body = {**CHAT, "model": "beta"}
         assert client.post("/v1/chat/completions", json=body).status_code == 200
-    assert live(served, "alpha")["incidents"] == 0 and live(served, "beta")["relaunches"] == 0
+    assert read_live(served, "alpha")["incidents"] == 0 and read_live(served, "beta")["relaunches"] == 0
 
 
 @pytest.mark.full
@@ -108,7 +108,7 @@ def test_it_is_never_stopped_while_a_request_runs(served: Served) -> None:
         with client.stream("POST", "/v1/chat/completions", json=body) as stream:
             text = "".join(stream.iter_text())
         assert time.monotonic() - began > 3 and text.rstrip().endswith("data: [DONE]")
-        assert live(served, "alpha")["relaunches"] == 0
+        assert read_live(served, "alpha")["relaunches"] == 0
 
 
 @pytest.mark.full
@@ -128,12 +128,12 @@ def test_a_restart_waits_for_a_stream_as_long_as_asked(served: Served) -> None:
 
 
 @pytest.mark.full
-def test_switches_under_load_leave_no_request_without_tokens_or_a_reason(shell: Shell) -> None:
+def test_switches_under_load_leave_no_request_without_tokens_or_a_reason(user_shell: UserShell) -> None:
     """Guards the drill of 200 switches in its short form: two simulators in turns, next to llama.cpp's real server."""
     if not has_caddy():
         pytest.skip("caddy is not installed")
     pytest.importorskip("xllamacpp", reason="the wheel that holds llama.cpp's server is not installed")
-    found = drill(Site(shell), 2)
+    found = drill_switches(SwitchSite(user_shell), 2)
     assert not found.wrong, found.wrong[:3]
     assert found.got[CODER]["tokens"] > 5 and sum(found.got[CODER].values()) > found.got[CODER]["tokens"]
     assert set(found.got[TINY]) == {"tokens"}

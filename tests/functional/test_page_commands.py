@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from functional.command import Shell
+from functional.command import UserShell
 from sparkwright.adapters.files import Places, recipe_names
 from unit.cli.test_docs import shown_commands
 
@@ -25,7 +25,7 @@ def runs_alone(words: list[str]) -> bool:
 
 def test_commands_of_pages_that_need_no_node_run(tmp_path: Path) -> None:
     """Guards a reader who pastes them: no usage error, no traceback, and something on the screen."""
-    shell = Shell(tmp_path)
+    shell = UserShell(tmp_path)
     shown = [words[: words.index(">")] if ">" in words else words for _, words in shown_commands()]
     chosen = [words for words in shown if runs_alone(words)]
     assert len(chosen) > 6 and {words[0] for words in chosen} >= {"plan", "recipes", "explain"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functional.command import Shell
+from functional.command import UserShell
 
 LOGS = Path(__file__).parents[1] / "data" / "captures_logs"
 RECIPE = """title: x
@@ -20,9 +20,9 @@ GB10, RECORDED = 127583720, 146590000  # KiB: MemTotal of that node, and of the 
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def user_shell(tmp_path: Path) -> UserShell:
     """Two nodes with the memory of those where the logs were recorded; of the others, node c is a GB10."""
-    made = Shell(tmp_path)
+    made = UserShell(tmp_path)
     entry = (
         "  - {{name: {0}, ssh: local, env: {{SPARKWRIGHT_SYSROOT: {1}/{0}}},"
         " paths: {{state: {1}/state-{0}, models: {1}/models}}}}\n"
@@ -41,62 +41,62 @@ def shell(tmp_path: Path) -> Shell:
     return made
 
 
-def planned(shell: Shell, *words: str) -> dict[str, Any]:
+def planned(shell: UserShell, *words: str) -> dict[str, Any]:
     _, out, err = shell.run("plan", *words, "--json")
     assert out, err
     plan: dict[str, Any] = json.loads(out)
     return plan
 
 
-def line(plan: dict[str, Any], node: int, name: str) -> dict[str, Any]:
+def memory_line(plan: dict[str, Any], node: int, name: str) -> dict[str, Any]:
     found: dict[str, Any] = next(one for one in plan["memory"][node]["lines"] if one["name"] == name)
     return found
 
 
-def test_a_log_of_another_model_is_refused(shell: Shell) -> None:
+def test_a_log_of_another_model_is_refused(user_shell: UserShell) -> None:
     """The log is refused by its weights: it may call any model by any path, and 15.3 GiB are not a recipe's 65."""
     other = "title: x\nmodel: {id: org/big, size: 70GB}\nengine: {name: vllm, version: 0.21.0, runtime: process}\n"
-    (shell.folder / "other.yaml").write_text(other)
-    code, out, err = shell.run("plan", "./other.yaml", "--from-log", str(LOGS / "b-8b-graphs.log"))
+    (user_shell.folder / "other.yaml").write_text(other)
+    code, out, err = user_shell.run("plan", "./other.yaml", "--from-log", str(LOGS / "b-8b-graphs.log"))
     assert (code, out) == (2, "") and "is of another model or split: 15.3 GiB of weights a rank" in err
 
 
-def test_the_engines_own_figures_are_planned_with(shell: Shell) -> None:
+def test_the_engines_own_figures_are_planned_with(user_shell: UserShell) -> None:
     """Weights, KV pool and graphs as the engine printed them, with their origin; and the plan reports what it read."""
     log = str(LOGS / "b-8b-graphs.log")
-    plan = planned(shell, "./vllm.yaml", "--from-log", log)
-    weights, pool = line(plan, 0, "weights"), line(plan, 0, "KV pool")
+    plan = planned(user_shell, "./vllm.yaml", "--from-log", log)
+    weights, pool = memory_line(plan, 0, "weights"), memory_line(plan, 0, "KV pool")
     assert (round(weights["bytes"] / GIB, 2), round(pool["bytes"] / GIB, 2)) == (15.27, 51.81)
     assert (weights["origin"], pool["origin"]) == ("calibrated", "calibrated")
     assert plan["measured"]["a"]["kv_tokens"] == 754_608
-    _, out, _ = shell.run("plan", "./vllm.yaml", "--from-log", log, "--why")
+    _, out, _ = user_shell.run("plan", "./vllm.yaml", "--from-log", log, "--why")
     said = "a: 15.3 GiB weights, 51.8 GiB KV cache, 0.4 GiB CUDA graphs, 754,608 tokens (measured"
     assert said in out and "not the same: a log given by hand" in out
     assert out.count(f"measured, as in {log}") == 4
 
 
-def test_what_cannot_be_so_here_is_left_out(shell: Shell) -> None:
+def test_what_cannot_be_so_here_is_left_out(user_shell: UserShell) -> None:
     """Half of 139.8 GiB is more than half of a GB10's pool: its weights count, its KV pool does not; nor at 0.6."""
     log = str(LOGS / "b-8b-graphs.log")
-    plan = planned(shell, "./vllm.yaml", "--cluster", "c.yaml", "--from-log", log)
-    assert line(plan, 0, "weights")["origin"] == "calibrated" != line(plan, 0, "KV pool")["origin"]
+    plan = planned(user_shell, "./vllm.yaml", "--cluster", "c.yaml", "--from-log", log)
+    assert memory_line(plan, 0, "weights")["origin"] == "calibrated" != memory_line(plan, 0, "KV pool")["origin"]
     assert plan["measured"]["c"]["differs"] == ["a log given by hand", "a larger pool"]
-    (shell.folder / "more.yaml").write_text((shell.folder / "vllm.yaml").read_text().replace("0.5", "0.6"))
-    plan = planned(shell, "./more.yaml", "--from-log", log)
+    (user_shell.folder / "more.yaml").write_text((user_shell.folder / "vllm.yaml").read_text().replace("0.5", "0.6"))
+    plan = planned(user_shell, "./more.yaml", "--from-log", log)
     assert plan["measured"]["a"]["differs"] == ["a log given by hand", "memory fraction 0.5"]
     assert plan["measured"]["a"]["kv"] is None
 
 
 @pytest.mark.full
-def test_several_logs_are_of_the_ranks_in_order(shell: Shell) -> None:
+def test_several_logs_are_of_the_ranks_in_order(user_shell: UserShell) -> None:
     """Head and worker of a real start of MiniMax-M2.7 on two GPUs; one log alone speaks for both ranks."""
     head, worker = str(LOGS / "m2-head.log"), str(LOGS / "m2-worker.log")
-    plan = planned(shell, "./two.yaml", "--from-log", head, "--from-log", worker)
-    assert [line(plan, n, "weights")["bytes"] for n in (0, 1)] == [round(62.76 * GIB)] * 2
+    plan = planned(user_shell, "./two.yaml", "--from-log", head, "--from-log", worker)
+    assert [memory_line(plan, n, "weights")["bytes"] for n in (0, 1)] == [round(62.76 * GIB)] * 2
     assert [plan["measured"][n]["conditions"]["rank"] for n in "ab"] == [0, 1]
     assert plan["measured"]["a"]["differs"] == ["a log given by hand", "a context of 196608 tokens"]
     assert (plan["measured"]["a"]["kv"], plan["measured"]["a"]["kv_tokens"]) == (round(48.18 * GIB), None)
-    alone = planned(shell, "./two.yaml", "--from-log", worker, "--rank", "1")
+    alone = planned(user_shell, "./two.yaml", "--from-log", worker, "--rank", "1")
     assert [alone["measured"][n]["conditions"]["rank"] for n in "ab"] == [1, 1]
     assert alone["measured"]["a"]["differs"][-1] == "rank 1 spoke"
 
@@ -112,28 +112,28 @@ def test_several_logs_are_of_the_ranks_in_order(shell: Shell) -> None:
         (["./vllm.yaml", "--from-log", "m2-head.log"], "is of a start with 2 rank(s), the recipe has 1"),
     ],
 )
-def test_a_log_that_reports_nothing_is_refused(shell: Shell, words: list[str], said: str) -> None:
+def test_a_log_that_reports_nothing_is_refused(user_shell: UserShell, words: list[str], said: str) -> None:
     """The refusal names the file's real kind; nothing is planned with a silent default."""
     logs = [str(LOGS / word) if word.endswith(".log") else word for word in words]
-    code, out, err = shell.run("plan", *logs)
+    code, out, err = user_shell.run("plan", *logs)
     assert (code, out) == (2, "")
     assert said in err
 
 
-def test_a_log_of_the_simulator_plans_no_real_engine(shell: Shell) -> None:
+def test_a_log_of_the_simulator_plans_no_real_engine(user_shell: UserShell) -> None:
     """Simulated is never passed off as real."""
     told = "(APIServer pid=1) WARNING 11-21 09:01:56 [boot.py:1] SIMULATED: this is sparkwright's emulation of vLLM; no"
     real = (LOGS / "b-8b-graphs.log").read_text()
-    (shell.folder / "twin.log").write_text(f"{told} model runs.\n{real}")
-    code, out, err = shell.run("plan", "./vllm.yaml", "--from-log", "twin.log")
+    (user_shell.folder / "twin.log").write_text(f"{told} model runs.\n{real}")
+    code, out, err = user_shell.run("plan", "./vllm.yaml", "--from-log", "twin.log")
     assert (code, out) == (2, "")
     assert "twin.log: is a log of the simulator" in err
 
 
 @pytest.mark.full
-def test_an_endless_line_is_read_in_pieces(shell: Shell) -> None:
+def test_an_endless_line_is_read_in_pieces(user_shell: UserShell) -> None:
     """No line of a log is held whole, whatever somebody gives as one."""
-    (shell.folder / "odd.log").write_bytes(b"\x00\xff" * 5_000_000)
-    code, _, err = shell.run("plan", "./vllm.yaml", "--from-log", "odd.log")
+    (user_shell.folder / "odd.log").write_bytes(b"\x00\xff" * 5_000_000)
+    code, _, err = user_shell.run("plan", "./vllm.yaml", "--from-log", "odd.log")
     assert code == 2
     assert "holds no line of vllm" in err

@@ -12,9 +12,9 @@ from typing import Any
 import planner_report
 import pytest
 from planner_report_notes import judged, load_notes
-from planner_report_stats import TARGETS, figures, met
+from planner_report_stats import TARGETS, figures, targets_met
 
-from unit.planner.report_samples import FACTS, MIXED, ROOT, SHARED, row
+from unit.planner.report_samples import FACTS, MIXED, ROOT, SHARED, published_row
 
 pytestmark = pytest.mark.full
 
@@ -43,7 +43,7 @@ def report(folder: Path, *rows: dict[str, Any]) -> list[dict[str, Any]]:
 def test_a_file_of_rows_becomes_a_file_of_answers(tmp_path: Path) -> None:
     """One object a row and quantity: predicted with an interval and error, or the reason why not."""
     point = {"depth": 0, "concurrency": 1, "tps": 30.0, "aggregate": False}
-    known = row(
+    known = published_row(
         id="known",
         max_num_seqs=8,
         weights_gib_per_node=4.9,
@@ -51,7 +51,7 @@ def test_a_file_of_rows_becomes_a_file_of_answers(tmp_path: Path) -> None:
         kv_cache_tokens=1_310_720,
         decode_tps=[point],
     )
-    strange = row(id="strange", model="nobody/Knows-This", kv_cache_gib=80.0, kv_cache_tokens=1_310_720)
+    strange = published_row(id="strange", model="nobody/Knows-This", kv_cache_gib=80.0, kv_cache_tokens=1_310_720)
     lines = report(tmp_path, known, strange)
     found = {(line["id"], line["quantity"]): line for line in lines}
     tokens = found["known", "kv_tokens_given_gib"]
@@ -88,7 +88,9 @@ def test_the_page_is_fresh_and_what_was_reached_stays_reached(capsys: pytest.Cap
     answers, bugs = planner_report.answered(planner_report.load(planner_report.DATA))
     assert bugs == []
     kept = judged(load_notes(), answers)
-    lost = [name for name in REACHED if not met(TARGETS[name], figures([a for a in kept if a.quantity == name]))]
+    lost = [
+        name for name in REACHED if not targets_met(TARGETS[name], figures([a for a in kept if a.quantity == name]))
+    ]
     assert lost == []
 
 

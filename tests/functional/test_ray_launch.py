@@ -52,7 +52,7 @@ time.sleep(600)
 
 
 @dataclass
-class Cluster:
+class RayCluster:
     """Two nodes and the ranks that were started on them. started: rank -> process, whose folder carries its log."""
 
     folder: Path
@@ -93,11 +93,11 @@ def _zombie(pid: str) -> bool:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+def cluster(tmp_path: Path) -> Iterator[RayCluster]:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     with two_nodes("ray", ADDRESSES) as names:
-        here = Cluster(tmp_path, names, rendered(tmp_path, program))
+        here = RayCluster(tmp_path, names, rendered(tmp_path, program))
         try:
             yield here
         finally:
@@ -131,7 +131,7 @@ def rendered(folder: Path, program: Path) -> tuple[RankSpec, ...]:
     return specs
 
 
-def test_the_program_runs_once_both_nodes_are_there_and_all_ends_with_the_head(cluster: Cluster) -> None:
+def test_the_program_runs_once_both_nodes_are_there_and_all_ends_with_the_head(cluster: RayCluster) -> None:
     """Two nodes and two GPUs by Ray's own word; SIGTERM to the head leaves no process and no folder on either node."""
     cluster.start(1)
     cluster.start(0)
@@ -150,7 +150,7 @@ def test_the_program_runs_once_both_nodes_are_there_and_all_ends_with_the_head(c
     assert not Path(cluster.specs[0].argv[cluster.specs[0].argv.index("--folder") + 1]).exists()
 
 
-def test_a_missing_node_is_named_before_the_program_starts(cluster: Cluster) -> None:
+def test_a_missing_node_is_named_before_the_program_starts(cluster: RayCluster) -> None:
     """A cluster of one node ends with that node's address; a stranger with another token does not count."""
     cluster.start(0, wait="12")
     cluster.start(1, token="cd" * 32, wait="12")
@@ -164,7 +164,7 @@ def test_a_missing_node_is_named_before_the_program_starts(cluster: Cluster) -> 
     wait_until(lambda: not cluster.left(), lambda: f"gone: {cluster.left()}")
 
 
-def test_a_killed_head_takes_its_worker_along(cluster: Cluster) -> None:
+def test_a_killed_head_takes_its_worker_along(cluster: RayCluster) -> None:
     """Nobody reports the worker: it sees that the head's Ray is gone, and frees its node."""
     cluster.start(1)
     cluster.start(0)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from functional.command import Shell
+from functional.command import UserShell
 from sparkwright.adapters import git as git_adapter
 from sparkwright.adapters.recipe_sources import RecipeSources
 from sparkwright.domain.errors import UsageError
@@ -71,24 +71,24 @@ def repository(tmp_path: Path) -> Repository:
     return made
 
 
-class Done(NamedTuple):
+class RecipesResult(NamedTuple):
     code: int
     out: str
     err: str
 
 
-def run(shell: Shell, *words: str) -> Done:
-    return Done(*shell.run("recipes", *words))
+def run(shell: UserShell, *words: str) -> RecipesResult:
+    return RecipesResult(*shell.run("recipes", *words))
 
 
-def document(shell: Shell, *words: str, code: int = 0) -> dict[str, Any]:
+def document(shell: UserShell, *words: str, code: int = 0) -> dict[str, Any]:
     done = run(shell, "source", *words, "--json")
     assert done.code == code, done.err
     found: dict[str, Any] = json.loads(done.out)
     return found
 
 
-def refused(shell: Shell, *words: str) -> str:
+def refused(shell: UserShell, *words: str) -> str:
     """The message; and nothing of the source was kept."""
     done = run(shell, "source", "add", *words)
     assert done.code == 2, done
@@ -99,48 +99,48 @@ def refused(shell: Shell, *words: str) -> str:
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def user_shell(tmp_path: Path) -> UserShell:
     (tmp_path / "home").mkdir()
-    return Shell(tmp_path / "home")
+    return UserShell(tmp_path / "home")
 
 
-def test_a_registry_of_sparkrun_is_used_as_it_is(shell: Shell, repository: Repository) -> None:
+def test_a_registry_of_sparkrun_is_used_as_it_is(user_shell: UserShell, repository: Repository) -> None:
     """Added, listed, shown and validated by SOURCE/RECIPE; offline once it is here."""
-    made = document(shell, "add", repository.url, "--name", "spark")
+    made = document(user_shell, "add", repository.url, "--name", "spark")
     assert [(one["name"], one["errors"]) for one in made["recipes"]] == [("qwen", [])]
     repository.bare.rename(repository.bare.with_name("moved"))
-    assert [one["name"] for one in document(shell, "list")["sources"]] == ["spark"]
-    shown = json.loads(run(shell, "show", "spark/qwen", "--json").out)
+    assert [one["name"] for one in document(user_shell, "list")["sources"]] == ["spark"]
+    shown = json.loads(run(user_shell, "show", "spark/qwen", "--json").out)
     assert (shown["model"]["id"], shown["serving"]["context"]) == ("Qwen/Qwen3.6-27B-FP8", 32768)
     assert any(note.startswith("import: ") and "0.0.0.0" in note for note in shown["notes"])
-    assert json.loads(run(shell, "show", "@spark/qwen", "--json").out)["hash"] == shown["hash"]
-    assert run(shell, "validate", "spark/qwen").code == 0
-    assert json.loads(run(shell, "show", "spark/official/deep/qwen.yaml", "--json").out)["hash"] == shown["hash"]
-    missing = run(shell, "show", "spark/none")
+    assert json.loads(run(user_shell, "show", "@spark/qwen", "--json").out)["hash"] == shown["hash"]
+    assert run(user_shell, "validate", "spark/qwen").code == 0
+    assert json.loads(run(user_shell, "show", "spark/official/deep/qwen.yaml", "--json").out)["hash"] == shown["hash"]
+    missing = run(user_shell, "show", "spark/none")
     assert (missing.code, "does not exist in spark" in missing.err) == (2, True)
 
 
-def test_mods_of_a_registry_come_with_the_recipe(shell: Shell, repository: Repository) -> None:
+def test_mods_of_a_registry_come_with_the_recipe(user_shell: UserShell, repository: Repository) -> None:
     """Files of a mod and an include are at hand offline; an import takes them into a file to approve."""
     repository.write(".sparkrun/registry.yaml", INDEX.rstrip() + "\n    mods: official-mods\n")
     repository.write("official/deep/modded.yaml", "include: qwen.yaml\nmods: [mods/fix-x]\n")
     repository.write("official-mods/fix-x/run.sh", "pip install example\n")
     repository.write("official-mods/fix-x/data.bin", "\r\n")
     repository.push()
-    made = {one["name"]: one for one in document(shell, "add", repository.url, "--name", "spark")["recipes"]}
+    made = {one["name"]: one for one in document(user_shell, "add", repository.url, "--name", "spark")["recipes"]}
     assert made["modded"]["errors"] == []
     assert any("mods.fix-x" in one and "installs packages" in one for one in made["modded"]["powers"])
-    shown = json.loads(run(shell, "show", "spark/modded", "--json").out)
+    shown = json.loads(run(user_shell, "show", "spark/modded", "--json").out)
     (mod,) = shown["mods"]
     assert mod["files"] == {"run.sh": "pip install example\n", "data.bin": "base64:DQo="}
-    done = run(shell, "import", "spark/modded", "--out", "mine.yaml")
+    done = run(user_shell, "import", "spark/modded", "--out", "mine.yaml")
     assert done.code == 0, done.err
-    assert "pip install example" in (shell.folder / "mine.yaml").read_text()
+    assert "pip install example" in (user_shell.folder / "mine.yaml").read_text()
     repository.write("official-mods/fix-x/run.sh", "pip install other\n")
     repository.push()
-    (change,) = document(shell, "update", "spark", "--yes")["updates"][0]["changes"]
+    (change,) = document(user_shell, "update", "spark", "--yes")["updates"][0]["changes"]
     assert change["name"] == "modded" and any("mods.fix-x" in line for line in change["lines"])
-    again = json.loads(run(shell, "show", "spark/modded", "--json").out)
+    again = json.loads(run(user_shell, "show", "spark/modded", "--json").out)
     assert again["mods"][0]["files"]["run.sh"] == "pip install other\n" and again["hash"] != shown["hash"]
 
 
@@ -150,84 +150,86 @@ command = ["acmeserve", "{model}", "--port", "{port}", "--host", "{host}"]
 USES = "title: t\nmodel: {path: /m/a.bin, served_name: a}\nengine: {name: acmeserve, runtime: process}\n"
 
 
-def test_an_engine_file_of_a_registry_comes_with_its_recipes(shell: Shell, repository: Repository) -> None:
+def test_an_engine_file_of_a_registry_comes_with_its_recipes(user_shell: UserShell, repository: Repository) -> None:
     """Guards `engines/NAME.toml` at a registry's root: shown when it is added or changes, and used offline."""
     repository.write("official/deep/own.yaml", USES)
     repository.write("official/deep/lost.yaml", USES.replace("acmeserve", "nobody"))
     repository.write("engines/acmeserve.toml", ENGINE)
     repository.push()
-    made = {one["name"]: one for one in document(shell, "add", repository.url, "--name", "acme")["recipes"]}
+    made = {one["name"]: one for one in document(user_shell, "add", repository.url, "--name", "acme")["recipes"]}
     assert made["own"]["errors"] == [] and "'nobody'" in made["lost"]["errors"][0]
     assert any("engines/acmeserve.toml" in one and "starts acmeserve {model}" in one for one in made["own"]["powers"])
-    assert run(shell, "validate", "acme/own").code == 0
-    shown = json.loads(run(shell, "show", "acme/own", "--json").out)
+    assert run(user_shell, "validate", "acme/own").code == 0
+    shown = json.loads(run(user_shell, "show", "acme/own", "--json").out)
     assert shown["engine"]["definition"]["source"] == "acme/engines/acmeserve.toml"
-    code, out, _ = shell.run("engines", "list", "--json")
+    code, out, _ = user_shell.run("engines", "list", "--json")
     listed = {one["engine"]: one["from"] for one in json.loads(out)["described"]}
     assert code == 0 and listed["acmeserve"].startswith("acme/engines/acmeserve.toml; ")
     repository.write("engines/acmeserve.toml", ENGINE.replace('"--host"', '"--address"'))
     repository.push()
-    (change,) = document(shell, "update", "acme", "--yes")["updates"][0]["changes"]
+    (change,) = document(user_shell, "update", "acme", "--yes")["updates"][0]["changes"]
     assert change["name"] == "own" and "--address" in change["lines"][0]
     repository.write("engines/acmeserve.toml", ENGINE.replace("{port}", "80"))
     repository.push()
-    (change,) = document(shell, "update", "acme", "--yes")["updates"][0]["changes"]
+    (change,) = document(user_shell, "update", "acme", "--yes")["updates"][0]["changes"]
     assert change["kind"] == "broken" and "acmeserve.toml:2: `command` has no {port}" in change["lines"][0]
 
 
-def test_an_update_shows_what_changes_and_takes_effect_when_asked_to(shell: Shell, repository: Repository) -> None:
+def test_an_update_shows_what_changes_and_takes_effect_when_asked_to(
+    user_shell: UserShell, repository: Repository
+) -> None:
     """Nobody is there to be asked without --yes: the copy stays at its commit."""
-    document(shell, "add", repository.url, "--name", "spark")
-    assert document(shell, "update")["updates"][0]["changes"] == []
+    document(user_shell, "add", repository.url, "--name", "spark")
+    assert document(user_shell, "update")["updates"][0]["changes"] == []
     repository.write("official/deep/qwen.yaml", RECIPE.replace("32768", "65536"))
     repository.write("official/bad.yaml", "model: x\ndefaults: [\n")
     repository.push()
-    asked = run(shell, "source", "update")
+    asked = run(user_shell, "source", "update")
     assert (asked.code, "--yes" in asked.err) == (2, True)
     assert "defaults.max_model_len: 32768 -> 65536" in asked.out
-    assert json.loads(run(shell, "show", "spark/qwen", "--json").out)["serving"]["context"] == 32768
-    told = document(shell, "update", "spark", "--yes")["updates"][0]
+    assert json.loads(run(user_shell, "show", "spark/qwen", "--json").out)["serving"]["context"] == 32768
+    told = document(user_shell, "update", "spark", "--yes")["updates"][0]
     assert [(one["name"], one["kind"]) for one in told["changes"]] == [("bad", "new"), ("qwen", "changed")]
-    assert json.loads(run(shell, "show", "spark/qwen", "--json").out)["serving"]["context"] == 65536
-    assert document(shell, "remove", "spark")["removed"]["name"] == "spark"
-    assert document(shell, "list")["sources"] == []
+    assert json.loads(run(user_shell, "show", "spark/qwen", "--json").out)["serving"]["context"] == 65536
+    assert document(user_shell, "remove", "spark")["removed"]["name"] == "spark"
+    assert document(user_shell, "list")["sources"] == []
 
 
-def test_a_rewritten_history_is_not_taken_over(shell: Shell, repository: Repository) -> None:
+def test_a_rewritten_history_is_not_taken_over(user_shell: UserShell, repository: Repository) -> None:
     """The pinned commit is gone from it: its owner should say why before anybody follows."""
-    document(shell, "add", repository.url, "--name", "spark")
+    document(user_shell, "add", repository.url, "--name", "spark")
     repository.write("official/deep/qwen.yaml", RECIPE.replace("32768", "4096"))
     repository.push("--amend")
-    done = run(shell, "source", "update", "spark", "--yes")
+    done = run(user_shell, "source", "update", "spark", "--yes")
     assert (done.code, "changed its history" in done.err) == (2, True)
-    assert json.loads(run(shell, "show", "spark/qwen", "--json").out)["serving"]["context"] == 32768
-    assert document(shell, "update", "spark", "--yes", "--rewritten")["updates"][0]["taken"]
+    assert json.loads(run(user_shell, "show", "spark/qwen", "--json").out)["serving"]["context"] == 32768
+    assert document(user_shell, "update", "spark", "--yes", "--rewritten")["updates"][0]["taken"]
 
 
-def test_a_registry_that_vanished_leaves_its_copy(shell: Shell, repository: Repository) -> None:
+def test_a_registry_that_vanished_leaves_its_copy(user_shell: UserShell, repository: Repository) -> None:
     """The message names it, and the recipes go on to work."""
-    document(shell, "add", repository.url, "--name", "spark")
+    document(user_shell, "add", repository.url, "--name", "spark")
     repository.bare.rename(repository.bare.with_name("moved"))
-    done = run(shell, "source", "update")
+    done = run(user_shell, "source", "update")
     assert (done.code, repository.url in done.err, "works offline" in done.err) == (2, True, True)
-    assert run(shell, "show", "spark/qwen").code == 0
+    assert run(user_shell, "show", "spark/qwen").code == 0
 
 
-def test_a_folder_is_a_registry_too(shell: Shell, tmp_path: Path) -> None:
+def test_a_folder_is_a_registry_too(user_shell: UserShell, tmp_path: Path) -> None:
     """Copied as it was: a change takes effect by an update."""
     folder = tmp_path / "mine"
     (folder / "recipes").mkdir(parents=True)
     (folder / "sparkwright-registry.yaml").write_text("registry: 1\nname: acme\ntitle: Ours\n")
     recipe = folder / "recipes/qwen.yaml"
     recipe.write_text(RECIPE)
-    assert document(shell, "add", str(folder))["source"]["name"] == "acme"
+    assert document(user_shell, "add", str(folder))["source"]["name"] == "acme"
     recipe.write_text(RECIPE.replace("32768", "1024"))
-    assert json.loads(run(shell, "show", "acme/qwen", "--json").out)["serving"]["context"] == 32768
-    document(shell, "update", "--yes")
-    assert json.loads(run(shell, "show", "acme/qwen", "--json").out)["serving"]["context"] == 1024
+    assert json.loads(run(user_shell, "show", "acme/qwen", "--json").out)["serving"]["context"] == 32768
+    document(user_shell, "update", "--yes")
+    assert json.loads(run(user_shell, "show", "acme/qwen", "--json").out)["serving"]["context"] == 1024
 
 
-def test_nothing_of_a_registry_runs(shell: Shell, repository: Repository, tmp_path: Path) -> None:
+def test_nothing_of_a_registry_runs(user_shell: UserShell, repository: Repository, tmp_path: Path) -> None:
     """Hooks, filters and scripts that would leave a file behind; they leave none."""
     trap = tmp_path / "trapped"
     hook = repository.bare / "hooks/post-checkout"
@@ -237,38 +239,40 @@ def test_nothing_of_a_registry_runs(shell: Shell, repository: Repository, tmp_pa
     repository.write(".gitattributes", "* filter=trap\n")
     repository.write("official/run.sh", f"touch {trap}\n")
     repository.push()
-    document(shell, "add", repository.url, "--name", "spark")
+    document(user_shell, "add", repository.url, "--name", "spark")
     assert not trap.exists()
     assert list((tmp_path / "home").rglob("run.sh")) == []
 
 
-def test_a_submodule_that_names_a_program_is_refused(shell: Shell, repository: Repository, tmp_path: Path) -> None:
+def test_a_submodule_that_names_a_program_is_refused(
+    user_shell: UserShell, repository: Repository, tmp_path: Path
+) -> None:
     """git's own check of what it fetches is on."""
     trap = tmp_path / "trapped"
     repository.write(".gitmodules", f'[submodule "x"]\n\tpath = x\n\turl = -u./{trap}\n\tupdate = !touch {trap}\n')
     repository.push()
-    assert "gitmodules" in refused(shell, repository.url)
+    assert "gitmodules" in refused(user_shell, repository.url)
     assert not trap.exists()
 
 
 @pytest.mark.parametrize("where", ["official/x.yaml", "official/folder", ".sparkrun/registry.yaml"])
-def test_a_link_out_of_a_registry_is_refused(shell: Shell, repository: Repository, where: str) -> None:
+def test_a_link_out_of_a_registry_is_refused(user_shell: UserShell, repository: Repository, where: str) -> None:
     """It could show any file of this machine as a recipe."""
     place = repository.work / where
     place.unlink(missing_ok=True)
     place.symlink_to("/etc" if where.endswith("folder") else "/etc/passwd")
     repository.push()
-    assert "symbolic link" in refused(shell, repository.url)
-    assert "symbolic link" in refused(shell, str(repository.work))
+    assert "symbolic link" in refused(user_shell, repository.url)
+    assert "symbolic link" in refused(user_shell, str(repository.work))
 
 
 @pytest.mark.full
-def test_a_registry_of_ten_thousand_recipes_is_refused(shell: Shell, repository: Repository) -> None:
+def test_a_registry_of_ten_thousand_recipes_is_refused(user_shell: UserShell, repository: Repository) -> None:
     """The number is in the refusal, before any of the recipes is read."""
     for number in range(10_000):
         repository.write(f"official/{number}.yaml", "x")
     repository.push()
-    assert "10,001 recipe files; at most 2,000" in refused(shell, repository.url)
+    assert "10,001 recipe files; at most 2,000" in refused(user_shell, repository.url)
 
 
 def test_a_repository_that_is_too_large_is_not_kept(
@@ -294,16 +298,16 @@ def test_a_repository_that_is_too_large_is_not_kept(
         ("ssh://-oProxyCommand=id/x", "blocked"),
     ],
 )
-def test_an_address_that_is_none_is_refused(shell: Shell, where: str, why: str) -> None:
+def test_an_address_that_is_none_is_refused(user_shell: UserShell, where: str, why: str) -> None:
     """The address is refused before git sees what it would take for an option or a program."""
-    assert why in refused(shell, where)
+    assert why in refused(user_shell, where)
 
 
-def test_a_name_that_is_taken_or_odd_is_refused(shell: Shell, repository: Repository) -> None:
+def test_a_name_that_is_taken_or_odd_is_refused(user_shell: UserShell, repository: Repository) -> None:
     """One name, one registry; and it becomes a folder's name."""
-    assert "is no name" in refused(shell, repository.url, "--name", "../up")
-    document(shell, "add", repository.url, "--name", "spark")
-    done = run(shell, "source", "add", repository.url, "--name", "spark")
+    assert "is no name" in refused(user_shell, repository.url, "--name", "../up")
+    document(user_shell, "add", repository.url, "--name", "spark")
+    done = run(user_shell, "source", "add", repository.url, "--name", "spark")
     assert (done.code, "there is a source spark already" in done.err) == (2, True)
 
 
@@ -362,14 +366,14 @@ def served(root: Path) -> Iterator[str]:
 
 
 def test_a_private_registry_uses_the_users_own_credentials(
-    shell: Shell, repository: Repository, tmp_path: Path
+    user_shell: UserShell, repository: Repository, tmp_path: Path
 ) -> None:
     """A credential helper of the user's git gives the password; without one the message says what is missing."""
     with served(tmp_path) as url:
-        assert "could not read Username" in refused(shell, url)
-        home = shell.folder
+        assert "could not read Username" in refused(user_shell, url)
+        home = user_shell.folder
         (home / ".gitconfig").write_text(
             '[credential]\n\thelper = "!f() { echo username=me; echo password=word; }; f"\n'
         )
-        assert document(shell, "add", url)["source"]["name"] == "registry"
+        assert document(user_shell, "add", url)["source"]["name"] == "registry"
         assert "word" not in "".join(path.read_text() for path in home.rglob("source.json"))

@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from functional.command import Shell
+from functional.command import UserShell
 from functional.gateway.gateways import has_caddy
-from functional.test_install_supervisor import SCALED, ended
-from functional.test_install_supervisor import shell as shell
-from functional.test_several import FORCE, Asking, Served
+from functional.test_install_supervisor import SCALED, wait_until_ended
+from functional.test_install_supervisor import user_shell as user_shell
+from functional.test_several import FORCE, RepeatingClient, Served
 
 NAME = "alpha"
 TWO = tuple(f"{NAME}-r{number}" for number in (1, 2))
 
 
 @pytest.fixture
-def served(shell: Shell) -> Iterator[Served]:
+def served(user_shell: UserShell) -> Iterator[Served]:
     if not has_caddy():
         pytest.skip("caddy is not installed")
-    yield Served(shell)
-    shell.run("down", NAME)
+    yield Served(user_shell)
+    user_shell.run("down", NAME)
 
 
 def recipe(served: Served, name: str = NAME, model: str = "", **env: str) -> str:
@@ -59,7 +59,7 @@ def test_two_replicas_are_one_model(served: Served) -> None:
     again = replicas(served, 2)
     assert [one["done"] for one in again["replicas"]] == ["already serving"] * 2
     with served.client as client:
-        asking = Asking(client, NAME)
+        asking = RepeatingClient(client, NAME)
         took = served.good("restart", NAME, "--rolling")
         assert list(took["replicas"]) == list(TWO)
         assert asking.end() == {200}
@@ -72,7 +72,7 @@ def test_two_replicas_are_one_model(served: Served) -> None:
     gone = served.good("down", NAME)
     assert gone["replicas"] == [TWO[0]]
     assert served.shell.run("status", NAME, **SCALED)[0] == 1
-    ended(served.shell)
+    wait_until_ended(served.shell)
 
 
 def test_more_replicas_than_nodes_change_nothing(served: Served) -> None:
@@ -91,13 +91,13 @@ def test_one_that_stands_alone_becomes_a_replica_and_all_are_switched(served: Se
     """The new one starts first, so that clients see no gap; a switch replaces both."""
     served.good("up", recipe(served, NAME, "coder"), *FORCE)
     with served.client as client:
-        asking = Asking(client, "coder")
+        asking = RepeatingClient(client, "coder")
         said = served.good("up", recipe(served, NAME, "coder"), "--replicas", "2", *FORCE)
         assert asking.end() == {200} and len(said["replicas"]) == 2
         assert sorted(shown_by_name(served)) == list(TWO)
-        asking = Asking(client, "coder")
+        asking = RepeatingClient(client, "coder")
         served.good("switch", NAME, recipe(served, "beta", "coder"), *FORCE)
         assert asking.end() <= {200, 503}
     assert sorted(shown_by_name(served)) == ["beta-r1", "beta-r2"]
     served.good("down", "beta")
-    ended(served.shell)
+    wait_until_ended(served.shell)

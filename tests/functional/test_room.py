@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from functional.command import Shell
+from functional.command import UserShell
 from functional.gateway.gateways import has_caddy
-from functional.test_install_supervisor import shell as shell
-from functional.test_on_demand import is_asleep, live
+from functional.test_install_supervisor import user_shell as user_shell
+from functional.test_on_demand import is_asleep, read_live
 from functional.test_several import SCALED, Served
 from functional.tiny_gguf import write_tiny_gguf
 from patience import wait_until
@@ -31,10 +31,10 @@ flags: {{n-gpu-layers: 0, threads: 1}}
 AMPLE, SHORT = 20 * 1024**2, 100 * 1024  # KiB
 
 
-class Short(Served):
+class ShortHead(Served):
     """Deployments of llama.cpp on one node whose memory is read from `root`."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: UserShell) -> None:
         super().__init__(shell)
         self.model = write_tiny_gguf(shell.folder / "tiny.gguf")
         (shell.folder / "root/proc").mkdir(parents=True)
@@ -63,34 +63,34 @@ class Short(Served):
 
 
 @pytest.fixture
-def short(shell: Shell) -> Iterator[Short]:
+def short_head(user_shell: UserShell) -> Iterator[ShortHead]:
     if not has_caddy():
         pytest.skip("caddy is not installed")
-    yield Short(shell)
+    yield ShortHead(user_shell)
     for name in ("alpha", "beta", "gamma"):
-        shell.run("down", name)
+        user_shell.run("down", name)
 
 
 @pytest.mark.full
-def test_one_that_is_idle_makes_room_for_another(short: Short) -> None:
+def test_one_that_is_idle_makes_room_for_another(short_head: ShortHead) -> None:
     """Guards what serves from an `up` that does not fit next to it, and the request that one on demand gives way to."""
-    short.good("up", short.llama("beta", idle=0.4))
-    is_asleep(short, "beta")
-    short.good("up", short.llama("alpha", idle=600))
-    short.memory(SHORT)
-    code, out, _ = short.shell.run("up", short.llama("gamma", idle=600), "--json", **SCALED)
+    short_head.good("up", short_head.llama("beta", idle=0.4))
+    is_asleep(short_head, "beta")
+    short_head.good("up", short_head.llama("alpha", idle=600))
+    short_head.memory(SHORT)
+    code, out, _ = short_head.shell.run("up", short_head.llama("gamma", idle=600), "--json", **SCALED)
     assert code == 1 and "MEM0" in out, "a plan that does not fit next to what serves"
-    assert live(short, "alpha")["phase"] in SERVING, "and nothing is stopped for an `up`"
+    assert read_live(short_head, "alpha")["phase"] in SERVING, "and nothing is stopped for an `up`"
 
     def given_back() -> None:
-        wait_until(lambda: live(short, "alpha")["phase"] == "on_demand", "alpha to make room")
-        short.memory(AMPLE)
+        wait_until(lambda: read_live(short_head, "alpha")["phase"] == "on_demand", "alpha to make room")
+        short_head.memory(AMPLE)
 
     watching = threading.Thread(target=given_back)
     watching.start()
-    with short.client as client:
+    with short_head.client as client:
         body = {"model": "beta", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 4}
         answer = client.post("/v1/chat/completions", json=body)
         watching.join()
         assert answer.status_code == 200, answer.text
-        assert "to make room for beta" in json.dumps(live(short, "alpha"))
+        assert "to make room for beta" in json.dumps(read_live(short_head, "alpha"))

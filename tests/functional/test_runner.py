@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import test_all
 import test_results
-from test_all import ALL, QUICK, REST, Part
-from test_results import Outcome
+from test_all import ALL, QUICK, REST, SuitePart
+from test_results import PartOutcome
 
 from fakes.processes import command_lines
 
@@ -64,15 +64,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(folder: Path, sound: bool = True, skip: str = "", marks: str = "", part: str = "registry") -> Outcome:
+def run(folder: Path, sound: bool = True, skip: str = "", marks: str = "", part: str = "registry") -> PartOutcome:
     path = folder / "test_them.py"
     path.write_text(TESTS.format(sound=sound, skip=bool(skip), reason=skip))
-    outcomes: list[Outcome] = []
+    outcomes: list[PartOutcome] = []
     test_all.run_parts([test_all.pytest_part(part, (str(path),), network=True, marks=marks)], [], None, outcomes)
     return outcomes[0]
 
 
-def counts(outcome: Outcome) -> tuple[int, int, int]:
+def counts(outcome: PartOutcome) -> tuple[int, int, int]:
     return outcome.passed, outcome.failed, outcome.skipped
 
 
@@ -124,7 +124,7 @@ def test_what_the_words_choose(
     monkeypatch: pytest.MonkeyPatch,
     words: list[str],
     command: str,
-    parts: tuple[Part, ...],
+    parts: tuple[SuitePart, ...],
     rest: list[str],
 ) -> None:
     """Guards the Makefile's targets and their ARGS."""
@@ -140,7 +140,7 @@ def test_a_run_after_another_takes_its_counts(folder: Path, monkeypatch: pytest.
     monkeypatch.setattr(test_all, "run_and_report", lambda *given: seen.append(given[-1]) or 0)
     summary = folder / "summary.json"
     assert test_all.main(["--rest", "--after", str(summary)]) == 1
-    test_results.finish("make test", [Outcome("unit", passed=1)], 1.0, None)
+    test_results.finish("make test", [PartOutcome("unit", passed=1)], 1.0, None)
     assert test_all.main(["--rest", "--after", str(summary)]) == 0
     assert [run and run.command for run in seen] == [None, "make test"]
 
@@ -149,7 +149,7 @@ def test_a_part_without_full_tests_is_no_failure(folder: Path, monkeypatch: pyte
     """Guards `make test-rest` in CI, where a part that finds no test at all has failed."""
     monkeypatch.setenv("CI", "true")
     (folder / "test_none.py").write_text("def test_it() -> None: ...\n")
-    outcomes: list[Outcome] = []
+    outcomes: list[PartOutcome] = []
     paths = (str(folder / "test_none.py"),)
     parts = [test_all.pytest_part("a", paths, marks="full"), test_all.pytest_part("b", paths, marks="no")]
     test_all.run_parts(parts, [], None, outcomes)
@@ -184,8 +184,8 @@ def test_a_duration_is_recorded_only_from_a_whole_run(folder: Path) -> None:
     """Guards the one figure in the documentation."""
     page, summary = folder / "page.md", folder / "summary.json"
     page.write_text("# Tests\n- `make test`: unknown\n- `make test-full`: unknown\n")
-    good = Outcome("unit", passed=1, cpu=100.0)
-    test_results.finish("make test", [good, Outcome("house", failed=1)], 600.0, None)
+    good = PartOutcome("unit", passed=1, cpu=100.0)
+    test_results.finish("make test", [good, PartOutcome("house", failed=1)], 600.0, None)
     assert test_results.record(page, summary) == 1 and page.read_text().count("unknown") == 2
     test_results.finish("make test", [good], 600.0, None)
     assert test_results.record(page, summary) == 0
@@ -198,7 +198,7 @@ def test_a_full_disk_is_reported_before_anything_runs(folder: Path, monkeypatch:
     """Guards against hundreds of failures whose cause is one full folder."""
     monkeypatch.setattr(test_all, "prepare_environment", lambda: None)
     monkeypatch.setattr(test_all, "MIN_FREE", 1 << 60)
-    part = Part("unit", (("touch", str(folder / "ran")),), tests=True)
+    part = SuitePart("unit", (("touch", str(folder / "ran")),), tests=True)
     assert test_all.run_and_report("make unit", [part], [], None) == 1
     assert "MiB free" in capfd.readouterr().err and not (folder / "ran").exists()
 
@@ -222,8 +222,8 @@ def test_what_makes_a_node_short_of_memory_runs_when_all_else_has_ended(folder: 
     """Guards `status` of other nodes: containers of one kernel all show the pressure that one of them makes."""
     log = folder / "order"
 
-    def part(name: str, lane: str, before: str = "true") -> Part:
-        return Part(name, (("sh", "-c", f"until {before}; do sleep 0.01; done; echo {name} >>{log}"),), lane=lane)
+    def part(name: str, lane: str, before: str = "true") -> SuitePart:
+        return SuitePart(name, (("sh", "-c", f"until {before}; do sleep 0.01; done; echo {name} >>{log}"),), lane=lane)
 
     parts = [part("layers", test_all.LAST), part("lint", "one", f"[ -s {log} ]"), part("types", "two")]
     test_all.run_parts(parts, [], None, [])

@@ -26,7 +26,7 @@ _ROW = "54 %, 31 %, 41.20 W, 2405 MHz, 63"
 
 
 @dataclass(frozen=True)
-class Node(Sh):
+class SampledNode(Sh):
     """This machine as itself, or with `env` as another one."""
 
     env: Mapping[str, str] = field(default_factory=dict)
@@ -37,15 +37,15 @@ class Node(Sh):
 
 
 @pytest.fixture(params=SHELLS)
-def here(request: pytest.FixtureRequest, tmp_path: Path) -> Node:
-    return Node(tmp_path, request.param)
+def local_node(request: pytest.FixtureRequest, tmp_path: Path) -> SampledNode:
+    return SampledNode(tmp_path, request.param)
 
 
 @pytest.fixture(params=SHELLS)
-def spark(request: pytest.FixtureRequest, tmp_path: Path) -> Node:
+def simulated_node(request: pytest.FixtureRequest, tmp_path: Path) -> SampledNode:
     """A simulated node with a kernel log, RDMA counters, and a GPU that works."""
     made = make_cluster(tmp_path / "cluster").nodes[0]
-    node = Node(tmp_path, request.param, dict(made.env))
+    node = SampledNode(tmp_path, request.param, dict(made.env))
     root = Path(node.env["SPARKWRIGHT_SYSROOT"])
     counters = root / "sys/class/infiniband/rocep1s0f0/ports/1/counters"
     counters.mkdir(parents=True)
@@ -56,14 +56,14 @@ def spark(request: pytest.FixtureRequest, tmp_path: Path) -> Node:
     return node
 
 
-def smi(node: Node, script: str) -> None:
+def write_smi(node: SampledNode, script: str) -> None:
     program = Path(node.env["PATH"].partition(":")[0]) / "nvidia-smi"
     program.write_text(f"#!/bin/sh\n{script}\n")
 
 
 @contextlib.contextmanager
 def stream(
-    node: Node, every: float, gpu_every: float = 1.0
+    node: SampledNode, every: float, gpu_every: float = 1.0
 ) -> Iterator[tuple[subprocess.Popen[str], Callable[[], Sample]]]:
     """The running script and the next of its samples, at most a minute away."""
     process, samples = node.start(sample.follow(every, gpu_every)), Samples()
@@ -94,7 +94,7 @@ def stream(
         node.end(process)
 
 
-def group(leader: int) -> list[int]:
+def group_pids(leader: int) -> list[int]:
     """Processes of the leader's group."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -105,9 +105,9 @@ def group(leader: int) -> list[int]:
     return found
 
 
-def test_this_machine_is_sampled_again_and_again(here: Node) -> None:
+def test_this_machine_is_sampled_again_and_again(local_node: SampledNode) -> None:
     """Real memory, a boot marker that stays, times that go on; what is not there is Unknown."""
-    with stream(here, 0.3) as (_, following):
+    with stream(local_node, 0.3) as (_, following):
         found = [following() for _ in range(3)]
     assert all(isinstance(one.memory, Memory) and one.memory.available > 0 for one in found)
     assert len({one.boot for one in found}) == 1
@@ -117,21 +117,21 @@ def test_this_machine_is_sampled_again_and_again(here: Node) -> None:
         assert isinstance(found[-1].gpu, Unknown)
 
 
-def test_one_look_without_the_gpu(here: Node) -> None:
+def test_one_look_without_the_gpu(local_node: SampledNode) -> None:
     """The same words as the stream's, from a command that ends."""
-    found = parse(here.run(sample.memory()))
+    found = parse(local_node.run(sample.memory()))
     assert isinstance(found, Sample)
     assert isinstance(found.memory, Memory)
 
 
-def test_it_costs_next_to_nothing(here: Node, tmp_path: Path) -> None:
+def test_it_costs_next_to_nothing(local_node: SampledNode, tmp_path: Path) -> None:
     """A block starts a handful of programs, about a hundredth of what a core starts in the five seconds of a block."""
     shims, started = tmp_path / "shims", tmp_path / "started"
     shims.mkdir()
     for name in ("awk", "cat", "cut", "date", "grep", "head", "sed", "sleep", "stat", "tr"):
         (shims / name).write_text(f'#!/bin/sh\necho {name} >>{started}\nexec {shutil.which(name)} "$@"\n')
         (shims / name).chmod(0o755)
-    with stream(replace(here, env={"PATH": f"{shims}:{os.environ['PATH']}"}), 0.2) as (_, following):
+    with stream(replace(local_node, env={"PATH": f"{shims}:{os.environ['PATH']}"}), 0.2) as (_, following):
         for _ in range(8):
             following()
     names = started.read_text().split()
@@ -148,30 +148,30 @@ def without_nohup() -> Iterator[None]:
 
 @pytest.mark.usefixtures("without_nohup")
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
-def test_nothing_stays_when_it_is_ended(spark: Node, how: signal.Signals) -> None:
+def test_nothing_stays_when_it_is_ended(simulated_node: SampledNode, how: signal.Signals) -> None:
     """Neither the readers in the background nor what they started."""
-    with stream(spark, 500.0) as (process, following):
+    with stream(simulated_node, 500.0) as (process, following):
         following()
-        wait_until(lambda: len(group(process.pid)) > 4)
+        wait_until(lambda: len(group_pids(process.pid)) > 4)
         os.kill(process.pid, how)
-        wait_until(lambda: not group(process.pid), lambda: str(group(process.pid)))
+        wait_until(lambda: not group_pids(process.pid), lambda: str(group_pids(process.pid)))
 
 
-def test_a_reader_that_goes_away_ends_it(spark: Node) -> None:
+def test_a_reader_that_goes_away_ends_it(simulated_node: SampledNode) -> None:
     """A connection that is lost leaves no loop behind on the node."""
-    with stream(spark, 0.2) as (process, following):
+    with stream(simulated_node, 0.2) as (process, following):
         following()
         assert process.stdout is not None
         process.stdout.close()
-        wait_until(lambda: not group(process.pid), lambda: str(group(process.pid)))
+        wait_until(lambda: not group_pids(process.pid), lambda: str(group_pids(process.pid)))
         process.stdout = None
 
 
-def test_a_nodes_own_figures_are_read(spark: Node) -> None:
+def test_a_nodes_own_figures_are_read(simulated_node: SampledNode) -> None:
     """GPU, RDMA counters as they move, and kernel lines that are new; old ones and idle talk are not."""
-    smi(spark, f'case "$*" in *compute-apps*) echo 4711 ;; *) echo "{_ROW}" ;; esac')
-    root = Path(spark.env["SPARKWRIGHT_SYSROOT"])
-    with stream(spark, 0.3) as (_, following):
+    write_smi(simulated_node, f'case "$*" in *compute-apps*) echo 4711 ;; *) echo "{_ROW}" ;; esac')
+    root = Path(simulated_node.env["SPARKWRIGHT_SYSROOT"])
+    with stream(simulated_node, 0.3) as (_, following):
         seen = [following()]
         while not isinstance(seen[-1].gpu, GpuSample) or not seen[-1].gpu.pids:
             seen.append(following())
@@ -191,13 +191,13 @@ def test_a_nodes_own_figures_are_read(spark: Node) -> None:
     assert told == ["[ 99.1] NVRM: Xid (PCI:000f:01:00): 79, fallen off the bus"]
 
 
-def test_a_driver_that_hangs_holds_nothing_up(spark: Node) -> None:
+def test_a_driver_that_hangs_holds_nothing_up(simulated_node: SampledNode) -> None:
     """nvidia-smi has been seen to block for minutes: memory is reported all the same, the GPU is
     not."""
-    smi(spark, "exec sleep 600")
-    with stream(spark, 0.2) as (_, following):
+    write_smi(simulated_node, "exec sleep 600")
+    with stream(simulated_node, 0.2) as (_, following):
         found = [following() for _ in range(5)]
     assert found[-1].at - found[0].at < 5
     assert isinstance(found[-1].memory, Memory)
     assert isinstance(found[-1].gpu, Unknown)
-    assert isinstance(parse(spark.run(sample.memory())), Sample)
+    assert isinstance(parse(simulated_node.run(sample.memory())), Sample)

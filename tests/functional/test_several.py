@@ -11,12 +11,12 @@ import httpx
 import pytest
 
 from fakes.ports import free_port
-from functional.command import Shell
+from functional.command import UserShell
 from functional.gateway.gateways import has_caddy
 from functional.gateway.head import free_pair
 from functional.test_diagnose_deployment import RECIPE
-from functional.test_install_supervisor import SCALED, ended
-from functional.test_install_supervisor import shell as shell
+from functional.test_install_supervisor import SCALED, wait_until_ended
+from functional.test_install_supervisor import user_shell as user_shell
 from patience import wait_until
 
 FORCE = ("--force", "no GPU here")
@@ -25,7 +25,7 @@ FORCE = ("--force", "no GPU here")
 class Served:
     """Deployments of the simulator that all ask for the same ports."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: UserShell) -> None:
         self.shell, self.door, self.port, self.master = shell, free_pair(), free_port(), free_port()
 
     def recipe(self, name: str, model: str = "", **env: str) -> str:
@@ -53,15 +53,15 @@ class Served:
 
 
 @pytest.fixture
-def served(shell: Shell) -> Iterator[Served]:
+def served(user_shell: UserShell) -> Iterator[Served]:
     if not has_caddy():
         pytest.skip("caddy is not installed")
-    yield Served(shell)
+    yield Served(user_shell)
     for name in ("alpha", "beta", "gamma"):
-        shell.run("down", name)
+        user_shell.run("down", name)
 
 
-class Asking:
+class RepeatingClient:
     """A client that asks again and again for one model; what it got."""
 
     def __init__(self, client: httpx.Client, model: str) -> None:
@@ -98,7 +98,7 @@ def test_two_share_one_address_and_one_is_replaced_next_to_the_other(served: Ser
         assert [(row["id"], row["deployment"]) for row in rows] == [("coder", "alpha"), ("beta", "beta")]
         unknown = client.post("/v1/completions", json={"model": "x", "prompt": "y"})
         assert unknown.status_code == 404 and "coder, beta" in unknown.json()["error"]["message"]
-        asking = [Asking(client, "coder"), Asking(client, "beta")]
+        asking = [RepeatingClient(client, "coder"), RepeatingClient(client, "beta")]
         served.good("switch", "alpha", served.recipe("gamma", "coder"), *FORCE)
         asked = len(asking[0].got)
         wait_until(lambda: len(asking[0].got) > asked + 3, "answers after the switch")
@@ -106,7 +106,7 @@ def test_two_share_one_address_and_one_is_replaced_next_to_the_other(served: Ser
         rows = client.get("/v1/models").json()["data"]
         assert {row["deployment"] for row in rows} == {"beta", "gamma"}
         failing = served.recipe("alpha", "coder", SPARKWRIGHT_SIMULATOR_FAULT="oom@load")
-        asking = [Asking(client, "coder"), Asking(client, "beta")]
+        asking = [RepeatingClient(client, "coder"), RepeatingClient(client, "beta")]
         code, _, err = served.shell.run("switch", "gamma", failing, *FORCE, **SCALED)
         assert code == 5 and "rolled back: gamma serves again" in err, err
         assert [one.end() for one in asking] == [{200, 503}, {200}]
@@ -115,7 +115,7 @@ def test_two_share_one_address_and_one_is_replaced_next_to_the_other(served: Ser
     served.good("down", "beta")
     state = served.shell.folder / "a/state"
     wait_until(lambda: not list((state).glob("supervision/*")), "the gateway to go with the last of them")
-    ended(served.shell)
+    wait_until_ended(served.shell)
 
 
 def test_next_to_one_that_nobody_watches_nothing_is_started(served: Served) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from functional.command import Shell
+from functional.command import UserShell
 from functional.gateway.gateways import has_caddy
-from functional.test_install_supervisor import SCALED, ended
+from functional.test_install_supervisor import SCALED, wait_until_ended
 from functional.test_several import FORCE, Served
 from patience import wait_until
 from sparkwright.domain.standby import RETURN_FILE
@@ -25,7 +25,7 @@ NAME = "alpha"
 
 
 @pytest.fixture
-def three_nodes(tmp_path: Path) -> Iterator[Shell]:
+def three_nodes(tmp_path: Path) -> Iterator[UserShell]:
     entry = (
         "  - {{name: {0}, ssh: local, fabric: {{address: 127.0.0.{2}, interface: lo, hcas: []}},"
         " env: {{SPARKWRIGHT_LOCK_DIR: {1}/{0}}},"
@@ -35,14 +35,14 @@ def three_nodes(tmp_path: Path) -> Iterator[Shell]:
     for name in "abc":
         (tmp_path / name).mkdir()
     (tmp_path / "cluster.yaml").write_text(f"name: lab\nhead: a\nstandby: b\nnodes:\n{nodes}")
-    made = Shell(tmp_path)
+    made = UserShell(tmp_path)
     yield made
     made.run("down", NAME)
     made.clean()
 
 
 @pytest.fixture
-def served(three_nodes: Shell) -> Served:
+def served(three_nodes: UserShell) -> Served:
     if not has_caddy():
         pytest.skip("caddy is not installed")
     return Served(three_nodes)
@@ -52,18 +52,18 @@ def up(served: Served) -> Any:
     return served.good("up", f"{served.recipe(NAME)}@one-node", "--replicas", "2", *FORCE)
 
 
-def folder(shell: Shell, node: str) -> Path:
+def folder(shell: UserShell, node: str) -> Path:
     return shell.folder / node / "state/supervision/_standby"
 
 
-def read_term(shell: Shell, node: str) -> dict[str, Any]:
+def read_term(shell: UserShell, node: str) -> dict[str, Any]:
     inner = "" if node == "a" else "state/supervision/_standby/"
     path = folder(shell, node) / f"{inner}term.json"
     found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"until": 0.0}
     return found
 
 
-def has_votes(shell: Shell, node: str) -> bool:
+def has_votes(shell: UserShell, node: str) -> bool:
     return float(Path("/proc/uptime").read_text().split()[0]) < read_term(shell, node)["until"]
 
 
@@ -108,13 +108,13 @@ def kept_away(path: Path) -> Iterator[None]:
         thread.join()
 
 
-def rank_of(shell: Shell) -> int:
+def rank_of(shell: UserShell) -> int:
     """The process of the replica that is not on the head."""
     path = shell.folder / "b/state/deployments/alpha-r2/rank0/pid"
     return int(path.read_text().split()[0]) if path.exists() else 0
 
 
-def seal_on(shell: Shell, node: str) -> tuple[int, str]:
+def seal_on(shell: UserShell, node: str) -> tuple[int, str]:
     number, name, *_ = (shell.folder / node / "state/seals/lab").read_text().split()
     return int(number), name
 
@@ -181,4 +181,4 @@ def test_the_gateway_moves_to_the_standby_and_back(served: Served) -> None:
         wait_until(lambda: ask_chat(client) == 200, "the head to serve again")
     served.good("down", NAME)
     assert not folder(shell, "a").exists() and not folder(shell, "b").exists()
-    ended(shell)
+    wait_until_ended(shell)

@@ -66,7 +66,7 @@ def answer(state: Path, text: str) -> list[tuple[object, ...]]:
         connection.close()
 
 
-def sound(state: Path) -> bool:
+def is_sound(state: Path) -> bool:
     checks = answer(state, "PRAGMA integrity_check") + answer(state, "PRAGMA foreign_key_check")
     return checks == [("ok",)]
 
@@ -107,7 +107,7 @@ def test_a_writer_that_is_killed_leaves_a_sound_store(tmp_path: Path, round_: in
         said += process.stdout.read().splitlines(keepends=True)
     whole = [line.split() for line in said if line.endswith("\n")]
     opened, closed = ({int(number) for word, number in whole if word == kind} for kind in ("open", "closed"))
-    assert sound(tmp_path)
+    assert is_sound(tmp_path)
     rows = dict(answer(tmp_path, "SELECT number, closed_at FROM incidents"))  # type: ignore[arg-type]
     assert opened <= set(rows) and all(rows[number] for number in closed)
     assert sum(not at for at in rows.values()) <= 1
@@ -138,7 +138,7 @@ def test_two_supervisors_share_a_store(tmp_path: Path) -> None:
             lines = "".join([*some, out]).splitlines()
             said.append({int(line.split()[1]) for line in lines if line.startswith("closed ")})
     assert said[0] and said[1] and not said[0] & said[1]
-    assert sound(tmp_path)
+    assert is_sound(tmp_path)
     for name, numbers in zip("ab", said, strict=True):
         rows = answer(tmp_path, f"SELECT number FROM incidents WHERE deployment = '{name}' AND closed_at > 0")
         assert {(number,) for number in numbers} <= set(rows)
@@ -168,7 +168,7 @@ def small_disk(at: Path) -> Iterator[None]:
         subprocess.run(["umount", "-l", str(at)], check=True)
 
 
-async def fill(store: SqliteStore, count: int) -> None:
+async def fill_store(store: SqliteStore, count: int) -> None:
     for _ in range(count):
         await store.note("twin", IncidentEvent(time.time(), "step", "z" * 2000))
     await store.counts("twin")  # behind all of them
@@ -182,15 +182,15 @@ async def test_a_full_disk_costs_writes_only(tmp_path: Path) -> None:
         store = SqliteStore(disk, said.append)
         await store.began(DeploymentRecord("twin", 1.0, "twin"))
         (disk / "ballast").write_bytes(b"b" * 200_000)
-        await fill(store, 400)
+        await fill_store(store, 400)
         assert len(said) == 1 and "supervision goes on" in said[0], said
         opened = await store.open(Incident("twin", "frozen", "while it is full", 5.0, evidence=("e" * 100_000,)))
         assert opened.number == 1
-        assert sound(disk)
+        assert is_sound(disk)
         assert (read(disk).why, [one.what for one in read(disk).incidents]) in FULL
         (disk / "ballast").unlink()
         before = answer(disk, "SELECT count(*) FROM events")[0][0]
-        await fill(store, 3)
+        await fill_store(store, 3)
         assert answer(disk, "SELECT count(*) FROM events")[0][0] == before + 3  # type: ignore[operator]
         assert answer(disk, "SELECT count(*) FROM deployments") == [(1,)]
         await store.aclose()
@@ -242,4 +242,4 @@ def test_a_limit_on_file_sizes_costs_writes_only(tmp_path: Path) -> None:
     complaints = [line for line in err.splitlines() if line.startswith("reported")]
     assert complaints and all("history is not written, supervision goes on" in line for line in complaints)
     assert len(complaints) == 1
-    assert sound(state)
+    assert is_sound(state)

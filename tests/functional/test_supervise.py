@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from functional.supervised_simulator import READY, Simulator, make_supervised
+from functional.supervised_simulator import READY, SupervisedSimulator, make_supervised
 from sparkwright.domain.live import DeploymentState
 from sparkwright.engines.engine import served_name
 
@@ -20,7 +20,7 @@ MORE_WORK = ("capture", "stop", "watch")
 
 
 @pytest.fixture
-async def simulator(tmp_path: Path) -> AsyncIterator[Simulator]:
+async def simulator(tmp_path: Path) -> AsyncIterator[SupervisedSimulator]:
     made = make_supervised(tmp_path, SPARKWRIGHT_SIMULATOR_CONTROL=str(tmp_path / "faults"))
     await made.up()
     made.write_home()
@@ -31,7 +31,7 @@ async def simulator(tmp_path: Path) -> AsyncIterator[Simulator]:
 
 
 @asynccontextmanager
-async def supervised(simulator: Simulator) -> AsyncIterator[None]:
+async def supervised(simulator: SupervisedSimulator) -> AsyncIterator[None]:
     task = asyncio.create_task(simulator.supervise())
     try:
         await simulator.until(lambda live: live.phase is READY and live.canary is not None)
@@ -42,13 +42,13 @@ async def supervised(simulator: Simulator) -> AsyncIterator[None]:
             await task
 
 
-async def relaunched(simulator: Simulator, times: int = 1) -> float:
+async def relaunched(simulator: SupervisedSimulator, times: int = 1) -> float:
     took = await simulator.until(lambda live: live.phase is READY and live.relaunches == times)
     await reported(simulator, "closed")
     return took
 
 
-async def reported(simulator: Simulator, what: str) -> None:
+async def reported(simulator: SupervisedSimulator, what: str) -> None:
     """A tick may show a phase before the news of it is out."""
     await simulator.until(lambda _: any(news.what == what for news in simulator.heard.news))
 
@@ -67,7 +67,7 @@ def end_samplers(root: Path) -> None:
                 os.killpg(group, signal.SIGKILL)
 
 
-async def test_a_node_that_its_watchdog_reset_is_the_cause(simulator: Simulator) -> None:
+async def test_a_node_that_its_watchdog_reset_is_the_cause(simulator: SupervisedSimulator) -> None:
     """Guards a freeze end to end: the worker's next boot has the watchdog's record, and the incident names it."""
     root = Path(dict(simulator.cluster.nodes[1].env)["SPARKWRIGHT_SYSROOT"])
     record = root / "sys/class/watchdog/watchdog0/bootstatus"
@@ -87,7 +87,7 @@ async def test_a_node_that_its_watchdog_reset_is_the_cause(simulator: Simulator)
 
 
 @pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.full), 1])
-async def test_a_killed_rank_is_evidence_and_then_history(simulator: Simulator, rank: int) -> None:
+async def test_a_killed_rank_is_evidence_and_then_history(simulator: SupervisedSimulator, rank: int) -> None:
     """Guards the whole way: noticed, refused, evidence of both nodes, a diagnosis, one launch, serving."""
     async with supervised(simulator):
         simulator.kill(rank)
@@ -127,7 +127,7 @@ async def test_an_api_that_hangs_is_not_taken_for_a_busy_engine(tmp_path: Path) 
 
 
 @pytest.mark.full
-async def test_it_gives_up_on_a_deployment_that_dies_in_every_load(simulator: Simulator) -> None:
+async def test_it_gives_up_on_a_deployment_that_dies_in_every_load(simulator: SupervisedSimulator) -> None:
     """Guards the loop guard: three launches, each with its evidence in the one incident, then a person is asked for."""
     async with supervised(simulator):
         (simulator.folder / "faults").write_text("die@load")
@@ -142,7 +142,7 @@ async def test_it_gives_up_on_a_deployment_that_dies_in_every_load(simulator: Si
     assert not simulator.pids(0) and not simulator.pids(1)
 
 
-async def test_ended_it_stops_nothing_and_the_next_one_launches_nothing(simulator: Simulator) -> None:
+async def test_ended_it_stops_nothing_and_the_next_one_launches_nothing(simulator: SupervisedSimulator) -> None:
     """Guards an update of the supervisor: the ranks do not notice."""
     async with supervised(simulator):
         pass
@@ -154,7 +154,7 @@ async def test_ended_it_stops_nothing_and_the_next_one_launches_nothing(simulato
     assert (simulator.starts(0), simulator.starts(1)) == (1, 1)
 
 
-async def test_a_person_who_takes_over_disarms_it(simulator: Simulator) -> None:
+async def test_a_person_who_takes_over_disarms_it(simulator: SupervisedSimulator) -> None:
     """Guards `down`: without its desired state it ends automatically and starts nothing any more."""
     task = asyncio.create_task(simulator.supervise())
     await simulator.until(lambda live: live.phase is READY)
@@ -164,7 +164,7 @@ async def test_a_person_who_takes_over_disarms_it(simulator: Simulator) -> None:
     assert simulator.starts(0) == 1
 
 
-async def test_a_lost_connection_is_not_a_lost_worker(simulator: Simulator) -> None:
+async def test_a_lost_connection_is_not_a_lost_worker(simulator: SupervisedSimulator) -> None:
     """Guards promise 4: the worker that cannot be reached is reported as unseen, nothing is stopped, and seen again."""
     simulator.gone["spark-2"] = asyncio.Event()
     async with supervised(simulator):
@@ -183,7 +183,9 @@ async def test_a_lost_connection_is_not_a_lost_worker(simulator: Simulator) -> N
 
 
 @pytest.mark.full
-async def test_a_worker_that_dies_out_of_sight_is_launched_when_it_can_be_reached_again(simulator: Simulator) -> None:
+async def test_a_worker_that_dies_out_of_sight_is_launched_when_it_can_be_reached_again(
+    simulator: SupervisedSimulator,
+) -> None:
     """Guards a rebooted worker: the head cannot go on without it, nothing is launched while it is away, then all is."""
     simulator.gone["spark-2"] = asyncio.Event()
     async with supervised(simulator):
@@ -199,7 +201,7 @@ async def test_a_worker_that_dies_out_of_sight_is_launched_when_it_can_be_reache
 
 @pytest.mark.full
 @pytest.mark.parametrize("work", ["launch", *(pytest.param(work, marks=pytest.mark.full) for work in MORE_WORK)])
-async def test_killed_in_the_middle_it_goes_on(simulator: Simulator, work: str) -> None:
+async def test_killed_in_the_middle_it_goes_on(simulator: SupervisedSimulator, work: str) -> None:
     """Guards SIGKILL in each work: the next supervisor restores it, with one set of ranks and one counted launch."""
     with simulator.process() as first:
         await simulator.until(lambda live: live.phase is READY)
@@ -217,7 +219,7 @@ async def test_killed_in_the_middle_it_goes_on(simulator: Simulator, work: str) 
 
 
 @pytest.mark.full
-async def test_it_needs_little_memory(simulator: Simulator) -> None:
+async def test_it_needs_little_memory(simulator: SupervisedSimulator) -> None:
     """Guards the footprint on a node with a flagship in its memory: 80 MB (its CPU share: `make drills`)."""
     simulator.write_desired()
     with simulator.process() as running:
@@ -226,7 +228,7 @@ async def test_it_needs_little_memory(simulator: Simulator) -> None:
     assert next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024 < 80.0
 
 
-async def until_work(simulator: Simulator, work: str) -> None:
+async def until_work(simulator: SupervisedSimulator, work: str) -> None:
     for _ in range(12000):
         with suppress(OSError):
             if simulator.journal().work == work:
@@ -235,13 +237,13 @@ async def until_work(simulator: Simulator, work: str) -> None:
     raise AssertionError(f"no {work}")
 
 
-def leaders(simulator: Simulator) -> list[int]:
+def leaders(simulator: SupervisedSimulator) -> list[int]:
     """The ranks' session leaders: one for each start that still lives."""
     return [pid for rank in (0, 1) for pid in simulator.pids(rank) if os.getsid(pid) == pid]
 
 
 @pytest.mark.full
-async def test_a_client_does_not_name_the_cause_of_a_kill(simulator: Simulator) -> None:
+async def test_a_client_does_not_name_the_cause_of_a_kill(simulator: SupervisedSimulator) -> None:
     """Guards the cause: a wrong model name that a client asked for, answers after it, then SIGKILL: it was the kill."""
     wrong = {"model": "wrong", "messages": [{"role": "user", "content": "x"}]}
     async with supervised(simulator), httpx.AsyncClient(trust_env=False) as client:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fakes.ports import free_port
-from functional.command import Shell
-from functional.test_install_supervisor import shell as two_nodes
+from functional.command import UserShell
+from functional.test_install_supervisor import user_shell as two_nodes
 from patience import wait_until
 
 TOOLS = Path(__file__).parents[2] / "tools"
@@ -33,7 +33,7 @@ shell = two_nodes
 class Fold:
     """The simulator's program as an installed TensorFold, and a small model."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: UserShell) -> None:
         self.shell, self.port = shell, free_port()
         program = shell.folder / "venv/bin/tensorfold"
         program.parent.mkdir(parents=True)
@@ -64,7 +64,7 @@ class Fold:
 
 
 @pytest.fixture
-def folded(shell: Shell) -> Iterator[Fold]:
+def folded(shell: UserShell) -> Iterator[Fold]:
     yield Fold(shell)
     shell.run("down", "fold")
 

@@ -10,8 +10,8 @@ import pytest
 
 from fakes.ports import free_port
 from fakes.prepared_bench import prepared_bench
-from functional.simulator.process import HEAD_ADDRESS, Simulator
-from functional.test_llama_cpp import KEY, RECIPE, rank, served
+from functional.simulator.process import HEAD_ADDRESS, SimulatorProcess
+from functional.test_llama_cpp import KEY, RECIPE, render_rank, served
 from functional.tiny_gguf import write_tiny_gguf
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
@@ -29,17 +29,17 @@ SIZES = (40, 130, 777, 3000)
 
 
 @pytest.fixture(scope="module")
-def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
+def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProcess]:
     """vLLM's simulator, which reports cached tokens."""
     folder, port = tmp_path_factory.mktemp("twin"), free_port()
     words = ["serve", "sparkwright/twin-tiny", "--host", HEAD_ADDRESS, "--port", str(port)]
     words += ["--enable-prompt-tokens-details", "--max-model-len", "32768"]
-    one = Simulator(words, folder / "log", port=port).start()
+    one = SimulatorProcess(words, folder / "log", port=port).start()
     yield one.ready()
     one.end()
 
 
-def asks(prompt: int, kind: Text = Text.PROSE) -> LevelPlan:
+def prompt_level(prompt: int, kind: Text = Text.PROSE) -> LevelPlan:
     return LevelPlan(f"{kind} {prompt}", Single(Length(prompt, prompt), Length(4, 4), text=kind), requests=2, warmup=0)
 
 
@@ -47,7 +47,7 @@ def workload(*levels: LevelPlan, api: Api = Api.CHAT, seed: int = 0) -> Workload
     return Workload("test", "Test", levels, api=api, seed=seed)
 
 
-def sent(client: httpx.Client, turn: Turn, history: str = "") -> dict:
+def send_turn(client: httpx.Client, turn: Turn, history: str = "") -> dict:
     """The answer to a turn, not streamed."""
     body = json.loads(turn.head + history + turn.new + turn.tail)
     body.pop("stream_options")
@@ -67,7 +67,7 @@ async def counted(url: str, model: str, made: Workload, key: Secret | None = Non
     with httpx.Client(base_url=url, headers=headers, limits=alone) as client:
         return {
             level.name: [
-                (one.turns[0].prompt_tokens, sent(client, one.turns[0])["usage"]["prompt_tokens"])
+                (one.turns[0].prompt_tokens, send_turn(client, one.turns[0])["usage"]["prompt_tokens"])
                 for one in sessions(level, made, 0, texts)
             ]
             for level in made.levels
@@ -75,9 +75,9 @@ async def counted(url: str, model: str, made: Workload, key: Secret | None = Non
 
 
 @pytest.mark.parametrize("api", list(Api))
-async def test_a_vllm_counts_what_was_planned(simulator: Simulator, api: Api) -> None:
+async def test_a_vllm_counts_what_was_planned(simulator: SimulatorProcess, api: Api) -> None:
     """Prose, code and JSON of any length, as a chat or a completion, to the token."""
-    levels = [asks(size, kind) for kind in Text for size in SIZES]
+    levels = [prompt_level(size, kind) for kind in Text for size in SIZES]
     found = await counted(
         f"http://{HEAD_ADDRESS}:{simulator.port}", "sparkwright/twin-tiny", workload(*levels, api=api)
     )
@@ -91,15 +91,15 @@ async def test_a_real_llama_cpp_counts_what_was_planned(tmp_path: Path, api: Api
     """Another way of asking, another kind of tokenizer (sentencepiece), where a letter is a token."""
     pytest.importorskip("xllamacpp", reason="the wheel that holds llama.cpp's server is not installed")
     recipe = replace(RECIPE, serving=replace(RECIPE.serving, context=4096))
-    spec = rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port(), recipe)
-    levels = [asks(size, kind) for kind in Text for size in (40, 130, 777)]
+    spec = render_rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port(), recipe)
+    levels = [prompt_level(size, kind) for kind in Text for size in (40, 130, 777)]
     async with served(spec, tmp_path / "log"):
         url = f"http://127.0.0.1:{spec.listens[0][1]}"
         found = await counted(url, "tiny", workload(*levels, api=api), Secret(KEY))
     assert [pair for pairs in found.values() for pair in pairs if pair[0] != pair[1]] == []
 
 
-async def loop(simulator: Simulator, made: Workload) -> list[tuple[Turn, dict]]:
+async def play_agent(simulator: SimulatorProcess, made: Workload) -> list[tuple[Turn, dict]]:
     """Each turn of the first agent of the first level, and the usage that came back, with the model's own answers."""
     url, model = f"http://{HEAD_ADDRESS}:{simulator.port}", "sparkwright/twin-tiny"
     counter = await tokenizer(TokenizeServer(OpenAiEndpoint(SystemClock()), url, model))
@@ -112,15 +112,15 @@ async def loop(simulator: Simulator, made: Workload) -> list[tuple[Turn, dict]]:
 def played(client: httpx.Client, session: Session) -> Iterator[tuple[Turn, dict]]:
     history = ""
     for turn in session.turns:
-        answer = sent(client, turn, history)
+        answer = send_turn(client, turn, history)
         said = json.dumps({"role": "assistant", "content": answer["choices"][0]["message"]["content"]})
         history += f"{turn.new},{said},"
         yield turn, answer["usage"]
 
 
-async def test_an_agent_s_turns_are_as_long_as_planned_and_known_to_the_share(simulator: Simulator) -> None:
+async def test_an_agent_s_turns_are_as_long_as_planned_and_known_to_the_share(simulator: SimulatorProcess) -> None:
     """80 % of every prompt after the first comes from the server's cache, but for what does not fill a block of it."""
-    turns = await loop(simulator, workload(LevelPlan("warm", LOOP, warmup=0), seed=1))
+    turns = await play_agent(simulator, workload(LevelPlan("warm", LOOP, warmup=0), seed=1))
     assert [turn.prompt_tokens for turn, _ in turns] == [one.prompt for one in LOOP.planned_turns()]
     for turn, usage in turns:
         assert abs(usage["prompt_tokens"] - turn.prompt_tokens) <= 0.02 * turn.prompt_tokens
@@ -130,9 +130,9 @@ async def test_an_agent_s_turns_are_as_long_as_planned_and_known_to_the_share(si
         assert 0.76 <= cached / usage["prompt_tokens"] <= 0.81
 
 
-async def test_a_cold_agent_finds_nothing_in_the_cache(simulator: Simulator) -> None:
+async def test_a_cold_agent_finds_nothing_in_the_cache(simulator: SimulatorProcess) -> None:
     """The same lengths, with a new salt in front of every turn: only what the template itself writes is known."""
-    turns = await loop(simulator, workload(LevelPlan("cold", replace(LOOP, cold=True), warmup=0), seed=2))
+    turns = await play_agent(simulator, workload(LevelPlan("cold", replace(LOOP, cold=True), warmup=0), seed=2))
     assert [turn.prompt_tokens for turn, _ in turns] == [one.prompt for one in LOOP.planned_turns()]
     for turn, usage in turns:
         assert abs(usage["prompt_tokens"] - turn.prompt_tokens) <= 0.02 * turn.prompt_tokens
@@ -143,14 +143,14 @@ async def test_without_tokenize_lengths_are_estimates_and_named_so(tmp_path: Pat
     """A server that only reports usage: its own ratio of characters to tokens, and not called exact."""
     words = ["sglang", "--model-path", "sparkwright/twin-tiny", "--served-model-name", "tiny", "--port"]
     port = free_port()
-    one = Simulator([*words, str(port)], tmp_path / "log", port=port).start()
+    one = SimulatorProcess([*words, str(port)], tmp_path / "log", port=port).start()
     try:
         one.logs("The server is fired up and ready to roll!")
         url = f"http://{HEAD_ADDRESS}:{port}"
         counter = await tokenizer(TokenizeServer(OpenAiEndpoint(SystemClock()), url, "tiny"))
         assert counter.name.startswith("estimate, ")
         assert not counter.exact
-        found = await counted(url, "tiny", workload(asks(1000), asks(3000, Text.CODE)))
+        found = await counted(url, "tiny", workload(prompt_level(1000), prompt_level(3000, Text.CODE)))
     finally:
         one.end()
     for planned_tokens, used in (pair for pairs in found.values() for pair in pairs):
@@ -158,14 +158,14 @@ async def test_without_tokenize_lengths_are_estimates_and_named_so(tmp_path: Pat
 
 
 @pytest.mark.full
-async def test_a_tokenizer_of_this_machine_is_counted_with(simulator: Simulator) -> None:
+async def test_a_tokenizer_of_this_machine_is_counted_with(simulator: SimulatorProcess) -> None:
     """A real vocabulary: pieces add up to the token, whatever is next to them, to a hundred thousand tokens."""
     if not SHARED.exists():
         pytest.skip("data: ../shared is absent: the tokenizer is there")
     url, model = f"http://{HEAD_ADDRESS}:{simulator.port}", "sparkwright/twin-tiny"
     counter = await tokenizer(TokenizeServer(OpenAiEndpoint(SystemClock()), url, model), SHARED)
     assert counter.name.startswith("file tokenizer.json ")
-    made = workload(*(asks(size, kind) for kind in Text for size in SIZES), asks(100_000))
+    made = workload(*(prompt_level(size, kind) for kind in Text for size in SIZES), prompt_level(100_000))
     texts = await prepare(prepared_bench(made, Probed(url, model), counter))
     for level in made.levels:
         content = json.loads(sessions(level, made, 0, texts)[0].turns[0].new)["content"]

@@ -15,24 +15,24 @@ from pathlib import Path
 
 import pytest
 
-from functional.command import COMMAND, Shell
-from functional.supervised import Head, supervising
+from functional.command import COMMAND, UserShell
+from functional.supervised import SupervisedHead, supervising
 from sparkwright.domain.live import LiveEngine
 
 _IN, _OUT = "\x1b[?1049h", "\x1b[?1049l"
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    made = Shell(tmp_path)
-    head = Head(made)
+def user_shell(tmp_path: Path) -> Iterator[UserShell]:
+    made = UserShell(tmp_path)
+    head = SupervisedHead(made)
     with supervising(head.home) as pid:
         head.live(pid=pid, at=time.time() + 60, engine=LiveEngine(1.0, running=3.0, waiting=1.0, kv_usage=0.42))
         yield made
     made.clean()
 
 
-def on_terminal(shell: Shell, columns: int, *words: str) -> tuple[int, str]:
+def on_terminal(shell: UserShell, columns: int, *words: str) -> tuple[int, str]:
     """The exit code and all that was drawn, with Ctrl-C once a frame is there."""
     main, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -53,9 +53,9 @@ def on_terminal(shell: Shell, columns: int, *words: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("words", [("top",), ("status", "--watch")])
-def test_a_terminal_of_80_columns_is_drawn_on_and_left_as_it_was(shell: Shell, words: tuple[str, ...]) -> None:
+def test_a_terminal_of_80_columns_is_drawn_on_and_left_as_it_was(user_shell: UserShell, words: tuple[str, ...]) -> None:
     """Guards that no line is wider than the terminal, and that Ctrl-C gives back screen and cursor with exit 0."""
-    code, said = on_terminal(shell, 80, *words)
+    code, said = on_terminal(user_shell, 80, *words)
     assert code == 0, said
     assert said.count(_IN) == said.count(_OUT) == 1 and said.index(_IN) < said.index("available") < said.index(_OUT)
     assert said.rindex("\x1b[?25h") > said.rindex("\x1b[?25l") and "Traceback" not in said and "stopped" not in said
@@ -63,7 +63,7 @@ def test_a_terminal_of_80_columns_is_drawn_on_and_left_as_it_was(shell: Shell, w
     assert max(map(len, drawn.replace("\r", "").split("\n"))) <= 80 and "SIMULATED" in drawn
 
 
-def first_frame(shell: Shell, *words: str) -> str:
+def first_frame(shell: UserShell, *words: str) -> str:
     """The first frame without a terminal; whole lines, until the second one begins."""
     process = shell.start(*words, "--every", "0.5")
     assert process.stdout
@@ -78,29 +78,29 @@ def first_frame(shell: Shell, *words: str) -> str:
     return "".join(lines)
 
 
-def test_without_a_terminal_frames_are_printed(shell: Shell) -> None:
+def test_without_a_terminal_frames_are_printed(user_shell: UserShell) -> None:
     """Guards that a pipe gets plain text, and a program one object a look."""
-    text = first_frame(shell, "top")
+    text = first_frame(user_shell, "top")
     assert "\x1b" not in text and "SIMULATED  twin: ready" in text
     assert re.search(r"running +3\n", text) and re.search(r"KV cache +42 % +prefix hits +unknown", text), text
     assert re.search(r"spark-1 +20.0 GiB +5 h 00 min", text) and "cannot be asked now" in text
     assert "problem" not in text and "answered" not in text
-    shown = json.loads(first_frame(shell, "top", "--json"))["deployments"][0]
+    shown = json.loads(first_frame(user_shell, "top", "--json"))["deployments"][0]
     assert (shown["name"], shown["state"], shown["decode_tokens_s"]) == ("twin", "ready", None)
     assert shown["live"]["engine"]["running"] == 3.0
-    assert json.loads(first_frame(shell, "status", "--watch", "--json"))["deployments"][0]["state"] == "ready"
+    assert json.loads(first_frame(user_shell, "status", "--watch", "--json"))["deployments"][0]["state"] == "ready"
 
 
-def test_what_does_not_serve_has_no_speed(shell: Shell) -> None:
+def test_what_does_not_serve_has_no_speed(user_shell: UserShell) -> None:
     """Guards that the last figures of an engine that is gone are not shown as if they were of now."""
-    path = shell.folder / "nodes/spark-1/home/.local/state/sparkwright/supervision/twin/live.json"
+    path = user_shell.folder / "nodes/spark-1/home/.local/state/sparkwright/supervision/twin/live.json"
     live = json.loads(path.read_text())
     path.write_text(json.dumps({**live, "phase": "failed", "refusing": True, "why": "it dies in every load"}))
-    text = first_frame(shell, "top")
+    text = first_frame(user_shell, "top")
     assert "42 %" not in text and "tok/s" not in text and "it dies in every load" in text
 
 
-def test_an_unknown_name_is_refused(shell: Shell) -> None:
+def test_an_unknown_name_is_refused(user_shell: UserShell) -> None:
     """Guards that a misspelt deployment is not watched for ever."""
-    code, _, err = shell.run("top", "nothing-like-it")
+    code, _, err = user_shell.run("top", "nothing-like-it")
     assert code == 2 and "there are: twin" in err

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from functional.supervised_simulator import READY, Simulator, environ, make_supervised, processes
+from functional.supervised_simulator import READY, SupervisedSimulator, environ, make_supervised, processes
 from sparkwright.app.ranks import Way
 from sparkwright.app.serve.keepers import keep_weights
 from sparkwright.app.serve.prepare import prepare
@@ -18,24 +18,24 @@ from sparkwright.domain.errors import NotReady
 from sparkwright.domain.recipe import Loading
 
 
-def make_keeping(folder: Path, **env: str) -> Simulator:
+def make_keeping(folder: Path, **env: str) -> SupervisedSimulator:
     made = make_supervised(folder, **env)
     made.recipe = replace(made.recipe, loading=Loading(weight_cache=True))
     return made
 
 
-def kept_pids(simulator: Simulator) -> list[list[int]]:
+def kept_pids(simulator: SupervisedSimulator) -> list[list[int]]:
     """Processes by node, the leader first."""
     marks = [f"SPARKWRIGHT_RANK_DIR={folder(simulator, rank)}".encode() for rank in range(2)]
     return [[pid for pid in processes() if mark in environ(pid).split(b"\0")] for mark in marks]
 
 
-def folder(simulator: Simulator, rank: int) -> Path:
+def folder(simulator: SupervisedSimulator, rank: int) -> Path:
     node = simulator.cluster.names[rank]
     return simulator.folder / node / "home/.local/state/sparkwright/keepers/twin" / f"rank{rank}"
 
 
-def sockets(simulator: Simulator) -> list[Path]:
+def sockets(simulator: SupervisedSimulator) -> list[Path]:
     return [Path((folder(simulator, rank) / "temporary").read_text().strip()) for rank in range(2)]
 
 

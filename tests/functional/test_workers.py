@@ -110,7 +110,7 @@ def test_a_killed_fork_fails_the_run(folder: Path) -> None:
 def test_an_interrupted_run_cleans_up(folder: Path, number: signal.Signals, words: tuple[str, ...]) -> None:
     """Guards containers and processes of fixtures: what stops the run reaches only its first process."""
     log = folder / "log"
-    process = begin(folder, "time.sleep(600)", *words)
+    process = begin_run(folder, "time.sleep(600)", *words)
     process.send_signal(number)
     assert (process.wait(120), log.read_text()) == (2, "ended ")
 
@@ -118,12 +118,12 @@ def test_an_interrupted_run_cleans_up(folder: Path, number: signal.Signals, word
 @pytest.mark.parametrize("words", [(), pytest.param(("--apart",), marks=ROOT)], ids=["together", "apart"])
 def test_forks_of_a_killed_run_end(folder: Path, words: tuple[str, ...]) -> None:
     """Guards against workers that go on testing for minutes when their runner was killed."""
-    process = begin(folder, "time.sleep(600)", *words)
+    process = begin_run(folder, "time.sleep(600)", *words)
     forks = children(process.pid)
     process.kill()
     process.wait(120)
     end = time.monotonic() + 120
-    while any(alive(pid) for pid in forks):
+    while any(is_alive(pid) for pid in forks):
         assert forks and time.monotonic() < end
         time.sleep(0.01)
 
@@ -157,7 +157,7 @@ def test_a_process_that_a_test_leaves_fails_the_run_and_ends(folder: Path) -> No
     assert not any(marker in line for line in command_lines())
 
 
-def begin(folder: Path, last: str, *words: str) -> subprocess.Popen[bytes]:
+def begin_run(folder: Path, last: str, *words: str) -> subprocess.Popen[bytes]:
     """A run of one file whose first test has begun its last line."""
     log = folder / "log"
     begun = folder / "begun"
@@ -176,7 +176,7 @@ def children(pid: int) -> list[int]:
     return found + [one for child in found for one in children(child)]
 
 
-def alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

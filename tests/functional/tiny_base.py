@@ -31,7 +31,7 @@ def libraries(programs: Iterable[Path]) -> set[Path]:
     return found
 
 
-def base(repository: Path) -> bytes:
+def base_image(repository: Path) -> bytes:
     """A tar for `docker import`, with the repository at /repo."""
     programs = [Path(shutil.which(name) or name) for name in PROGRAMS]
     extensions = list(Path("/usr/lib/python3.11/lib-dynload").glob("*.so"))

@@ -115,7 +115,7 @@ def keep_call(request: dict[str, object], handles: Sequence[int]) -> None:
 
 def run_call(request: dict[str, object], streams: Sequence[int]) -> None:
     """Runs a call as a new interpreter would with `-m sparkwright`; never returns."""
-    from sparkwright.cli.main import entry
+    from sparkwright.cli.main import run_command_line
 
     for place, stream in enumerate(streams):
         os.dup2(stream, place)
@@ -128,7 +128,7 @@ def run_call(request: dict[str, object], streams: Sequence[int]) -> None:
     main = importlib.util.find_spec("sparkwright.__main__")
     sys.argv = [str(main and main.origin), *request["words"]]  # type: ignore[misc]
     gc.unfreeze()
-    end_process(entry)
+    end_process(run_command_line)
 
 
 def end_process(entry: object) -> None:

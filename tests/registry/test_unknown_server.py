@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from fakes.ports import free_port
-from functional.command import Shell
+from functional.command import UserShell
 from functional.test_install_supervisor import SCALED
-from functional.test_install_supervisor import shell as two_nodes
+from functional.test_install_supervisor import user_shell as two_nodes
 from functional.tiny_gguf import write_tiny_gguf
 from patience import wait_until
 
@@ -51,7 +51,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Das:
-    def __init__(self, shell: Shell, venv: Path) -> None:
+    def __init__(self, shell: UserShell, venv: Path) -> None:
         self.shell, self.port = shell, free_port()
         model = write_tiny_gguf(shell.folder / "tiny.gguf")
         self.text = RECIPE.format(model=model, venv=venv, port=self.port)
@@ -67,7 +67,7 @@ class Das:
 
 
 @pytest.fixture
-def server(shell: Shell, installed: Path) -> Iterator[Das]:
+def server(shell: UserShell, installed: Path) -> Iterator[Das]:
     yield Das(shell, installed)
     shell.run("down", "das")
 

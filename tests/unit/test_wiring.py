@@ -20,7 +20,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.live import Desired
 from sparkwright.supervisor.home import Home, Log
 from sparkwright.supervisor.run import _services as supervisor_services
-from unit.app.scene import recipe, scene
+from unit.app.scene import make_scene, recipe
 
 SETTINGS = ("config", "control", "connect_timeout", "persist")
 
@@ -35,7 +35,7 @@ def chat_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "state" / "supervision" / "chat"
     (path / "ssh").mkdir(parents=True)
     (path / "ssh/config").write_text("")
-    desired = Desired("chat", scene().services.cluster, recipe(), python="/opt/python", time_scale=0.5)
+    desired = Desired("chat", make_scene().services.cluster, recipe(), python="/opt/python", time_scale=0.5)
     (path / "desired.json").write_text(to_json(desired))
     return path
 
@@ -99,7 +99,7 @@ async def test_the_command_works_from_the_users_folders(chat_home: Path, monkeyp
     """It may make keys, start a supervisor, ask the hub and record plans."""
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     monkeypatch.setenv(wiring.SCALE_VARIABLE, "0.25")
-    cluster, sink = scene().services.cluster, scene().services.sink
+    cluster, sink = make_scene().services.cluster, make_scene().services.sink
     async with wiring.services(cluster, ClusterOptions(), sink) as made:
         assert made.who == wiring.whoami() and made.python == sys.executable and made.time_scale == 0.25
         assert made.launch_key and made.keyring and made.program and made.history and made.hub and made.flags

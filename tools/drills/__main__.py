@@ -9,13 +9,13 @@ import tempfile
 from pathlib import Path
 
 from drills import results
-from drills.all import Run
+from drills.all import DrillRun
 from drills.fourth_plan import FOURTH
 from drills.fresh_plan import FRESH
 from drills.memory_plan import MEMORY
 from drills.outage_plan import OUTAGES
-from drills.plan import FULL, QUICK, Stage, names
-from drills.table import page, text
+from drills.plan import FULL, QUICK, DrillStage, stage_names
+from drills.table import results_page, results_text
 from drills.third_plan import THIRD
 from drills.trial_plan import TRIAL
 from testbed import Testbed
@@ -35,22 +35,22 @@ def main(words: list[str]) -> int:
     stages = QUICK if chosen.quick else (*OUTAGES, *TRIAL, *FRESH, *THIRD, *FOURTH, *MEMORY) if chosen.outages else FULL
     found = [] if chosen.page else measure(stages, wanted(chosen.only, chosen.resume), keep=not chosen.quick)
     if not chosen.quick:
-        found = results.load(FILE, names(FULL))
-        (REPOSITORY / "docs/reference/drills.md").write_text(page(found, names(FULL)))
-    print(text(found))
+        found = results.load(FILE, stage_names(FULL))
+        (REPOSITORY / "docs/reference/drills.md").write_text(results_page(found, stage_names(FULL)))
+    print(results_text(found))
     return int(not all(one.row.passed for one in found))
 
 
 def wanted(only: str, resume: bool) -> set[str]:
-    passed = {one.row.name for one in results.load(FILE, names(FULL)) if one.row.passed} if resume else set()
-    return {name for name in names(FULL) if any(word in name for word in only.split(","))} - passed
+    passed = {one.row.name for one in results.load(FILE, stage_names(FULL)) if one.row.passed} if resume else set()
+    return {name for name in stage_names(FULL) if any(word in name for word in only.split(","))} - passed
 
 
-def measure(stages: tuple[Stage, ...], names: set[str], keep: bool) -> list[results.Result]:
-    testbed, found = Testbed.ensure(), list[results.Result]()
+def measure(stages: tuple[DrillStage, ...], names: set[str], keep: bool) -> list[results.DrillResult]:
+    testbed, found = Testbed.ensure(), list[results.DrillResult]()
     try:
         with tempfile.TemporaryDirectory(prefix="drills-") as folder:
-            for one in Run(testbed, Path(folder), log, names.__contains__).of(stages):
+            for one in DrillRun(testbed, Path(folder), print_log, names.__contains__).of(stages):
                 found.append(one)
                 if keep:
                     results.save(FILE, LOGS, one)
@@ -59,7 +59,7 @@ def measure(stages: tuple[Stage, ...], names: set[str], keep: bool) -> list[resu
     return found
 
 
-def log(text: str) -> None:
+def print_log(text: str) -> None:
     print(f"drills: {text}", file=sys.stderr, flush=True)
 
 

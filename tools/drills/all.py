@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from drills.figures import Row
+from drills.figures import FigureRow
 from drills.footprint import Footprint
-from drills.ground import Ground
+from drills.ground import DrillGround
 from drills.outage import View
 from drills.outage_drill import OutageDrill
-from drills.results import Result, now
-from drills.stage import AnyDrill, Stage
+from drills.results import DrillResult, read_circumstances
+from drills.stage import AnyDrill, DrillStage
 from testbed import Testbed, TestbedError
 from testbed.settings import REPOSITORY
 
@@ -22,7 +22,7 @@ _TRIES = 3
 
 
 @dataclass
-class Run:
+class DrillRun:
     """chosen: by a drill's name. starts: the engine's own, by what it depends on; each is measured once in a run."""
 
     testbed: Testbed
@@ -31,37 +31,40 @@ class Run:
     chosen: Callable[[str], bool] = lambda _: True
     starts: dict[tuple[object, ...], float] = field(default_factory=dict)
 
-    def of(self, stages: Sequence[Stage]) -> Iterator[Result]:
+    def of(self, stages: Sequence[DrillStage]) -> Iterator[DrillResult]:
         """Each as soon as it has been measured."""
         for number, stage in enumerate(stages):
             drills = [drill for drill in stage.drills if self.chosen(drill.name)]
             if drills:
-                ground = Ground(self.testbed, self.folder / str(number), stage.scale, stage.lasting)
+                ground = DrillGround(self.testbed, self.folder / str(number), stage.scale, stage.lasting)
                 try:
                     yield from self._stage(ground, stage, drills)
                 finally:
                     self._cleared(ground)
 
-    def _cleared(self, ground: Ground) -> None:
+    def _cleared(self, ground: DrillGround) -> None:
         """Takes away what a stage left; on a busy machine the first try may take too long."""
         for _ in range(_TRIES - 1):
             with contextlib.suppress(*TROUBLE):
                 return ground.close()
         return ground.close()
 
-    def _stage(self, ground: Ground, stage: Stage, drills: Sequence[AnyDrill]) -> Iterator[Result]:
+    def _stage(self, ground: DrillGround, stage: DrillStage, drills: Sequence[AnyDrill]) -> Iterator[DrillResult]:
         try:
             ground.start = self._start(ground, stage)
             self.log(f"up for {', '.join(drill.name for drill in drills)}")
             idle = all(drill.idle for drill in drills)
             ground.fresh(stage.runtime, stage.env, before=stage.before, idle=idle, **stage.changes)
         except TROUBLE as error:
-            yield from (Result(_not_run(drill, error), now(REPOSITORY), view=_unseen(drill)) for drill in drills)
+            yield from (
+                DrillResult(_not_run(drill, error), read_circumstances(REPOSITORY), view=_unseen(drill))
+                for drill in drills
+            )
             return
         for drill in drills:
             yield self._one(ground, drill)
 
-    def _start(self, ground: Ground, stage: Stage) -> float:
+    def _start(self, ground: DrillGround, stage: DrillStage) -> float:
         """0 where nothing is to come back."""
         if not any(drill.timed for drill in stage.drills):
             return 0.0
@@ -71,9 +74,9 @@ class Run:
             self.starts[how] = ground.measure(stage.runtime, stage.env, before=stage.before, **stage.changes)
         return self.starts[how]
 
-    def _one(self, ground: Ground, drill: AnyDrill) -> Result:
+    def _one(self, ground: DrillGround, drill: AnyDrill) -> DrillResult:
         self.log(f"{drill.name} ...")
-        when = replace(now(REPOSITORY), start=round(ground.start, 2))
+        when = replace(read_circumstances(REPOSITORY), start=round(ground.start, 2))
         measured = Footprint(ground) if drill.weighed else None
         seen: View | None = None
         try:
@@ -84,13 +87,13 @@ class Run:
         self.log(f"{drill.name}: {'; '.join(made.missed) or 'ok'} [{made.action}] {' | '.join(made.notes)}")
         told = ground.head.sh(f"cat {ground.home}/log", check=False)
         log = "\n".join([told, *ground.lines])
-        return Result(made, when, measured.summary() if measured else {}, log, seen)
+        return DrillResult(made, when, measured.summary() if measured else {}, log, seen)
 
 
 def _unseen(drill: AnyDrill) -> View | None:
     return View() if isinstance(drill, OutageDrill) else None
 
 
-def _not_run(drill: AnyDrill, error: Exception) -> Row:
+def _not_run(drill: AnyDrill, error: Exception) -> FigureRow:
     words = f"could not be measured: {type(error).__name__}: {str(error)[:300]}"
-    return Row(drill.name, drill.fault, None, None, None, None, "", missed=(words,))
+    return FigureRow(drill.name, drill.fault, None, None, None, None, "", missed=(words,))

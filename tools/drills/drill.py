@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from drills.faults import Mark
-from drills.figures import Row, Seen, Target, noticed_at, row, with_leak
-from drills.ground import Ground
-from drills.traffic import Client, Load
+from drills.figures import DrillRecord, DrillTarget, FigureRow, figure_row, noticed_at, with_leak
+from drills.ground import DrillGround
+from drills.traffic import TrafficClient, TrafficLoad
 from drills.watch import Sight
 from sparkwright.supervisor.core.detect.setting import Patience
 
@@ -27,9 +27,9 @@ class Drill:
     idle: ClassVar[bool] = False
     name: str
     fault: str
-    inject: Callable[[Ground], Mark]
-    target: Target = field(default_factory=Target)
-    meanwhile: Callable[[Ground], float] | None = None
+    inject: Callable[[DrillGround], Mark]
+    target: DrillTarget = field(default_factory=DrillTarget)
+    meanwhile: Callable[[DrillGround], float] | None = None
     limit: float = 90.0
     rest: float = 0.0
     settled: bool = False
@@ -42,20 +42,20 @@ class Drill:
     """What is left at the notice counts, too."""
     weighed: bool = False
     """What the supervisor itself takes is measured."""
-    load: Load = field(default_factory=Load)
+    load: TrafficLoad = field(default_factory=TrafficLoad)
 
     @property
     def timed(self) -> bool:
         """The way back is measured against the engine's own start."""
         return self.target.beyond is not None
 
-    async def measure(self, ground: Ground) -> tuple[Row, None]:
+    async def measure(self, ground: DrillGround) -> tuple[FigureRow, None]:
         return await run(ground, self), None
 
 
-async def run(ground: Ground, drill: Drill) -> Row:
+async def run(ground: DrillGround, drill: Drill) -> FigureRow:
     """Raises TimeoutError when there is no ground to drill on: the deployment does not serve before the fault."""
-    client = Client(replace(ground.gateway, patience=drill.patience))
+    client = TrafficClient(replace(ground.gateway, patience=drill.patience))
     tasks = [asyncio.create_task(client.traffic(drill.load)), asyncio.create_task(client.probing())]
     try:
         await _until(lambda: ground.now.phase == "ready", 30, "the deployment to be ready")
@@ -66,7 +66,7 @@ async def run(ground: Ground, drill: Drill) -> Row:
         mark = await asyncio.to_thread(drill.inject, ground)
         while ground.sent:
             path, what = ground.sent.pop()
-            body = client.body(what) if isinstance(what, Load) else {"model": ground.gateway.model, **what}
+            body = client.body(what) if isinstance(what, TrafficLoad) else {"model": ground.gateway.model, **what}
             client.launch(client.fetch("POST", path, body), client.requests)
         late, restored = await _follow(ground, drill, mark, before)
         await asyncio.sleep(AFTER)
@@ -77,33 +77,35 @@ async def run(ground: Ground, drill: Drill) -> Row:
         for task in tasks:
             task.cancel()
         await client.close()
-    seen = Seen(mark.at, before, _sights(ground, mark), client.requests, client.probes, ground.start, restored=restored)
-    made = row(drill.name, drill.fault, drill.target, seen, (*_troubles(ground, seen), *_words(client)))
+    seen = DrillRecord(
+        mark.at, before, _sights(ground, mark), client.requests, client.probes, ground.start, restored=restored
+    )
+    made = figure_row(drill.name, drill.fault, drill.target, seen, (*_troubles(ground, seen), *_words(client)))
     made = replace(made, scale=ground.scale, missed=(*late, *made.missed))
     return with_leak(made, ground.memory(), seen) if drill.leaks else made
 
 
-async def _follow(ground: Ground, drill: Drill, mark: Mark, before: Sight) -> tuple[tuple[str, ...], float]:
+async def _follow(ground: DrillGround, drill: Drill, mark: Mark, before: Sight) -> tuple[tuple[str, ...], float]:
     """Follows the drill until its target's last phase after detection. Returns the phases waited for in vain."""
     restored = mark.restored
     if not drill.target.sign:
         await asyncio.sleep(drill.rest)
         return (), restored
 
-    def seen() -> Seen:
-        return Seen(mark.at, before, _sights(ground, mark))
+    def seen() -> DrillRecord:
+        return DrillRecord(mark.at, before, _sights(ground, mark))
 
     try:
         await _until(lambda: noticed(drill.target, seen()) is not None, drill.limit, "it to be noticed")
         if drill.meanwhile is not None:
             restored = await asyncio.to_thread(drill.meanwhile, ground)
-        await _until(lambda: rests(drill.target, seen()), drill.limit, f"{' or '.join(drill.target.final)}")
+        await _until(lambda: has_settled(drill.target, seen()), drill.limit, f"{' or '.join(drill.target.final)}")
     except TimeoutError as late:
         return (str(late),), restored
     return (), restored
 
 
-def rests(target: Target, seen: Seen) -> bool:
+def has_settled(target: DrillTarget, seen: DrillRecord) -> bool:
     last = seen.sights[-1] if seen.sights else seen.before
     if last.phase not in target.final:
         return False
@@ -111,23 +113,23 @@ def rests(target: Target, seen: Seen) -> bool:
     return enough and (last.serving or last.phase != "ready")
 
 
-def noticed(target: Target, seen: Seen) -> float | None:
+def noticed(target: DrillTarget, seen: DrillRecord) -> float | None:
     return noticed_at(target.sign, seen)
 
 
-def _sights(ground: Ground, mark: Mark) -> list[Sight]:
+def _sights(ground: DrillGround, mark: Mark) -> list[Sight]:
     assert ground.watcher
     return ground.watcher.since(mark.at)
 
 
-def _troubles(ground: Ground, seen: Seen) -> tuple[str, ...]:
+def _troubles(ground: DrillGround, seen: DrillRecord) -> tuple[str, ...]:
     """The troubles shown, in the supervisor's words."""
     assert ground.watcher
     kinds = sorted({kind for one in seen.sights for kind in one.troubles} - set(seen.before.troubles))
     return tuple(f"{kind}: {ground.watcher.said.get(kind, '')}" for kind in kinds)
 
 
-def _words(client: Client) -> tuple[str, ...]:
+def _words(client: TrafficClient) -> tuple[str, ...]:
     """The texts sent to clients: the first of those that differ by figures alone, and how often."""
     said: dict[str, list[str]] = {}
     for one in client.requests:

@@ -16,7 +16,7 @@ class Fate(StrEnum):
     LOST = "lost"
 
 
-class End(StrEnum):
+class RequestEnd(StrEnum):
     """The end of a connection: in order, by an error that the client saw, or not before its patience."""
 
     CLOSED = "closed"
@@ -25,7 +25,7 @@ class End(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SentRequest:
     """Seconds since the epoch; first: of the first piece of an answer, 0 when none came. retry: Retry-After, if any."""
 
     sent: float
@@ -38,11 +38,11 @@ class Request:
     said: str = ""
 
 
-def judged(status: int, events: Sequence[str], end: End) -> Fate:
+def judged(status: int, events: Sequence[str], end: RequestEnd) -> Fate:
     """events: the `data` of the stream's events, or the one body of an answer that is no stream."""
-    if end is End.SILENT:
+    if end is RequestEnd.SILENT:
         return Fate.LOST
-    if status == 0 or end is End.CUT:
+    if status == 0 or end is RequestEnd.CUT:
         return Fate.BROKEN
     if status >= 400:
         return Fate.REFUSED

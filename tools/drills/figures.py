@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from drills.fate import Fate, Request
+from drills.fate import Fate, SentRequest
 from drills.watch import Sight
 from sparkwright.supervisor.core.detect.memory import floors
 
@@ -17,7 +17,7 @@ DEAD, REFUSED, FROZEN = 2.0, 3.0, 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class DrillTarget:
     """The target of a drill for the supervisor. Seconds; None: no such target.
 
     sign: what counts as noticed: `incident`, `trouble`, `refusal` or nothing at all (it must not be touched).
@@ -38,7 +38,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class DrillRecord:
     """The observations. at: when the fault was injected; restored: when what the fault took was there again (a node
     that boots).
 
@@ -48,14 +48,14 @@ class Seen:
     at: float
     before: Sight
     sights: Sequence[Sight]
-    requests: Sequence[Request] = ()
-    probes: Sequence[Request] = ()
+    requests: Sequence[SentRequest] = ()
+    probes: Sequence[SentRequest] = ()
     start: float = 0.0
     restored: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FigureRow:
     """Seconds after the injection; None: it did not happen (or is not asked for)."""
 
     name: str
@@ -80,11 +80,11 @@ class Row:
         return not self.missed
 
 
-def row(name: str, fault: str, target: Target, seen: Seen, notes: tuple[str, ...] = ()) -> Row:
+def figure_row(name: str, fault: str, target: DrillTarget, seen: DrillRecord, notes: tuple[str, ...] = ()) -> FigureRow:
     noticed = noticed_at(target.sign, seen)
     again = serving_at(noticed, seen)
     begin = max(noticed or 0.0, seen.restored)
-    made = Row(
+    made = FigureRow(
         name,
         fault,
         _after(noticed, seen),
@@ -92,14 +92,14 @@ def row(name: str, fault: str, target: Target, seen: Seen, notes: tuple[str, ...
         _after(again, seen),
         again - begin - seen.start if again and noticed else None,
         action(seen),
-        **tally(seen.requests),
+        **tally_requests(seen.requests),
         false_alarms=false_alarms(target, seen),
         notes=notes,
     )
     return replace(made, missed=tuple(missed(target, made, seen)))
 
 
-def noticed_at(sign: str, seen: Seen) -> float | None:
+def noticed_at(sign: str, seen: DrillRecord) -> float | None:
     signs = {
         "incident": lambda s: s.phase in AWAY or s.incidents > seen.before.incidents,
         "trouble": lambda s: bool(set(s.troubles) - set(seen.before.troubles)),
@@ -108,14 +108,14 @@ def noticed_at(sign: str, seen: Seen) -> float | None:
     return next((s.at for s in _from(seen) if sign in signs and signs[sign](s)), None)
 
 
-def refused_at(noticed: float | None, seen: Seen) -> float | None:
+def refused_at(noticed: float | None, seen: DrillRecord) -> float | None:
     """The time when a client first learned it: a 503, or a request that the gateway holds instead of sending it on."""
     told = [p.ended for p in seen.probes if p.sent >= seen.at and p.status == 503]
     held = [p.sent for p in seen.probes if noticed and p.sent >= noticed and p.ended - p.sent >= HELD]
     return min([*told, *held], default=None)
 
 
-def serving_at(noticed: float | None, seen: Seen) -> float | None:
+def serving_at(noticed: float | None, seen: DrillRecord) -> float | None:
     """The time when it served again after it had stopped; None if it never did."""
     if noticed is None:
         return None
@@ -124,7 +124,7 @@ def serving_at(noticed: float | None, seen: Seen) -> float | None:
     return None if gone is None else next((s.at for s in after[gone:] if s.serving), None)
 
 
-def action(seen: Seen) -> str:
+def action(seen: DrillRecord) -> str:
     """The phases it went through and when, each once in a row."""
     sights = _from(seen)
     first = [s for n, s in enumerate(sights) if n == 0 or s.phase != sights[n - 1].phase]
@@ -133,7 +133,7 @@ def action(seen: Seen) -> str:
     return " > ".join(short) + (f" ({', '.join(kinds)})" if kinds else "")
 
 
-def tally(requests: Sequence[Request]) -> dict[str, int]:
+def tally_requests(requests: Sequence[SentRequest]) -> dict[str, int]:
     def of(fate: Fate) -> int:
         return sum(r.fate is fate for r in requests)
 
@@ -145,7 +145,7 @@ def tally(requests: Sequence[Request]) -> dict[str, int]:
     }
 
 
-def false_alarms(target: Target, seen: Seen) -> int:
+def false_alarms(target: DrillTarget, seen: DrillRecord) -> int:
     """Relaunches and incidents beyond the right number; where nothing is wrong, also each kind of trouble."""
     last = seen.sights[-1] if seen.sights else seen.before
     relaunches = last.relaunches - seen.before.relaunches - target.relaunches
@@ -154,15 +154,15 @@ def false_alarms(target: Target, seen: Seen) -> int:
     return max(relaunches, 0) + max(incidents, 0) + (0 if target.sign else len(said))
 
 
-def missed(target: Target, made: Row, seen: Seen) -> list[str]:
+def missed(target: DrillTarget, made: FigureRow, seen: DrillRecord) -> list[str]:
     """Each target that was not met, as text; what could not be measured is missed."""
     last = seen.sights[-1] if seen.sights else seen.before
     off = max(seen.restored - seen.at, 0.0) if target.back else 0.0
     beyond = target.beyond and max(target.beyond, target.starts * seen.start)
     found = [
-        *over("noticed", made.detected and made.detected - off, target.detected if target.sign else None),
-        *over("refused", made.refused, target.refused),
-        *over("beyond the start", made.beyond, beyond if target.sign else None),
+        *limit_missed("noticed", made.detected and made.detected - off, target.detected if target.sign else None),
+        *limit_missed("refused", made.refused, target.refused),
+        *limit_missed("beyond the start", made.beyond, beyond if target.sign else None),
     ]
     found += [f"ends {last.phase}, not {' or '.join(target.final)}"] if last.phase not in target.final else []
     short = target.relaunches - (last.relaunches - seen.before.relaunches)
@@ -177,7 +177,7 @@ GONE, LEFT = 0.1, 300.0
 """A leak is announced when a tenth of the headroom is gone, with five minutes left."""
 
 
-def with_leak(made: Row, memory: Sequence[tuple[float, float]], seen: Seen) -> Row:
+def with_leak(made: FigureRow, memory: Sequence[tuple[float, float]], seen: DrillRecord) -> FigureRow:
     """memory: (when, bytes available) of the node that leaks fastest."""
     if made.detected is None:
         return made
@@ -198,7 +198,7 @@ def leaked(memory: Sequence[tuple[float, float]], noticed: float) -> tuple[float
     return (before - now) / (before - floor), (now - floor) * (at - began) / (before - now)
 
 
-def over(what: str, value: float | None, limit: float | None) -> list[str]:
+def limit_missed(what: str, value: float | None, limit: float | None) -> list[str]:
     if limit is None:
         return []
     if value is None:
@@ -206,9 +206,9 @@ def over(what: str, value: float | None, limit: float | None) -> list[str]:
     return [f"{what} after {value:.1f} s, target {limit:g} s"] if value > limit else []
 
 
-def _after(at: float | None, seen: Seen) -> float | None:
+def _after(at: float | None, seen: DrillRecord) -> float | None:
     return None if at is None else at - seen.at
 
 
-def _from(seen: Seen) -> list[Sight]:
+def _from(seen: DrillRecord) -> list[Sight]:
     return [s for s in seen.sights if s.at >= seen.at]

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from drills.ground import Ground
+from drills.ground import DrillGround
 
 MB_LIMIT, SHARE_LIMIT = 80.0, 0.01
 HELPERS = "helpers"
@@ -36,7 +36,7 @@ for name, (size, time) in found.items():
 class Footprint:
     """A context: looks every few seconds."""
 
-    def __init__(self, ground: Ground, every: float = 5.0) -> None:
+    def __init__(self, ground: DrillGround, every: float = 5.0) -> None:
         self._ground = ground
         self._every = every
         self._looks: list[tuple[float, dict[str, tuple[float, float]]]] = []

@@ -4,10 +4,10 @@ import time
 
 from cluster.drive import NAME
 from drills.ground import PORT
-from drills.outage_drill import Scene
+from drills.outage_drill import OutageScene
 from drills.outage_faults import Script, kill_rank, kill_unit
 from drills.trial_faults import HOME
-from testbed import Node, harm
+from testbed import ContainerNode, harm
 
 CADDY, KEY_CHECK, SUPERVISOR = (kill_unit(lambda unit, part=part: part in unit) for part in ("caddy", "door", "superv"))
 HEAD, WORKER = 0, 1
@@ -24,8 +24,8 @@ def spoil_node(
     cure: '' if nobody takes it back; else it follows after `seconds`.
     """
 
-    def script(scene: Scene) -> None:
-        at: Node = scene.ground.nodes[node]
+    def script(scene: OutageScene) -> None:
+        at: ContainerNode = scene.ground.nodes[node]
         try:
             at.sh(harm)
             time.sleep(before)
@@ -60,7 +60,7 @@ EMPTY_PROGRAM = (
 )
 
 
-def restore_older_state(scene: Scene) -> None:
+def restore_older_state(scene: OutageScene) -> None:
     """The head's state folder as it was before the last incident, put back while the supervisor runs; it is killed."""
     head = scene.ground.head
     head.sh(f"rm -rf /root/older && cp -a {HOME} /root/older")
@@ -77,7 +77,7 @@ def restore_older_state(scene: Scene) -> None:
 def take_port(seconds: float) -> Script:
     """Another program gets the gateway's port as soon as Caddy is dead."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         harm.steal_port(scene.ground.head, PORT)
         time.sleep(1.0)
         scene.at = time.time()
@@ -89,7 +89,7 @@ def take_port(seconds: float) -> Script:
     return script
 
 
-def lose_gateway_setting(scene: Scene) -> None:
+def lose_gateway_setting(scene: OutageScene) -> None:
     """The key check's own setting is deleted and its process killed; 20 s later a person gives the same `up`."""
     ground = scene.ground
     ground.head.sh(f"rm -f {HOME}/supervision/_gateway-{PORT}/door/gateway.json")

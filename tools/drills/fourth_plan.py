@@ -6,7 +6,7 @@ from drills.fresh_plan import BEYOND, WAITED
 from drills.outage import Expected
 from drills.outage_drill import OutageDrill
 from drills.outage_faults import kill_rank
-from drills.stage import Stage
+from drills.stage import DrillStage
 
 CERTIFICATE = OutageDrill(
     "certificates of the gateway garbled",
@@ -88,8 +88,8 @@ PROGRAM_KILL = OutageDrill(
     Expected(away=BEYOND, incidents=None, record=r"supervisor"),
 )
 FOURTH = (
-    Stage((CERTIFICATE, AUTHORITY, LOGS, PROGRAM_KILL, PROGRAM), runtime="process"),
-    Stage((PORT, SETTING, OLDER), runtime="process"),
-    Stage((SSHD, SESSIONS, LARGE), runtime="process"),
-    Stage((POLICY,)),
+    DrillStage((CERTIFICATE, AUTHORITY, LOGS, PROGRAM_KILL, PROGRAM), runtime="process"),
+    DrillStage((PORT, SETTING, OLDER), runtime="process"),
+    DrillStage((SSHD, SESSIONS, LARGE), runtime="process"),
+    DrillStage((POLICY,)),
 )

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from cluster.drive import NAME
 from cluster.drive import SLOW as SLOW_BOOT
-from drills.outage_drill import Scene
+from drills.outage_drill import OutageScene
 from drills.outage_faults import Script, kill_rank
-from drills.trial_faults import HOME, until
+from drills.trial_faults import HOME, wait_until
 from testbed import harm
 from testbed.node import STATE
 from testbed.settings import FABRIC_B_DEVICE, FABRIC_DEVICE
@@ -21,12 +21,12 @@ from testbed.settings import FABRIC_B_DEVICE, FABRIC_DEVICE
 KEYS = "/home/spark/.ssh/authorized_keys"
 
 
-def kill_all_of_user(scene: Scene) -> None:
+def kill_all_of_user(scene: OutageScene) -> None:
     """`kill -9 -1` of the user on the worker: rank, guard, log taker and ssh sessions at once."""
     scene.ground.worker.sh("pkill -9 -u spark", check=False)
 
 
-def end_user(scene: Scene) -> None:
+def end_user(scene: OutageScene) -> None:
     """`loginctl terminate-user` on the head: supervisor, gateway and rank 0 end with the user's own systemd."""
     ground = scene.ground
     ground.head.sh("loginctl terminate-user spark")
@@ -40,7 +40,7 @@ def end_user(scene: Scene) -> None:
 def remove_login(seconds: float) -> Script:
     """The supervisor's key is no longer among those that the worker lets in; 3 s later rank 1 dies."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         worker = scene.ground.worker
         worker.sh(f"cp -p {KEYS} {KEYS}.kept; sed -i /sparkwright/d {KEYS}; pkill -f '[s]shd.*: spark' || :")
         time.sleep(3.0)
@@ -56,7 +56,7 @@ def remove_login(seconds: float) -> Script:
 def no_processes(seconds: float) -> Script:
     """The supervisor may start no process more, as at the limit of its user; 3 s later rank 1 dies."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         head, pid = scene.ground.head, scene.ground.supervisor()
         before = head.sh(f"prlimit --pid {pid} --nproc --noheadings --output SOFT", user="spark").strip()
         head.sh(f"prlimit --pid {pid} --nproc=1:", user="spark")  # root of a container may not
@@ -70,7 +70,7 @@ def no_processes(seconds: float) -> Script:
     return script
 
 
-def empty_keys(scene: Scene) -> None:
+def empty_keys(scene: OutageScene) -> None:
     """The gateway's list of keys is an empty file; `up` then makes a new key, which clients are given."""
     ground = scene.ground
     ground.head.sh(f": >{HOME}/door/keys.json", user="spark")
@@ -84,12 +84,12 @@ def empty_keys(scene: Scene) -> None:
     scene.notes.append(f"15 s later `up`: exit {done.code}; clients are given its new key")
 
 
-def break_caddy(scene: Scene) -> None:
+def break_caddy(scene: OutageScene) -> None:
     """Garbage in Caddy's configuration, and Caddy is killed: it cannot start again until `up`."""
     ground = scene.ground
     ground.head.sh(f"for f in {HOME}/supervision/*/caddy.json {HOME}/door/*/caddy.json {HOME}/*/*/*/caddy.json; "
                    "do [ ! -e $f ] || echo '{\"apps\":' >$f; done", user="spark")  # fmt: skip
-    harm.kill_unit(ground.head, next(unit for unit in harm.units(ground.head) if "caddy" in unit))
+    harm.kill_unit(ground.head, next(unit for unit in harm.user_units(ground.head) if "caddy" in unit))
     time.sleep(25.0)
     done = ground.drive.run("up", ground.recipe("process", None), timeout=180)
     scene.restored = time.time()
@@ -100,7 +100,7 @@ def break_caddy(scene: Scene) -> None:
 def firewall(seconds: float) -> Script:
     """A firewall on the head that drops new connections from the fabric; at once rank 1 dies and cannot come back."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         head = scene.ground.head
         rules = [f"INPUT -i {device} -p tcp --syn -j DROP" for device in (FABRIC_DEVICE, FABRIC_B_DEVICE)]
         head.sh("; ".join(f"iptables -I {rule}" for rule in rules))
@@ -116,7 +116,7 @@ def firewall(seconds: float) -> Script:
 def root_owns_state(seconds: float) -> Script:
     """Somebody's `sudo`: the head's state folder belongs to root; 5 s later rank 1 dies."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         head = scene.ground.head
         head.sh(f"chown -R root:root {HOME} && chmod -R go-w {HOME}")
         time.sleep(5.0)  # the outage begins before the kill: the gateway's programs may not read their folder
@@ -128,16 +128,16 @@ def root_owns_state(seconds: float) -> Script:
     return script
 
 
-def sleeping_laptop(scene: Scene) -> None:
+def sleeping_laptop(scene: OutageScene) -> None:
     """The laptop falls asleep in the middle of a swap, and wakes when the old deployment has long been back."""
     ground = scene.ground
     before = ground.ranks(ground.worker)
     call = ground.drive.start("up", ground.recipe("process", SLOW_BOOT))
-    swapped = until(lambda: before and not set(before) & set(ground.ranks(ground.worker)), 90.0)
+    swapped = wait_until(lambda: before and not set(before) & set(ground.ranks(ground.worker)), 90.0)
     scene.check(swapped, "the swap never began")
     os.killpg(call.process.pid, signal.SIGSTOP)
     scene.notes.append("the laptop sleeps")
-    back = until(lambda: scene.well(4.0, scene.at + 5.0), 150.0)
+    back = wait_until(lambda: scene.well(4.0, scene.at + 5.0), 150.0)
     scene.check(back, "clients are not served while the laptop sleeps")
     scene.restored = time.time()
     os.killpg(call.process.pid, signal.SIGCONT)
@@ -150,7 +150,7 @@ def sleeping_laptop(scene: Scene) -> None:
 def hang_up(count: int, waves: int) -> Script:
     """Clients that reset their connection in the middle of a stream, wave after wave."""
 
-    async def one(scene: Scene) -> None:
+    async def one(scene: OutageScene) -> None:
         gateway = scene.ground.gateway
         host, port = gateway.url.split("/")[2].split(":")
         body = json.dumps(
@@ -166,32 +166,32 @@ def hang_up(count: int, waves: int) -> Script:
             await asyncio.wait_for(reader.read(200), 10.0)
             writer.transport.abort()
 
-    async def wave(scene: Scene) -> None:
+    async def wave(scene: OutageScene) -> None:
         await asyncio.gather(*(one(scene) for _ in range(count)))
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         for _ in range(waves):
             asyncio.run(wave(scene))
-        few = until(lambda: _under_way(scene) <= 4, 20.0)
+        few = wait_until(lambda: _under_way(scene) <= 4, 20.0)
         scene.check(few, f"{_under_way(scene):.0f} requests still run 20 s after their clients left")
         scene.notes.append(f"{count * waves} clients left; {_under_way(scene):.0f} requests run afterwards")
 
     return script
 
 
-def _under_way(scene: Scene) -> float:
+def _under_way(scene: OutageScene) -> float:
     """Requests that the engine runs, by the supervisor; the prober's are among them."""
     live = json.loads(scene.ground.head.sh(f"cat {scene.ground.home}/live.json"))
     engine = live.get("engine") or {}
     return float(engine.get("running") or 0) + float(engine.get("waiting") or 0)
 
 
-def rename_head(scene: Scene) -> None:
+def rename_head(scene: OutageScene) -> None:
     """The head has another hostname; then its supervisor and Caddy are killed, and start again under that name."""
     head = scene.ground.head
     before = head.sh("hostname").strip()
     head.sh("hostname renamed-by-dhcp")
-    for unit in harm.units(head):
+    for unit in harm.user_units(head):
         if "caddy" in unit or f"supervisor-{NAME}" in unit:
             harm.kill_unit(head, unit)
     time.sleep(15.0)

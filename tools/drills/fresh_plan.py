@@ -3,7 +3,7 @@
 from drills import fresh_faults as faults
 from drills.outage import Expected
 from drills.outage_drill import OutageDrill
-from drills.stage import Stage
+from drills.stage import DrillStage
 
 BEYOND = 5.0
 """Seconds that all but the engine's own start may take."""
@@ -86,7 +86,7 @@ RENAMED = OutageDrill(
     limit=120.0,
 )
 FRESH = (
-    *(Stage((drill,), runtime="process") for drill in (ALL_OF_USER, USER_ENDED, LOGIN, PROCESSES)),
-    Stage((HANG_UP, NO_KEYS, RENAMED), runtime="process"),
-    *(Stage((drill,), runtime="process") for drill in (CADDY, FIREWALL, OWNED, LAPTOP)),
+    *(DrillStage((drill,), runtime="process") for drill in (ALL_OF_USER, USER_ENDED, LOGIN, PROCESSES)),
+    DrillStage((HANG_UP, NO_KEYS, RENAMED), runtime="process"),
+    *(DrillStage((drill,), runtime="process") for drill in (CADDY, FIREWALL, OWNED, LAPTOP)),
 )

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cluster.drive import NAME, Done, Drive
-from drills.traffic import Gateway
+from cluster.drive import NAME, CallResult, CommandDriver
+from drills.traffic import GatewayTarget
 from drills.watch import READER, Sight, Watcher
-from testbed import Node, Testbed, harm
+from testbed import ContainerNode, Testbed, harm
 from testbed.node import STATE
 
 USER = "spark"
@@ -31,17 +31,17 @@ HEADROOM_GIB, CLAIM_GIB = 116.0, 100.0
 
 
 @dataclass
-class Ground:
+class DrillGround:
     testbed: Testbed
     folder: Path
     scale: float = 1.0
     lasting: bool = False
     """Faults are recognized by LASTING instead of SPOT."""
-    drive: Drive = field(init=False)
+    drive: CommandDriver = field(init=False)
     watcher: Watcher | None = None
     start: float = 0.0
     """Seconds from the first rank's start to the first token, by a plain `up`."""
-    gateway: Gateway = field(init=False)
+    gateway: GatewayTarget = field(init=False)
     sent: list[tuple[str, Any]] = field(default_factory=list)
     """Requests that a fault wants sent: path, and a body or a Load to make one of."""
     lines: list[str] = field(default_factory=list)
@@ -51,18 +51,18 @@ class Ground:
         self.folder.mkdir(parents=True, exist_ok=True)
         env = {"SPARKWRIGHT_SUPERVISOR_SCALE": str(self.scale), "DRILL_KEY": f"sk-drill-{secrets.token_hex(16)}"}
         node_env = {"SPARKWRIGHT_SYSROOT": "/opt/fixtures"}
-        self.drive = Drive(self.folder, self.testbed, env=env, node_env=node_env, supervise=True)
+        self.drive = CommandDriver(self.folder, self.testbed, env=env, node_env=node_env, supervise=True)
 
     @property
-    def head(self) -> Node:
+    def head(self) -> ContainerNode:
         return self.testbed.nodes[0]
 
     @property
-    def worker(self) -> Node:
+    def worker(self) -> ContainerNode:
         return self.testbed.nodes[1]
 
     @property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[ContainerNode]:
         return self.testbed.nodes
 
     @property
@@ -84,7 +84,7 @@ class Ground:
         self,
         runtime: str = "docker",
         env: Mapping[str, str] | None = None,
-        before: "Callable[[Ground], None] | None" = None,
+        before: "Callable[[DrillGround], None] | None" = None,
         idle: bool = False,
         **changes: Any,
     ) -> None:
@@ -116,7 +116,7 @@ class Ground:
         self,
         runtime: str = "docker",
         env: Mapping[str, str] | None = None,
-        before: "Callable[[Ground], None] | None" = None,
+        before: "Callable[[DrillGround], None] | None" = None,
         **changes: Any,
     ) -> float:
         """The engine's own start, by a plain `up`: what anybody has to wait for. before: as in `fresh`."""
@@ -133,16 +133,16 @@ class Ground:
         self.watcher = Watcher(self.head.argv("python3", "-u", "-c", READER, f"{self.home}/live.json"))
         self.gateway = self.probe()
 
-    def probe(self) -> Gateway:
+    def probe(self) -> GatewayTarget:
         """A client with the key and the CA that the caller of `up` gave it."""
         given = self.folder / "home" / STATE / "keys" / "testbed"
         key = (given / "default.key").read_text().strip()
         context = ssl.create_default_context(cafile=str(given / "ca.crt"))
-        return Gateway(f"https://{self.head.mgmt}:{PORT}/v1", key, "twin-tiny", context, self.head.name)
+        return GatewayTarget(f"https://{self.head.mgmt}:{PORT}/v1", key, "twin-tiny", context, self.head.name)
 
     # What can be seen and done there
 
-    def inject(self, faults: str, *nodes: Node) -> float:
+    def inject(self, faults: str, *nodes: ContainerNode) -> float:
         """The simulators on these nodes (all by default) have these faults from now on; when the last was reported."""
         at = 0.0
         for node in nodes or self.nodes:
@@ -156,13 +156,13 @@ class Ground:
             at = float(node.exec(argv).stdout)
         return at
 
-    def signal(self, node: Node, number: str, having: str = "") -> float:
+    def signal(self, node: ContainerNode, number: str, having: str = "") -> float:
         """Sends the signal to the rank's own process (with this text in its command line); returns the time."""
         pids = " ".join(str(pid) for pid in self.ranks(node, having))
         assert pids, f"no rank runs on {node.name}"
         return float(node.sh(f"date +%s.%N; kill -{number} {pids}").split()[0])
 
-    def ranks(self, node: Node, having: str = "") -> list[int]:
+    def ranks(self, node: ContainerNode, having: str = "") -> list[int]:
         found = [p for p in node.processes() if "-m sparkwright.simulator serve" in p.command and having in p.command]
         return [p.pid for p in found if p.command.split()[0].rpartition("/")[2].startswith("python")]
 
@@ -174,7 +174,7 @@ class Ground:
     def container(self, rank: int) -> str:
         return f"sparkwright-{NAME}-rank{rank}"
 
-    def good(self, verb: str, *words: str) -> Done:
+    def good(self, verb: str, *words: str) -> CallResult:
         """Patiently: a busy machine is no reason to have no ground."""
         done = self.drive.run(verb, *words, timeout=180)
         assert done.code == 0, str(done)

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from cluster.drive import NAME
-from drills.ground import PORT, Ground
-from drills.outage_drill import Scene
+from drills.ground import PORT, DrillGround
+from drills.outage_drill import OutageScene
 from drills.outage_faults import Script, kill_rank, post_body
-from drills.trial_faults import until
+from drills.trial_faults import wait_until
 from functional.tiny_gguf import write_tiny_gguf
 from testbed import harm
 
@@ -35,7 +35,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[2])), Listener).serve_forever(
 def cut_power(seconds: float) -> Script:
     """The worker is off at once, without a shutdown, and on again after so long."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         worker = scene.ground.worker
         worker.power_cut()
         time.sleep(seconds)
@@ -48,12 +48,12 @@ def cut_power(seconds: float) -> Script:
 def stop_unit(which: Callable[[str], bool]) -> Script:
     """SIGSTOP to a unit's process on the head; nobody continues it but systemd's watchdog."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         head = scene.ground.head
-        unit = next(filter(which, harm.units(head)))
+        unit = next(filter(which, harm.user_units(head)))
         before = harm.main_pid(head, unit)
         head.sh(f"kill -STOP {before}")
-        ended = until(lambda: harm.main_pid(head, unit) not in (before, "0"), 60.0)
+        ended = wait_until(lambda: harm.main_pid(head, unit) not in (before, "0"), 60.0)
         scene.check(ended, f"{unit} still hangs after 60 s")
         scene.restored = time.time()
         scene.notes.append(f"systemd restarted it after {scene.restored - scene.at:.0f} s")
@@ -61,18 +61,18 @@ def stop_unit(which: Callable[[str], bool]) -> Script:
     return script
 
 
-def stop_load_guard(scene: Scene) -> None:
+def stop_load_guard(scene: OutageScene) -> None:
     """Rank 1 dies; while it loads again, SIGSTOP to the worker's memory guard."""
     worker = scene.ground.worker
     kill_rank(scene)
     found = "pgrep -n -u spark -f '[p]ython3 -I -S -$'"
-    seen = until(lambda: worker.sh(found, check=False).strip(), LOADS_WITHIN)
+    seen = wait_until(lambda: worker.sh(found, check=False).strip(), LOADS_WITHIN)
     scene.check(seen, f"no guard was seen on the worker within {LOADS_WITHIN:.0f} s")
     worker.sh(f"kill -STOP $({found})", check=False)
     scene.until_well(3.0, 120.0)
 
 
-def kept_prompts(scene: Scene) -> None:
+def kept_prompts(scene: OutageScene) -> None:
     """An agent's context is asked for three times; rank 1 dies; the same question once it serves again."""
     context = "You are a careful assistant. " + SENTENCE * 160
     turns = [{"role": "system", "content": context}, {"role": "user", "content": "How many files?"}]
@@ -89,12 +89,12 @@ def kept_prompts(scene: Scene) -> None:
     scene.at = time.time()
     kill_rank(scene)
     scene.until_well()
-    sent = until(lambda: "kept prompts: " in scene.operator.samples[-1].text, 60.0)
+    sent = wait_until(lambda: "kept prompts: " in scene.operator.samples[-1].text, 60.0)
     scene.check(sent, "nothing was sent again within 60 s")
     scene.notes.append(f"an answer with the context after {first:.1f} s the first time, {ask():.1f} s after the kill")
 
 
-def kept_weights(scene: Scene) -> None:
+def kept_weights(scene: OutageScene) -> None:
     """The processes that keep the weights outlive rank 1, and the next start maps what they have."""
 
     def keepers() -> list[list[int]]:
@@ -111,19 +111,19 @@ def kept_weights(scene: Scene) -> None:
     scene.notes.append("the same processes keep the weights")
 
 
-def listen(ground: Ground) -> None:
+def listen(ground: DrillGround) -> None:
     """A receiver of notifications on the head, and the cluster file that names it."""
     ground.drive.notify = {"channels": [{"form": "ntfy", "url_env": "DRILL_NTFY"}]}
     ground.drive.env["DRILL_NTFY"] = f"http://127.0.0.1:{HEARS}/drill"
     harm.run_unit(ground.head, "listener", "python3", "-c", LISTENER, HEARD, str(HEARS))
 
 
-def told_of_outage(scene: Scene) -> None:
+def told_of_outage(scene: OutageScene) -> None:
     """Rank 1 dies; the message must say how long it was away, what it was, and that it serves again."""
     head = scene.ground.head
     kill_rank(scene)
     scene.until_well()
-    told = until(lambda: "serves again" in head.sh(f"cat {HEARD}", check=False), 30.0)
+    told = wait_until(lambda: "serves again" in head.sh(f"cat {HEARD}", check=False), 30.0)
     text = head.sh(f"cat {HEARD}", check=False).strip()
     scene.check(told, f"no message within 30 s: {text[:120]!r}")
     scene.check("was away for" in text and "rank 1 on spark-2" in text, f"not what it was: {text[:200]!r}")
@@ -131,7 +131,7 @@ def told_of_outage(scene: Scene) -> None:
     scene.notes.append(f"the message: {text.splitlines()[-1][:200] if text else 'none'}")
 
 
-def endless_answer(scene: Scene) -> None:
+def endless_answer(scene: OutageScene) -> None:
     """A model that says one sentence for ever, streamed; the same words once are no loop."""
     for times, ends in ((400, True), (1, False)):
         order = f"Reply with exactly this and nothing else: {SENTENCE * times}"
@@ -147,67 +147,67 @@ def endless_answer(scene: Scene) -> None:
 # The real llama.cpp, with a model of random weights
 
 
-def put_model(ground: Ground) -> None:
+def put_model(ground: DrillGround) -> None:
     """The model, and a disk of its own for the engine's cache."""
     ground.head.put(GGUF, write_tiny_gguf(ground.folder / "tiny.gguf").read_bytes())
     mount_cache(ground)
 
 
-def mount_cache(ground: Ground) -> None:
+def mount_cache(ground: DrillGround) -> None:
     ground.head.fill_disk(KV, 1 << 40, "256m")  # all of it is left
 
 
-def _saved(scene: Scene) -> bool:
+def _saved(scene: OutageScene) -> bool:
     return bool(scene.ground.head.sh(f"ls {KV}/*/slot-0.bin", check=False))
 
 
-def kill_llama(scene: Scene) -> None:
+def kill_llama(scene: OutageScene) -> None:
     """SIGKILL to the engine, not to the shell that leads its session."""
     running = [p for p in scene.ground.head.processes() if "llama_server" in p.command]
     found = [p.pid for p in running if not re.search(r"^(/bin/)?sh |/leader\.sh ", p.command)]
     scene.ground.head.sh(f"kill -KILL {' '.join(map(str, found))}")
 
 
-def kept_slots(scene: Scene) -> None:
+def kept_slots(scene: OutageScene) -> None:
     """The slots are saved when the engine rests; it dies; the next start gets them back."""
     body = {"model": "twin-tiny", "messages": [{"role": "user", "content": SENTENCE * 16}], "max_tokens": 4}
     post_body(scene, CHAT, json.dumps(body).encode())
-    scene.check(until(lambda: _saved(scene), 60.0), "no slot was saved within 60 s")
+    scene.check(wait_until(lambda: _saved(scene), 60.0), "no slot was saved within 60 s")
     scene.at = time.time()
     kill_llama(scene)
     scene.until_well()
-    back = until(lambda: "restored after the start" in scene.operator.samples[-1].text, 60.0)
+    back = wait_until(lambda: "restored after the start" in scene.operator.samples[-1].text, 60.0)
     scene.check(back, "nothing was restored within 60 s")
 
 
-def lose_cache_disk(scene: Scene) -> None:
+def lose_cache_disk(scene: OutageScene) -> None:
     """The disk of the engine's cache is gone for a while."""
     head = scene.ground.head
-    scene.check(until(lambda: _saved(scene), 60.0), "no slot was saved within 60 s")
+    scene.check(wait_until(lambda: _saved(scene), 60.0), "no slot was saved within 60 s")
     scene.at = time.time()
     head.sh(f"umount -l {KV}")
-    named = until(lambda: "contexts are not kept there" in scene.operator.samples[-1].text, 60.0)
+    named = wait_until(lambda: "contexts are not kept there" in scene.operator.samples[-1].text, 60.0)
     scene.check(named, "status does not name it within 60 s")
     mount_cache(scene.ground)
     scene.restored = time.time()
 
 
-def kill_without_cache_disk(scene: Scene) -> None:
+def kill_without_cache_disk(scene: OutageScene) -> None:
     """The engine dies while the disk of its cache is gone; the disk comes back once it serves again."""
     head = scene.ground.head
-    scene.check(until(lambda: _saved(scene), 60.0), "no slot was saved within 60 s")
+    scene.check(wait_until(lambda: _saved(scene), 60.0), "no slot was saved within 60 s")
     head.sh(f"umount -l {KV}")
     scene.at = time.time()
     kill_llama(scene)
     scene.until_well()
-    told = until(lambda: "was started without it" in scene.operator.samples[-1].text, 60.0)
+    told = wait_until(lambda: "was started without it" in scene.operator.samples[-1].text, 60.0)
     scene.check(told, "status does not name it within 60 s")
     words = " ".join(one.command for one in head.processes() if "llama_server" in one.command)
     scene.check("--slot-save-path" not in words, "the engine was given the folder")
     mount_cache(scene.ground)
 
 
-def garbled_start(scene: Scene) -> None:
+def garbled_start(scene: OutageScene) -> None:
     """`up` of a model that speaks no language: it serves, and says so."""
     ground = scene.ground
     put_model(ground)

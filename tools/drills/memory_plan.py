@@ -3,8 +3,8 @@
 from drills import memory_faults as faults
 from drills.outage import Expected
 from drills.outage_drill import OutageDrill
-from drills.outage_plan import BEYOND, KILLED, TENTH, UNTOUCHED, again
-from drills.stage import Stage
+from drills.outage_plan import BEYOND, KILLED, TENTH, UNTOUCHED, restart_pattern
+from drills.stage import DrillStage
 
 WATCHDOG_S = 40.0
 """Seconds until systemd has ended a program that gives no sign of life, and it serves again."""
@@ -20,14 +20,14 @@ KEY_CHECK = OutageDrill(
     "key check stopped by SIGSTOP",
     "SIGSTOP to the service that checks keys; nobody continues it",
     faults.stop_unit(lambda unit: "door" in unit),
-    Expected(incidents=None, away=WATCHDOG_S, record=again("key check|keys|gateway")),
+    Expected(incidents=None, away=WATCHDOG_S, record=restart_pattern("key check|keys|gateway")),
     limit=120.0,
 )
 HUNG_CADDY = OutageDrill(
     "Caddy stopped by SIGSTOP",
     "SIGSTOP to Caddy, for which systemd has no watchdog; nobody continues it",
     faults.stop_unit(lambda unit: "caddy" in unit),
-    Expected(incidents=None, away=WATCHDOG_S, record=again("caddy|gateway"), status="Caddy answers nothing"),
+    Expected(incidents=None, away=WATCHDOG_S, record=restart_pattern("caddy|gateway"), status="Caddy answers nothing"),
     limit=120.0,
 )
 GUARD = OutageDrill(
@@ -90,15 +90,15 @@ GARBLED = OutageDrill(
     idle=True,
 )
 MEMORY = (
-    *(Stage((drill,), runtime="process") for drill in (POWER, KEY_CHECK, HUNG_CADDY)),
-    Stage((GUARD,), runtime="process", env={"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.8"}),
-    Stage((PROMPTS,), runtime="process", changes={"serving": {"remember": "16 MiB"}}),
-    Stage((WEIGHTS,), runtime="process", changes={"loading": {"weight_cache": True}}),
-    Stage((TOLD,), runtime="process", before=faults.listen),
-    Stage((LOOP,), runtime="process", changes=faults.ENDING_LOOPS),
+    *(DrillStage((drill,), runtime="process") for drill in (POWER, KEY_CHECK, HUNG_CADDY)),
+    DrillStage((GUARD,), runtime="process", env={"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.8"}),
+    DrillStage((PROMPTS,), runtime="process", changes={"serving": {"remember": "16 MiB"}}),
+    DrillStage((WEIGHTS,), runtime="process", changes={"loading": {"weight_cache": True}}),
+    DrillStage((TOLD,), runtime="process", before=faults.listen),
+    DrillStage((LOOP,), runtime="process", changes=faults.ENDING_LOOPS),
     *(
-        Stage((drill,), runtime="process", scale=TENTH, before=faults.put_model, changes=faults.LLAMA_ON_DISK)
+        DrillStage((drill,), runtime="process", scale=TENTH, before=faults.put_model, changes=faults.LLAMA_ON_DISK)
         for drill in (SLOTS, CACHE_DISK, WITHOUT_DISK)
     ),
-    Stage((GARBLED,), runtime="process"),
+    DrillStage((GARBLED,), runtime="process"),
 )

@@ -5,8 +5,8 @@ import threading
 import time
 from typing import Any
 
-from cluster.drive import NAME, Drive
-from drills.outage import Sample
+from cluster.drive import NAME, CommandDriver
+from drills.outage import OutageSample
 
 PAUSE = 1.0
 """Seconds between two calls."""
@@ -15,9 +15,9 @@ PAUSE = 1.0
 class Operator:
     """A context: samples `status` while it is open. name: of the deployment, which a drill may replace."""
 
-    def __init__(self, drive: Drive) -> None:
+    def __init__(self, drive: CommandDriver) -> None:
         self.name = NAME
-        self.samples: list[Sample] = []
+        self.samples: list[OutageSample] = []
         self._drive = drive
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._follow, daemon=True)
@@ -34,12 +34,12 @@ class Operator:
         while not self._over.wait(PAUSE):
             self.samples.append(self._status())
 
-    def _status(self) -> Sample:
+    def _status(self) -> OutageSample:
         at = time.time()
         done = self._drive.run("status", self.name)
         found = re.search(rf"{self.name}: (.+?)(?: for |  |$)", done.out, re.MULTILINE)
         text = f"{done.out}\n{done.err}"
-        return Sample(at, time.time() - at, done.code, found[1] if found else "no state", text)
+        return OutageSample(at, time.time() - at, done.code, found[1] if found else "no state", text)
 
     def incidents(self) -> list[dict[str, Any]]:
         """The incidents of the drilled deployment; oldest first."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from typing import Any
 
-from drills.fate import Fate, Request
+from drills.fate import Fate, SentRequest
 
 PATIENCE = 25.0
 """Seconds until a client gives up."""
@@ -22,7 +22,7 @@ MOMENT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Outage:
+class MeasuredOutage:
     """began: the first request that got nothing useful was sent; ended: the first good answer was whole, 0: never."""
 
     began: float
@@ -34,7 +34,7 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class OutageSample:
     """One call of `status`: when it began and how long it took, its exit code, the state's word, all of its text."""
 
     at: float
@@ -64,13 +64,13 @@ class Observed:
 
     at: float
     end: float
-    requests: Sequence[Request] = ()
-    samples: Sequence[Sample] = ()
+    requests: Sequence[SentRequest] = ()
+    samples: Sequence[OutageSample] = ()
     incidents: Sequence[dict[str, Any]] = ()
     record: str = ""
     start: float = 0.0
     restored: float = 0.0
-    outages: Sequence[Outage] = field(default=())
+    outages: Sequence[MeasuredOutage] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,22 +93,22 @@ class Expected:
     meant: bool = False
 
 
-def outages(requests: Iterable[Request]) -> list[Outage]:
+def outages(requests: Iterable[SentRequest]) -> list[MeasuredOutage]:
     """The outages in order; those less than a second apart are one."""
     ordered = sorted(requests, key=lambda one: one.sent)
     good = [one for one in ordered if one.fate is Fate.ANSWERED]
     ends = sorted(one.ended for one in good)
-    found: list[Outage] = []
+    found: list[MeasuredOutage] = []
     for one in ordered:
         if not _useless(one, ends) or (found and one.sent < (found[-1].ended or float("inf"))):
             continue
         ended = min((other.ended for other in good if other.sent >= one.sent), default=0.0)
         began = found.pop().began if found and one.sent - found[-1].ended < 1.0 else one.sent
-        found.append(Outage(began, ended))
+        found.append(MeasuredOutage(began, ended))
     return found
 
 
-def _useless(one: Request, ends: Sequence[float]) -> bool:
+def _useless(one: SentRequest, ends: Sequence[float]) -> bool:
     """Refused, broken or silent; or late, and nobody else was answered meanwhile for long."""
     if one.fate is not Fate.ANSWERED:
         return True
@@ -118,7 +118,7 @@ def _useless(one: Request, ends: Sequence[float]) -> bool:
     return any(after - before > SLOW for before, after in pairwise([one.sent, *between, one.ended]))
 
 
-def got(seen: Observed) -> str:
+def bad_answers(seen: Observed) -> str:
     """The clients' bad answers, most first, each with its count."""
     found = Counter(_what(one) for one in seen.requests if one.sent >= seen.at and _what(one))
     most = max((one.ended - one.sent for one in seen.requests if one.fate is Fate.ANSWERED), default=0.0)
@@ -126,7 +126,7 @@ def got(seen: Observed) -> str:
     return "; ".join([*words, *([f"answers after up to {most:.0f} s"] if most > SLOW else [])]) or "answers"
 
 
-def _what(one: Request) -> str:
+def _what(one: SentRequest) -> str:
     if one.fate is Fate.ANSWERED:
         return ""
     if one.status >= 400:
@@ -136,20 +136,20 @@ def _what(one: Request) -> str:
     return "stream ended early" if one.status else f"no connection ({one.said.partition(':')[0]})"
 
 
-def _explained(one: Request) -> bool:
+def _explained(one: SentRequest) -> bool:
     return one.shaped and bool(one.retry)
 
 
-def view(seen: Observed) -> View:
+def outage_view(seen: Observed) -> View:
     away = tuple(round(one.away, 1) if one.away else None for one in seen.outages if not _moment(one))
-    return View(away, got(seen), story(seen.samples, seen.at), tuple(map(incident, seen.incidents)))
+    return View(away, bad_answers(seen), state_story(seen.samples, seen.at), tuple(map(incident, seen.incidents)))
 
 
-def _moment(one: Outage) -> bool:
+def _moment(one: MeasuredOutage) -> bool:
     return one.away is not None and one.away < MOMENT
 
 
-def story(samples: Sequence[Sample], since: float) -> str:
+def state_story(samples: Sequence[OutageSample], since: float) -> str:
     """Each state and exit code once in a row, with the seconds from the fault until it was first and last printed."""
     after = [one for one in samples if one.at + one.took >= since]
     parts = []

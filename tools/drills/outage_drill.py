@@ -7,28 +7,28 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from cluster.drive import Drive
-from drills.figures import Row, Seen, action
-from drills.ground import Ground
+from cluster.drive import CommandDriver
+from drills.figures import DrillRecord, FigureRow, action
+from drills.ground import DrillGround
 from drills.operator import Operator
-from drills.outage import PATIENCE, Expected, Observed, View, missed, outages, view
-from drills.traffic import Client, Gateway, Load
+from drills.outage import PATIENCE, Expected, Observed, View, missed, outage_view, outages
+from drills.traffic import GatewayTarget, TrafficClient, TrafficLoad
 
 EVERY = 0.3
 WELL = 6.0
 """Seconds of good answers after which clients are served again."""
-CHAT = Load(prompt=(5, 10), tokens=(4, 4))
+CHAT = TrafficLoad(prompt=(5, 10), tokens=(4, 4))
 
 
 @dataclass
-class Scene:
+class OutageScene:
     """The scene of a fault. at, restored: when the fault was, and when what it took was there again (epoch seconds).
 
     missed, notes: what the fault itself found. others: requests of clients besides the prober.
     """
 
-    ground: Ground
-    client: Client
+    ground: DrillGround
+    client: TrafficClient
     operator: Operator
     at: float = field(default_factory=time.time)
     restored: float = 0.0
@@ -54,12 +54,12 @@ class Scene:
             time.sleep(0.1)
         return True
 
-    def second(self) -> Drive:
+    def second(self) -> CommandDriver:
         """Another operator: a HOME of their own, the same nodes."""
         folder = self.ground.folder / "second"
         folder.mkdir(exist_ok=True)
         drive = self.ground.drive
-        return Drive(folder, drive.testbed, env=dict(drive.env), node_env=dict(drive.node_env), supervise=True)
+        return CommandDriver(folder, drive.testbed, env=dict(drive.env), node_env=dict(drive.node_env), supervise=True)
 
 
 def _good(one: object) -> bool:
@@ -73,7 +73,7 @@ class OutageDrill:
     weighed: ClassVar[bool] = False
     name: str
     fault: str
-    script: Callable[[Scene], None]
+    script: Callable[[OutageScene], None]
     expected: Expected = field(default_factory=Expected)
     limit: float = 90.0
     idle: bool = False
@@ -83,18 +83,18 @@ class OutageDrill:
     def timed(self) -> bool:
         return self.expected.away is not None
 
-    async def measure(self, ground: Ground) -> tuple[Row, View]:
+    async def measure(self, ground: DrillGround) -> tuple[FigureRow, View]:
         return await run(ground, self)
 
 
-async def run(ground: Ground, drill: OutageDrill) -> tuple[Row, View]:
+async def run(ground: DrillGround, drill: OutageDrill) -> tuple[FigureRow, View]:
     if drill.idle:
         return await _idle(ground, drill)
-    client = Client(replace(ground.gateway, patience=PATIENCE), reuse=False)
+    client = TrafficClient(replace(ground.gateway, patience=PATIENCE), reuse=False)
     prober = asyncio.create_task(_probe(client))
     try:
         with Operator(ground.drive) as operator:
-            scene = Scene(ground, client, operator)
+            scene = OutageScene(ground, client, operator)
             if not await asyncio.to_thread(scene.until_well, 3.0, 60.0):
                 raise TimeoutError("the deployment does not serve before the fault")
             scene.at = time.time()
@@ -109,19 +109,19 @@ async def run(ground: Ground, drill: OutageDrill) -> tuple[Row, View]:
     return await asyncio.to_thread(_judged, scene, drill, end)
 
 
-async def _probe(client: Client) -> None:
+async def _probe(client: TrafficClient) -> None:
     while True:
         client.launch(client.ask(client.body(CHAT)), client.requests)
         await asyncio.sleep(EVERY)
 
 
-async def _idle(ground: Ground, drill: OutageDrill) -> tuple[Row, View]:
-    scene = Scene(ground, Client(Gateway("", "", "")), Operator(ground.drive))
+async def _idle(ground: DrillGround, drill: OutageDrill) -> tuple[FigureRow, View]:
+    scene = OutageScene(ground, TrafficClient(GatewayTarget("", "", "")), Operator(ground.drive))
     await asyncio.to_thread(drill.script, scene)
     return _row(scene, drill, "", scene.missed), View(got="; ".join(scene.notes))
 
 
-def _judged(scene: Scene, drill: OutageDrill, end: float) -> tuple[Row, View]:
+def _judged(scene: OutageScene, drill: OutageDrill, end: float) -> tuple[FigureRow, View]:
     ground, since = scene.ground, scene.at - 1.0
     requests = [one for one in scene.client.requests if one.sent >= since]
     log = ground.head.sh(f"cat {ground.home}/log", check=False)
@@ -144,17 +144,19 @@ def _judged(scene: Scene, drill: OutageDrill, end: float) -> tuple[Row, View]:
     phases = ""
     if ground.watcher and ground.watcher.sights:
         before = ground.watcher.sights[0]
-        phases = action(Seen(scene.at, before, ground.watcher.since(scene.at)))
-    return _row(scene, drill, phases, [*scene.missed, *missed(drill.expected, seen)]), _with(view(seen), scene.notes)
+        phases = action(DrillRecord(scene.at, before, ground.watcher.since(scene.at)))
+    return _row(scene, drill, phases, [*scene.missed, *missed(drill.expected, seen)]), _with(
+        outage_view(seen), scene.notes
+    )
 
 
 def _with(made: View, notes: list[str]) -> View:
     return replace(made, got="; ".join([*notes, made.got])) if notes else made
 
 
-def _row(scene: Scene, drill: OutageDrill, phases: str, found: list[str]) -> Row:
+def _row(scene: OutageScene, drill: OutageDrill, phases: str, found: list[str]) -> FigureRow:
     """notes: each refusal once, but for its figures."""
     refused = [one for one in scene.client.requests if one.status >= 500]
     texts = {re.sub(r"\d+", "", one.said): one.said for one in reversed(refused)}
-    made = Row(drill.name, drill.fault, None, None, None, None, phases, missed=tuple(found))
+    made = FigureRow(drill.name, drill.fault, None, None, None, None, phases, missed=tuple(found))
     return replace(made, notes=tuple(reversed(texts.values()))[:6], scale=scene.ground.scale)

@@ -14,11 +14,11 @@ from cluster.drive import NAME
 from cluster.drive import SLOW as SLOW_BOOT
 from drills.fate import Fate
 from drills.outage import PATIENCE
-from drills.outage_drill import Scene
-from drills.traffic import Client, Load
+from drills.outage_drill import OutageScene
+from drills.traffic import TrafficClient, TrafficLoad
 from testbed import harm
 
-Script = Callable[[Scene], None]
+Script = Callable[[OutageScene], None]
 NEXT = "next"
 """The name of another deployment."""
 APART = {"port": 8100, "master_port": 25100, "door": {"port": 8543}, "memory_fraction": 0.3}
@@ -27,11 +27,11 @@ FIRST, SECOND = "--master-port 25000", "--master-port 25100"
 MIB = 1 << 20
 
 
-def kill_rank(scene: Scene, number: int = 1) -> None:
+def kill_rank(scene: OutageScene, number: int = 1) -> None:
     scene.ground.signal(scene.ground.nodes[number], "KILL", FIRST)
 
 
-def second_deployment(scene: Scene) -> None:
+def second_deployment(scene: OutageScene) -> None:
     """It serves on the same nodes, in containers."""
     recipe = scene.ground.recipe("docker", None, name=NEXT, serving=APART)
     scene.ground.good("up", recipe, "--force", "two deployments side by side")
@@ -39,7 +39,7 @@ def second_deployment(scene: Scene) -> None:
     scene.at = time.time()
 
 
-def kill_next_to_another(scene: Scene) -> None:
+def kill_next_to_another(scene: OutageScene) -> None:
     """The other one must not be touched."""
     second_deployment(scene)
     ground = scene.ground
@@ -49,26 +49,26 @@ def kill_next_to_another(scene: Scene) -> None:
     scene.check(before and ground.ranks(ground.head, SECOND) == before, "the other deployment was restarted, too")
 
 
-def kill_of_both(scene: Scene) -> None:
+def kill_of_both(scene: OutageScene) -> None:
     second_deployment(scene)
     scene.ground.signal(scene.ground.worker, "KILL")
 
 
-def freeze_head(scene: Scene) -> None:
+def freeze_head(scene: OutageScene) -> None:
     scene.ground.signal(scene.ground.head, "STOP", FIRST)
 
 
 def kill_unit(which: Callable[[str], bool]) -> Script:
     """Kills a unit of those that `up` has left on the head."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         head = scene.ground.head
-        harm.kill_unit(head, next(filter(which, harm.units(head))))
+        harm.kill_unit(head, next(filter(which, harm.user_units(head))))
 
     return script
 
 
-def noise_before_kill(scene: Scene) -> None:
+def noise_before_kill(scene: OutageScene) -> None:
     """Clients' mistakes are answered, and are not the cause of later failures."""
     chat, good = "/chat/completions", {"model": "twin-tiny", "messages": [{"role": "user", "content": "x"}]}
     asked = (
@@ -88,7 +88,7 @@ def noise_before_kill(scene: Scene) -> None:
     kill_rank(scene)
 
 
-def post_body(scene: Scene, path: str, body: "bytes | Iterator[bytes]", key: str = "") -> tuple[int, str]:
+def post_body(scene: OutageScene, path: str, body: "bytes | Iterator[bytes]", key: str = "") -> tuple[int, str]:
     gateway = scene.ground.gateway
     headers = {"Authorization": f"Bearer {key or gateway.key}", "Content-Type": "application/json"}
     extensions = {"sni_hostname": gateway.name, "timeout": {"connect": 5, "read": PATIENCE, "write": PATIENCE}}
@@ -97,7 +97,7 @@ def post_body(scene: Scene, path: str, body: "bytes | Iterator[bytes]", key: str
         return done.status, done.content.decode(errors="replace")
 
 
-def large_body(scene: Scene) -> None:
+def large_body(scene: OutageScene) -> None:
     for how, body in (("with a length", b"x" * 80 * MIB), ("in chunks", (b"x" * MIB for _ in range(80)))):
         began = time.monotonic()
         status, _ = post_body(scene, "/chat/completions", body)
@@ -105,13 +105,13 @@ def large_body(scene: Scene) -> None:
         scene.notes.append(f"{status} {how} after {time.monotonic() - began:.1f} s")
 
 
-def crowd(scene: Scene) -> None:
+def send_crowd(scene: OutageScene) -> None:
     """200 clients, each with one request, all at once."""
 
     async def all_at_once() -> list[float]:
-        client = Client(replace(scene.ground.gateway, patience=60.0), seed=2)
+        client = TrafficClient(replace(scene.ground.gateway, patience=60.0), seed=2)
         for _ in range(200):
-            client.launch(client.ask(client.body(Load(prompt=(20, 60), tokens=(16, 32)))), client.requests)
+            client.launch(client.ask(client.body(TrafficLoad(prompt=(20, 60), tokens=(16, 32)))), client.requests)
         await client.settle()
         await client.close()
         scene.client.requests += client.requests
@@ -122,7 +122,7 @@ def crowd(scene: Scene) -> None:
     scene.notes.append(f"{len(took)} of 200 answered, the last after {max(took, default=0):.0f} s")
 
 
-def slow_headers(scene: Scene) -> None:
+def slow_headers(scene: OutageScene) -> None:
     """100 connections that send a byte of their headers each second."""
 
     async def one() -> float:
@@ -160,7 +160,7 @@ async def _ended(reader: asyncio.StreamReader) -> bool:
 
 
 def cut_fabric(seconds: float) -> Script:
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         harm.set_fabric(scene.ground.worker, up=False)
         time.sleep(seconds)
         harm.set_fabric(scene.ground.worker, up=True)
@@ -172,7 +172,7 @@ def cut_fabric(seconds: float) -> Script:
 def stop_docker(seconds: float) -> Script:
     """Its socket, too: any client that connects to it would start it."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         worker = scene.ground.worker
         worker.sh("systemctl stop docker.socket docker")
         time.sleep(seconds)
@@ -183,7 +183,7 @@ def stop_docker(seconds: float) -> Script:
 
 
 def reboot(number: int) -> Script:
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         scene.ground.nodes[number].reboot()
         scene.restored = time.time()
 
@@ -193,7 +193,7 @@ def reboot(number: int) -> Script:
 def in_turn(*scripts: Script, service: float) -> Script:
     """One after the other, with so many seconds of service after each but the last."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         for number, one in enumerate(scripts):
             one(scene)
             if not scene.until_well(service if number + 1 < len(scripts) else 3.0, 60.0 + service):
@@ -206,7 +206,7 @@ def in_turn(*scripts: Script, service: float) -> Script:
 def fill_disk(number: int) -> Script:
     """The state folder's file system; 8 s later the worker's rank dies. No byte of it comes back."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         harm.fill_state(scene.ground.nodes[number])
         time.sleep(8.0)
         scene.at = time.time()
@@ -215,7 +215,7 @@ def fill_disk(number: int) -> Script:
     return script
 
 
-def up_next_to_up(scene: Scene) -> None:
+def up_next_to_up(scene: OutageScene) -> None:
     """Another operator's `up` while the first one's copies the image to the worker."""
     ground, second = scene.ground, scene.second()
     ground.worker.sh(f"docker image rm --force {ground.testbed.engine_image}")
@@ -228,7 +228,7 @@ def up_next_to_up(scene: Scene) -> None:
     second.close()
 
 
-def down_next_to_up(scene: Scene) -> None:
+def down_next_to_up(scene: OutageScene) -> None:
     """Another operator's `down` of the deployment that the first one is starting."""
     ground, second = scene.ground, scene.second()
     first = ground.drive.start("up", ground.recipe("process", SLOW_BOOT))
@@ -245,7 +245,7 @@ def down_next_to_up(scene: Scene) -> None:
     second.close()
 
 
-def _until_ranks(scene: Scene, limit: float = 60.0) -> None:
+def _until_ranks(scene: OutageScene, limit: float = 60.0) -> None:
     end = time.monotonic() + limit
     while not all(scene.ground.ranks(node) for node in scene.ground.nodes):
         if time.monotonic() > end:
@@ -253,7 +253,7 @@ def _until_ranks(scene: Scene, limit: float = 60.0) -> None:
         time.sleep(0.2)
 
 
-def change_that_fails(scene: Scene) -> None:
+def change_that_fails(scene: OutageScene) -> None:
     """The recipe of what serves, changed, and the change cannot be loaded."""
     recipe = scene.ground.recipe("process", {"SPARKWRIGHT_SIMULATOR_FAULT": "oom@load"})
     done = scene.ground.drive.run("up", recipe, timeout=180)
@@ -262,7 +262,7 @@ def change_that_fails(scene: Scene) -> None:
     scene.notes.append(f"`up`: exit {done.code}, {_short(done.err)}")
 
 
-def replace_by_another(scene: Scene) -> None:
+def replace_by_another(scene: OutageScene) -> None:
     """`up next --replace drill`: another deployment on the same ports."""
     recipe = scene.ground.recipe("process", None, name=NEXT)
     done = scene.ground.drive.run("up", recipe, "--replace", NAME, timeout=180)

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from drills import outage_faults as faults
-from drills.ground import Ground
+from drills.ground import DrillGround
 from drills.outage import Expected
 from drills.outage_drill import OutageDrill
-from drills.stage import Stage
+from drills.stage import DrillStage
 from testbed import harm
 
 BEYOND = 5.0
@@ -22,11 +22,11 @@ UNTOUCHED = Expected(incidents=0)
 STALL = r"(?i)no token|nothing .*moved|no answer|stall"
 
 
-def again(what: str) -> str:
+def restart_pattern(what: str) -> str:
     return rf"({what})[^\n]*(restarted|started again|was away|came back|is back)"
 
 
-def room_for_two(ground: Ground) -> None:
+def room_for_two(ground: DrillGround) -> None:
     for node in ground.nodes:
         harm.live_memory(node, 116.0, 40.0)
 
@@ -55,19 +55,19 @@ SUPERVISOR = OutageDrill(
     "supervisor killed",
     "SIGKILL to the supervisor",
     faults.kill_unit(lambda unit: "supervisor" in unit),
-    Expected(incidents=0, record=again("supervisor")),
+    Expected(incidents=0, record=restart_pattern("supervisor")),
 )
 CADDY = OutageDrill(
     "Caddy killed",
     "SIGKILL to the reverse proxy",
     faults.kill_unit(lambda unit: "caddy" in unit),
-    Expected(incidents=0, record=again("caddy|reverse proxy|gateway")),
+    Expected(incidents=0, record=restart_pattern("caddy|reverse proxy|gateway")),
 )
 KEY_CHECK = OutageDrill(
     "key check killed",
     "SIGKILL to the service that checks keys",
     faults.kill_unit(lambda unit: "door" in unit),
-    Expected(incidents=0, record=again("key check|keys|gateway")),
+    Expected(incidents=0, record=restart_pattern("key check|keys|gateway")),
 )
 NOISE = OutageDrill(
     "client errors before a kill",
@@ -76,7 +76,7 @@ NOISE = OutageDrill(
     Expected(away=BEYOND, cause=KILLED),
 )
 BODY = OutageDrill("body of 80 MB", "a request of 80 MB, with its length and in chunks", faults.large_body, UNTOUCHED)
-CROWD = OutageDrill("200 clients at once", "200 requests at once for 8 places", faults.crowd, UNTOUCHED)
+CROWD = OutageDrill("200 clients at once", "200 requests at once for 8 places", faults.send_crowd, UNTOUCHED)
 SLOW_HEADERS = OutageDrill(
     "slow headers", "100 connections that send a byte of their headers each second", faults.slow_headers, UNTOUCHED
 )
@@ -170,17 +170,17 @@ REPLACE = OutageDrill(
 )
 OUTAGES = (
     *(
-        Stage((drill,), runtime="process", changes={"serving": {"memory_fraction": 0.3}}, before=room_for_two)
+        DrillStage((drill,), runtime="process", changes={"serving": {"memory_fraction": 0.3}}, before=room_for_two)
         for drill in (KILL, KILL_BOTH)
     ),
     *(
-        Stage((drill,), runtime="process")
+        DrillStage((drill,), runtime="process")
         for drill in (FREEZE, SUPERVISOR, CADDY, KEY_CHECK, NOISE, BODY, CROWD, SLOW_HEADERS, FABRIC_20, FABRIC_70)
     ),
-    Stage((DOCKER,)),
-    *(Stage((drill,), runtime="process") for drill in (WORKER, HEAD)),
-    *(Stage((drill,), runtime="process", scale=TENTH) for drill in (FOUR, EVENING)),
-    Stage((FULL_HEAD,), runtime="process", before=lambda ground: harm.small_state(ground.head, "30m")),
-    Stage((FULL_WORKER,), runtime="process", before=lambda ground: harm.small_state(ground.worker, "30m")),
-    *(Stage((drill,), runtime="process") for drill in (UP_UP, UP_DOWN, CHANGE, REPLACE)),
+    DrillStage((DOCKER,)),
+    *(DrillStage((drill,), runtime="process") for drill in (WORKER, HEAD)),
+    *(DrillStage((drill,), runtime="process", scale=TENTH) for drill in (FOUR, EVENING)),
+    DrillStage((FULL_HEAD,), runtime="process", before=lambda ground: harm.small_state(ground.head, "30m")),
+    DrillStage((FULL_WORKER,), runtime="process", before=lambda ground: harm.small_state(ground.worker, "30m")),
+    *(DrillStage((drill,), runtime="process") for drill in (UP_UP, UP_DOWN, CHANGE, REPLACE)),
 )

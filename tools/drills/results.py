@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from drills.figures import Row
+from drills.figures import FigureRow
 from drills.outage import View
 
 FILE, LOGS = "tools/drills/results.json", "build/drills"
@@ -36,8 +36,8 @@ class Circumstances:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    row: Row
+class DrillResult:
+    row: FigureRow
     when: Circumstances = Circumstances()
     footprint: Mapping[str, str] = field(default_factory=dict)
     log: str = ""
@@ -45,7 +45,7 @@ class Result:
     view: View | None = None
 
 
-def now(repository: Path) -> Circumstances:
+def read_circumstances(repository: Path) -> Circumstances:
     stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
     found = Circumstances(stamp, round(os.getloadavg()[0], 1), commit=commit(repository), nice=os.nice(0))
     return replace(found, cpus=os.cpu_count() or 0, python=platform.python_version())
@@ -63,21 +63,21 @@ def commit(repository: Path) -> str:
     return git("rev-parse", "--short", "HEAD") + changed
 
 
-def save(file: Path, logs: Path, one: Result) -> None:
+def save(file: Path, logs: Path, one: DrillResult) -> None:
     """logs: a folder for the supervisors' logs, which are not under version control."""
     tree = {**_tree(file), one.row.name: _json(one)}
     file.write_text(json.dumps(tree, indent=1, sort_keys=True) + "\n")
     logs.mkdir(parents=True, exist_ok=True)
-    (logs / f"{slug(one.row.name)}.log").write_text(one.log)
+    (logs / f"{file_name(one.row.name)}.log").write_text(one.log)
 
 
-def load(file: Path, names: Sequence[str]) -> list[Result]:
+def load(file: Path, names: Sequence[str]) -> list[DrillResult]:
     """The results in this order; drills that were never measured are left out."""
     tree = _tree(file)
     return [_read(tree[name]) for name in names if name in tree]
 
 
-def slug(name: str) -> str:
+def file_name(name: str) -> str:
     return re.sub(r"\W+", "-", name.lower())
 
 
@@ -86,15 +86,15 @@ def _tree(file: Path) -> dict[str, Any]:
     return found
 
 
-def _json(one: Result) -> dict[str, Any]:
+def _json(one: DrillResult) -> dict[str, Any]:
     """Figures to the millisecond."""
     tree = asdict(replace(one, log=""))
     row = {name: round(value, 3) if isinstance(value, float) else value for name, value in tree["row"].items()}
     return {name: value for name, value in {**tree, "row": row}.items() if value}
 
 
-def _read(tree: dict[str, Any]) -> Result:
+def _read(tree: dict[str, Any]) -> DrillResult:
     row, view = tree["row"], tree.get("view")
     lists = {name: tuple(row[name]) for name in ("missed", "notes")}
     seen = View(**{name: tuple(v) if isinstance(v, list) else v for name, v in view.items()}) if view else None
-    return Result(Row(**(row | lists)), Circumstances(**tree["when"]), tree.get("footprint", {}), view=seen)
+    return DrillResult(FigureRow(**(row | lists)), Circumstances(**tree["when"]), tree.get("footprint", {}), view=seen)

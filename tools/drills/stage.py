@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drills.drill import Drill
-from drills.ground import Ground
+from drills.ground import DrillGround
 from drills.outage_drill import OutageDrill
 
 AnyDrill = Drill | OutageDrill
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class DrillStage:
     """Drills that share one deployment, at most so many as the loop guard allows launches. scale: of the supervisor's
     waits; changes: of the recipe."""
 
@@ -22,4 +22,4 @@ class Stage:
     lasting: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
-    before: Callable[[Ground], None] | None = None
+    before: Callable[[DrillGround], None] | None = None

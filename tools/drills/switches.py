@@ -29,7 +29,7 @@ from typing import Any
 import httpx
 
 from fakes.ports import free_port
-from functional.command import Shell
+from functional.command import UserShell
 from functional.gateway.head import free_pair
 from functional.tiny_gguf import write_tiny_gguf
 
@@ -55,7 +55,7 @@ _NODE = (
 
 
 @dataclass
-class Found:
+class SwitchOutcome:
     """The clients' results by model: `tokens`, `503 CODE`, or an impossible one, with its text in `wrong`."""
 
     got: dict[str, Counter[str]] = field(default_factory=lambda: {CODER: Counter(), TINY: Counter()})
@@ -76,10 +76,10 @@ class Found:
         yield f"neither tokens nor a 503 with its reason: {len(self.wrong)}"
 
 
-class Site:
+class SwitchSite:
     """One head with the deployments of the drill behind one gateway; each node is an entry of this machine."""
 
-    def __init__(self, shell: Shell, **twin: str) -> None:
+    def __init__(self, shell: UserShell, **twin: str) -> None:
         self.shell, self.twin = shell, {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.01", **twin}
         self.ports = {"port": free_port(), "master": free_port(), "front": free_pair()}
         nodes = "".join(_NODE.format(name, shell.folder, number) for number, name in enumerate("ab", 1))
@@ -115,7 +115,7 @@ class Site:
         )
 
 
-def ask(client: httpx.Client, model: str, stream: bool, found: Found) -> None:
+def ask_model(client: httpx.Client, model: str, stream: bool, found: SwitchOutcome) -> None:
     body = {"model": model, "messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, "stream": stream}
     try:
         answer = client.post("/v1/chat/completions", json=body)
@@ -143,13 +143,13 @@ def judged(answer: httpx.Response, stream: bool) -> str:
 
 
 @contextmanager
-def load(site: Site, found: Found, pause: float) -> Iterator[None]:
+def load(site: SwitchSite, found: SwitchOutcome, pause: float) -> Iterator[None]:
     over = threading.Event()
 
     def repeat(model: str, stream: bool) -> None:
         with site.client() as client:
             while not over.wait(pause):
-                ask(client, model, stream, found)
+                ask_model(client, model, stream, found)
 
     plan = [(CODER, True), (CODER, False), (CODER, True), (TINY, False), (TINY, True)]
     clients = [threading.Thread(target=repeat, args=one) for one in plan]
@@ -163,15 +163,15 @@ def load(site: Site, found: Found, pause: float) -> Iterator[None]:
             one.join(90)
 
 
-def drill(
-    site: Site,
+def drill_switches(
+    site: SwitchSite,
     switches: int,
     minutes: float = 600,
     pause: float = 0.05,
-    report: Callable[[Found], None] = lambda _: None,
-) -> Found:
+    report: Callable[[SwitchOutcome], None] = lambda _: None,
+) -> SwitchOutcome:
     """report: called after each switch."""
-    found, (now, then) = Found(), ("alpha", "gamma")
+    found, (now, then) = SwitchOutcome(), ("alpha", "gamma")
     recipes = {name: site.simulator(name) for name in (now, then)}
     site.good("up", recipes[now], *FORCE)
     site.good("up", site.llama(), *FORCE)
@@ -195,9 +195,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--switches", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=600, help="Begin no switch after that.")
     parser.add_argument("--result", type=Path, help="Write what was found to this file, after each switch.")
-    given, found = parser.parse_args(words), Found()
+    given, found = parser.parse_args(words), SwitchOutcome()
 
-    def report(so_far: Found) -> None:
+    def report(so_far: SwitchOutcome) -> None:
         nonlocal found
         found = so_far
         asked = sum(sum(kinds.values()) for kinds in found.got.values())
@@ -210,9 +210,9 @@ def main(words: Sequence[str] | None = None) -> int:
     # What a virtual environment has is not on everybody's PATH: Caddy is looked for there
     os.environ["PATH"] = f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"
     with tempfile.TemporaryDirectory() as folder:
-        shell = Shell(Path(folder))
+        shell = UserShell(Path(folder))
         try:
-            found = drill(Site(shell), given.switches, given.minutes, report=report)
+            found = drill_switches(SwitchSite(shell), given.switches, given.minutes, report=report)
         except KeyboardInterrupt:
             print("ended early", file=sys.stderr)
         finally:

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from drills.figures import BEYOND, DEAD, FROZEN, GONE, LEFT, REFUSED, Row
+from drills.figures import BEYOND, DEAD, FROZEN, GONE, LEFT, REFUSED, FigureRow
 from drills.outage import CLOSE, PATIENCE, TRUTH, View
 from drills.outage_drill import EVERY
 from drills.outage_plan import BEYOND as BACK
-from drills.results import Result
+from drills.results import DrillResult
 
 # Processes of results.json by another name.
 _PROGRAMS = {"door": "gateway"}
@@ -24,7 +24,7 @@ HEADS = (
 )
 
 
-def text(found: Sequence[Result]) -> str:
+def results_text(found: Sequence[DrillResult]) -> str:
     lines = [HEADS, *(_cells(one.row) for one in found if one.view is None)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     made = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines]
@@ -33,7 +33,7 @@ def text(found: Sequence[Result]) -> str:
     return "\n".join(made)
 
 
-def _outage(one: Result) -> tuple[str, ...]:
+def _outage(one: DrillResult) -> tuple[str, ...]:
     """The cells of a drill that watched clients and `status`."""
     seen = one.view or View()
     away = ", ".join("not back" if each is None else f"{each:.1f} s" for each in seen.away)
@@ -42,7 +42,7 @@ def _outage(one: Result) -> tuple[str, ...]:
     return tuple(cell.replace("|", "/") for cell in cells)
 
 
-def _cells(one: Row) -> tuple[str, ...]:
+def _cells(one: FigureRow) -> tuple[str, ...]:
     times = tuple(seconds(t) for t in (one.detected, one.refused, one.serving, one.beyond))
     failed = str(one.turned_away + one.broken)
     return (one.name, *times, str(one.lost), failed, str(one.answered), str(one.false_alarms), verdict(one))
@@ -52,7 +52,7 @@ def seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f} s"
 
 
-def verdict(one: Row) -> str:
+def verdict(one: FigureRow) -> str:
     return "ok" if one.passed else "MISSED"
 
 
@@ -128,7 +128,7 @@ samples the head's node, whose nvidia-smi is a Python script here.
 """
 
 
-def page(found: Sequence[Result], names: Sequence[str]) -> str:
+def results_page(found: Sequence[DrillResult], names: Sequence[str]) -> str:
     """names: of all drills. The page of a part reports what is not in it."""
     rows = [one.row for one in found if one.view is None]
     seen = [one for one in found if one.view]
@@ -157,16 +157,16 @@ def page(found: Sequence[Result], names: Sequence[str]) -> str:
     )
 
 
-def _verdict(rows: Sequence[Row]) -> str:
+def _verdict(rows: Sequence[FigureRow]) -> str:
     return f"{sum(one.passed for one in rows)} of {len(rows)} drills meet all their targets."
 
 
-def _unmeasured(found: Sequence[Result], names: Sequence[str]) -> str:
+def _unmeasured(found: Sequence[DrillResult], names: Sequence[str]) -> str:
     missing = [name for name in names if name not in {one.row.name for one in found}]
     return f" Not measured: {', '.join(missing)}." if missing else ""
 
 
-def _detail(one: Result) -> str:
+def _detail(one: DrillResult) -> str:
     row, when = one.row, one.when
     words = [row.fault, f"Phases: {row.action or 'none'}"]
     words += [f"The supervisor's waits were scaled by {row.scale:g}"] if row.scale != 1 else []

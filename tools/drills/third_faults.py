@@ -5,7 +5,7 @@ import contextlib
 import ssl
 import time
 
-from drills.outage_drill import Scene
+from drills.outage_drill import OutageScene
 from drills.outage_faults import Script, kill_rank
 from drills.trial_faults import HOME
 from testbed import harm
@@ -14,7 +14,7 @@ SHELL = "/home/spark/.bashrc"
 GUESSES, GUESSERS = 2000, 20
 
 
-def talkative_shell(scene: Scene) -> None:
+def talkative_shell(scene: OutageScene) -> None:
     """The worker's shell prints a greeting, also to programs; then rank 1 dies."""
     worker = scene.ground.worker
     worker.sh(f"touch {SHELL} && cp -p {SHELL} {SHELL}.kept && sed -i '1i echo WELCOME to spark-2, 3 updates' {SHELL}")
@@ -29,7 +29,7 @@ def talkative_shell(scene: Scene) -> None:
 def no_python(seconds: float) -> Script:
     """An upgrade takes the head's python3 away, and the supervisor is killed meanwhile."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         head = scene.ground.head
         path = head.sh("readlink -f $(command -v python3)").strip()
         head.sh(f"mv {path} {path}.upgrading; kill -9 {scene.ground.supervisor()}")
@@ -43,7 +43,7 @@ def no_python(seconds: float) -> Script:
 def full_shared_memory(seconds: float) -> Script:
     """Somebody's program fills /dev/shm of the worker, and rank 1 dies."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         worker = scene.ground.worker
         worker.sh("head -c 64G /dev/zero >/dev/shm/theirs 2>/dev/null || :")
         scene.at = time.time()
@@ -58,7 +58,7 @@ def full_shared_memory(seconds: float) -> Script:
 def no_names(seconds: float) -> Script:
     """The head loses its default route and its resolver, as behind a home router that restarts."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         head = scene.ground.head
         route = head.sh("ip route show default | head -n 1").strip()
         head.sh(f"ip route del {route} || :; cat /etc/resolv.conf >/root/resolv; : >/etc/resolv.conf")
@@ -69,7 +69,7 @@ def no_names(seconds: float) -> Script:
     return script
 
 
-def prune_images(scene: Scene) -> None:
+def prune_images(scene: OutageScene) -> None:
     """`docker system prune` on both nodes while containers serve, then rank 1 dies."""
     for node in scene.ground.nodes:
         node.sh("docker system prune --all --force", timeout=120)
@@ -77,7 +77,7 @@ def prune_images(scene: Scene) -> None:
     kill_rank(scene)
 
 
-def lose_log(scene: Scene) -> None:
+def lose_log(scene: OutageScene) -> None:
     """A cleaner removes the log of rank 1, which is being written; 2 s later the rank dies."""
     scene.ground.worker.sh(f"find {HOME}/deployments -path '*rank1*' -name 'log*' -type f -delete")
     time.sleep(2.0)
@@ -85,7 +85,7 @@ def lose_log(scene: Scene) -> None:
     kill_rank(scene)
 
 
-def reexecute(scene: Scene) -> None:
+def reexecute(scene: OutageScene) -> None:
     """An upgrade of systemd: the system's and the user's manager begin anew, and logind is restarted."""
     head = scene.ground.head
     head.sh("systemctl daemon-reexec; systemctl restart systemd-logind")
@@ -93,7 +93,7 @@ def reexecute(scene: Scene) -> None:
     scene.restored = time.time()
 
 
-def guess_keys(scene: Scene) -> None:
+def guess_keys(scene: OutageScene) -> None:
     """A stranger tries one key after the other, twenty connections at a time."""
     answers = asyncio.run(_guesses(scene))
     scene.restored = time.time()
@@ -102,7 +102,7 @@ def guess_keys(scene: Scene) -> None:
     scene.notes.append(f"{sum(answers.values())} guesses, answered {answers}")
 
 
-async def _guesses(scene: Scene) -> dict[int, int]:
+async def _guesses(scene: OutageScene) -> dict[int, int]:
     gateway = scene.ground.gateway
     host, port = gateway.url.split("/")[2].split(":")
     answers: dict[int, int] = {}
@@ -125,7 +125,7 @@ async def _guesses(scene: Scene) -> dict[int, int]:
     return answers
 
 
-def garbage_recipe(scene: Scene) -> None:
+def garbage_recipe(scene: OutageScene) -> None:
     """The user's recipe file is garbage, and `restart` is given: what serves has its own copy."""
     ground = scene.ground
     for path in ground.drive.folder.glob("*.yaml"):
@@ -137,7 +137,7 @@ def garbage_recipe(scene: Scene) -> None:
     scene.notes.append(f"`restart`: exit {done.code}")
 
 
-def lose_runtime_folder(scene: Scene) -> None:
+def lose_runtime_folder(scene: OutageScene) -> None:
     """A cleaner empties the user's /run folder of our sockets on the head; then a person gives `restart`."""
     ground = scene.ground
     removed = ground.head.sh(f"find {HOME} /run/user/ -name '*.sock' -path '*sparkwright*' -print -delete", check=False)
@@ -156,7 +156,7 @@ def lose_runtime_folder(scene: Scene) -> None:
 def slow_login(seconds: float) -> Script:
     """Every command on the worker begins 6 s late, as behind a slow directory of users; 3 s later rank 1 dies."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         worker = scene.ground.worker
         worker.sh("echo 'sleep 6' >/etc/ssh/sshrc")
         try:
@@ -171,8 +171,8 @@ def slow_login(seconds: float) -> Script:
     return script
 
 
-def kill_caddy_and_key_check(scene: Scene) -> None:
+def kill_caddy_and_key_check(scene: OutageScene) -> None:
     """Both programs of the gateway at once, by the kernel's memory killer: SIGKILL to all but the supervisor."""
-    for unit in harm.units(scene.ground.head):
+    for unit in harm.user_units(scene.ground.head):
         if "supervisor" not in unit:
             harm.kill_unit(scene.ground.head, unit)

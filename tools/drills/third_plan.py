@@ -4,7 +4,7 @@ from drills import third_faults as faults
 from drills.fresh_plan import BEYOND, WAITED
 from drills.outage import Expected
 from drills.outage_drill import OutageDrill
-from drills.stage import Stage
+from drills.stage import DrillStage
 
 TALK = OutageDrill(
     "a shell that greets programs",
@@ -87,8 +87,8 @@ PRUNE = OutageDrill(
     limit=180.0,
 )
 THIRD = (
-    Stage((TALK, LOG, GARBAGE), runtime="process"),
-    Stage((NAMES, REEXEC, GUESSES, GATEWAY), runtime="process"),
-    *(Stage((drill,), runtime="process") for drill in (PYTHON, SHM, SOCKETS, SLOW)),
-    Stage((PRUNE,)),
+    DrillStage((TALK, LOG, GARBAGE), runtime="process"),
+    DrillStage((NAMES, REEXEC, GUESSES, GATEWAY), runtime="process"),
+    *(DrillStage((drill,), runtime="process") for drill in (PYTHON, SHM, SOCKETS, SLOW)),
+    DrillStage((PRUNE,)),
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpcore
 
-from drills.fate import End, Fate, Request, error_of, judged
+from drills.fate import Fate, RequestEnd, SentRequest, error_of, judged
 from sparkwright.adapters.completion import SseReader
 
 ERRORS = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ConnectTimeout, OSError)
@@ -18,7 +18,7 @@ WORDS = ("plan", "link", "node", "rank", "block", "cache", "token", "memory", "w
 
 
 @dataclass(frozen=True, slots=True)
-class Gateway:
+class GatewayTarget:
     """The clients' endpoint. url: with /v1; name: what the certificate states; patience: seconds until a client gives
     up."""
 
@@ -31,7 +31,7 @@ class Gateway:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class TrafficLoad:
     """Requests a second, and their sizes: words of the prompt and tokens of the answer, evenly between the two.
 
     shared: words that all prompts begin with.
@@ -44,17 +44,17 @@ class Load:
 
 
 @dataclass
-class Client:
+class TrafficClient:
     """One pool of connections; what it sent and what became of it."""
 
-    gateway: Gateway
+    gateway: GatewayTarget
     seed: int = 1
     reuse: bool = True
     """Connections are used again; else each request makes its own, and meets the process that listens now."""
     waiting: set[float] = field(default_factory=set)
     """When each that is under way was sent."""
-    requests: list[Request] = field(default_factory=list)
-    probes: list[Request] = field(default_factory=list)
+    requests: list[SentRequest] = field(default_factory=list)
+    probes: list[SentRequest] = field(default_factory=list)
     _pool: httpcore.AsyncConnectionPool = field(init=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -65,7 +65,7 @@ class Client:
         )
         self._dice = random.Random(self.seed)
 
-    async def traffic(self, load: Load) -> None:
+    async def traffic(self, load: TrafficLoad) -> None:
         """Sends requests for ever; arrivals at random around the rate, whatever becomes of the earlier ones."""
         while True:
             self.launch(self.ask(self.body(load)), self.requests)
@@ -78,7 +78,7 @@ class Client:
             self.launch(self.fetch("GET", "/models", None), self.probes)
             await asyncio.sleep(every)
 
-    def launch(self, work: Any, into: list[Request]) -> None:
+    def launch(self, work: Any, into: list[SentRequest]) -> None:
         async def run() -> None:
             into.append(await work)
 
@@ -86,28 +86,28 @@ class Client:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def body(self, load: Load) -> dict[str, Any]:
+    def body(self, load: TrafficLoad) -> dict[str, Any]:
         words = " ".join(self._dice.choices(WORDS, k=self._dice.randint(*load.prompt)))
         shared = " ".join(WORDS[n % len(WORDS)] for n in range(load.shared))
         messages = [{"role": "user", "content": f"{shared} {self._dice.random()} {words}"}]
         limit = {"max_tokens": self._dice.randint(*load.tokens), "stream": True, "ignore_eos": True}
         return {"model": self.gateway.model, "messages": messages, **limit}
 
-    async def ask(self, body: dict[str, Any]) -> Request:
+    async def ask(self, body: dict[str, Any]) -> SentRequest:
         return await self.fetch("POST", "/chat/completions", body)
 
-    async def fetch(self, method: str, path: str, body: dict[str, Any] | None) -> Request:
+    async def fetch(self, method: str, path: str, body: dict[str, Any] | None) -> SentRequest:
         """Never raises: what went wrong is part of the fate."""
         seen = _Seen(time.time())
         self.waiting.add(seen.sent)
         try:
             async with asyncio.timeout(self.gateway.patience):
                 await self._hear(method, path, body, seen)
-            seen.end = End.CLOSED
+            seen.end = RequestEnd.CLOSED
         except TimeoutError:
-            seen.end = End.SILENT
+            seen.end = RequestEnd.SILENT
         except ERRORS as error:
-            seen.end, seen.said = End.CUT, f"{type(error).__name__}: {error}"
+            seen.end, seen.said = RequestEnd.CUT, f"{type(error).__name__}: {error}"
         finally:
             self.waiting.discard(seen.sent)
         return seen.request(stream=body is not None)
@@ -143,7 +143,7 @@ class _Seen:
     sent: float
     status: int = 0
     first: float = 0.0
-    end: End = End.CUT
+    end: RequestEnd = RequestEnd.CUT
     said: str = ""
     retry: str = ""
     raw: bytes = b""
@@ -157,11 +157,11 @@ class _Seen:
         else:
             self.raw += chunk[:4000]
 
-    def request(self, stream: bool) -> Request:
+    def request(self, stream: bool) -> SentRequest:
         text = self.raw.decode("utf-8", "replace")
         fate = judged(self.status, self.events, self.end)
-        if not stream and self.status == 200 and self.end is End.CLOSED:
+        if not stream and self.status == 200 and self.end is RequestEnd.CLOSED:
             fate = Fate.ANSWERED
         error = error_of(text) or next((e for e in map(error_of, self.events) if e), {})
         said = self.said or str(error.get("message", "")) or text[:200]
-        return Request(self.sent, time.time(), fate, self.status, self.first, bool(error), self.retry, said)
+        return SentRequest(self.sent, time.time(), fate, self.status, self.first, bool(error), self.retry, said)

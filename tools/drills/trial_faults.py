@@ -5,11 +5,11 @@ import threading
 import time
 from collections.abc import Callable
 
-from cluster.drive import NAME, Done
+from cluster.drive import NAME, CallResult
 from drills.ground import USER
-from drills.outage_drill import Scene
+from drills.outage_drill import OutageScene
 from drills.outage_faults import Script, kill_rank
-from testbed import Node, harm
+from testbed import ContainerNode, harm
 from testbed.node import STATE
 from testbed.settings import FABRIC_B_DEVICE, FABRIC_DEVICE
 
@@ -17,7 +17,7 @@ HOME = f"/home/{USER}/{STATE}"
 SUPERVISOR = f"sparkwright-supervisor-{NAME}.service"
 
 
-def until(check: Callable[[], object], seconds: float) -> bool:
+def wait_until(check: Callable[[], object], seconds: float) -> bool:
     """True if the check became true in time."""
     end = time.monotonic() + seconds
     while not check():
@@ -30,17 +30,17 @@ def until(check: Callable[[], object], seconds: float) -> bool:
 def stop_supervisor(*then: Script) -> Script:
     """SIGSTOP to its process, then the other faults; nobody continues it but systemd's watchdog."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         head, before = scene.ground.head, scene.ground.supervisor()
         head.sh(f"kill -STOP {before}")
         for one in then:
             one(scene)
-        back = until(lambda: scene.ground.supervisor() not in (0, before), 60.0)
+        back = wait_until(lambda: scene.ground.supervisor() not in (0, before), 60.0)
         scene.restored = time.time()
         took = scene.restored - scene.at
         scene.check(back, "systemd has not restarted the supervisor within 60 s")
         log = f"cat {scene.ground.home}/log"  # of a busy machine: it is recorded some seconds later
-        until(lambda: "was restarted" in scene.ground.head.sh(log, check=False), 30.0)
+        wait_until(lambda: "was restarted" in scene.ground.head.sh(log, check=False), 30.0)
         scene.notes.append(f"systemd restarted the supervisor after {took:.0f} s")
 
     return script
@@ -49,7 +49,7 @@ def stop_supervisor(*then: Script) -> Script:
 def stop_sshd(seconds: float) -> Script:
     """sshd of the head is dead, open sessions too; the supervisor's own way to the worker is another sshd."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         head = scene.ground.head
         head.sh("systemctl stop ssh.socket ssh 2>/dev/null || systemctl stop ssh; pkill -f '[s]shd.*: spark' || :")
         time.sleep(seconds)
@@ -62,7 +62,7 @@ def stop_sshd(seconds: float) -> Script:
 def change_host_key(seconds: float) -> Script:
     """The worker shows another host key, as after a new installation; open sessions end."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         worker = scene.ground.worker
         worker.regenerate_host_key()
         worker.sh("pkill -f '[s]shd.*: spark' || :")
@@ -73,13 +73,13 @@ def change_host_key(seconds: float) -> Script:
     return script
 
 
-def lose_ca(scene: Scene) -> None:
+def lose_ca(scene: OutageScene) -> None:
     """The CA's folder is deleted and Caddy is killed; `up` then gives out the new one."""
     ground = scene.ground
     ground.head.sh(f"rm -rf {HOME}/door/ca")
     scene.at = time.time()
-    harm.kill_unit(ground.head, next(unit for unit in harm.units(ground.head) if "caddy" in unit))
-    seen = until(lambda: any("not the one that clients have" in one.text for one in scene.operator.samples), 60.0)
+    harm.kill_unit(ground.head, next(unit for unit in harm.user_units(ground.head) if "caddy" in unit))
+    seen = wait_until(lambda: any("not the one that clients have" in one.text for one in scene.operator.samples), 60.0)
     scene.check(seen, "status never says that clients have another CA")
     done = ground.drive.run("up", ground.recipe("process", None), timeout=180)
     said = done.out + done.err
@@ -90,16 +90,16 @@ def lose_ca(scene: Scene) -> None:
     scene.notes.append("`up` says that clients need the new ca.crt; they get it")
 
 
-def overwrite_store(scene: Scene) -> None:
+def overwrite_store(scene: OutageScene) -> None:
     """Random bytes in place of the history."""
     names = " ".join(f"{HOME}/store.sqlite{end}" for end in ("", "-wal", "-shm"))
     scene.ground.head.sh(f"for f in {names}; do [ ! -e $f ] || head -c 100000 /dev/urandom >$f; done", user=USER)
     log = f"cat {scene.ground.home}/log"
-    until(lambda: "was damaged" in scene.ground.head.sh(log, check=False), 90.0)  # its next write finds it
+    wait_until(lambda: "was damaged" in scene.ground.head.sh(log, check=False), 90.0)  # its next write finds it
     time.sleep(12.0)
 
 
-def reboot_both(scene: Scene) -> None:
+def reboot_both(scene: OutageScene) -> None:
     threads = [threading.Thread(target=node.reboot) for node in scene.ground.nodes]
     for thread in threads:
         thread.start()
@@ -109,7 +109,7 @@ def reboot_both(scene: Scene) -> None:
 
 
 def reboot_twice(seconds: float) -> Script:
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         scene.ground.worker.reboot()
         time.sleep(seconds)
         scene.ground.worker.reboot()
@@ -121,7 +121,7 @@ def reboot_twice(seconds: float) -> Script:
 def lose_packets(part: float, seconds: float) -> Script:
     """Drops that part of what comes in over the worker's fabric is dropped."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         rules = [f"INPUT -i {device} -m statistic --mode random --probability {part} -j DROP" for device in _FABRIC]
         scene.ground.worker.sh("; ".join(f"iptables -I {rule}" for rule in rules))
         time.sleep(seconds)
@@ -137,7 +137,7 @@ _FABRIC = (FABRIC_DEVICE, FABRIC_B_DEVICE)
 def read_only(seconds: float) -> Script:
     """The head's state folder, as after an error of its disk; 8 s later rank 1 dies."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         head = scene.ground.head
         head.sh(f"mount --bind {HOME} {HOME} && mount -o remount,ro,bind {HOME}")
         time.sleep(8.0)
@@ -150,12 +150,12 @@ def read_only(seconds: float) -> Script:
     return script
 
 
-def small_tmp(node: Node) -> None:
+def small_tmp(node: ContainerNode) -> None:
     node.fill_disk("/tmp", 1 << 40, "16m")
     node.sh("chmod 1777 /tmp")
 
 
-def fill_tmp(scene: Scene) -> None:
+def fill_tmp(scene: OutageScene) -> None:
     scene.ground.head.fill_disk("/tmp", 0)
     time.sleep(3.0)
     scene.at = time.time()
@@ -165,7 +165,7 @@ def fill_tmp(scene: Scene) -> None:
 def duplicate_address(seconds: float) -> Script:
     """The head takes the worker's address on the fabric."""
 
-    def script(scene: Scene) -> None:
+    def script(scene: OutageScene) -> None:
         ground = scene.ground
         words = f"{ground.worker.spec.fabric}/24 dev {FABRIC_DEVICE}"
         ground.head.sh(f"ip address add {words}")
@@ -180,7 +180,7 @@ def duplicate_address(seconds: float) -> Script:
     return script
 
 
-def change_expose(scene: Scene) -> None:
+def change_expose(scene: OutageScene) -> None:
     """`up` of what serves, with another `serving.expose`: it takes effect or is refused, never half of each."""
     ground = scene.ground
     done = ground.drive.run("up", ground.recipe("process", None, serving={"expose": "loopback"}), timeout=180)
@@ -192,12 +192,12 @@ def change_expose(scene: Scene) -> None:
     scene.notes.append(f"`up` with loopback: exit {done.code}")
 
 
-def _opens(scene: Scene) -> bool:
+def _opens(scene: OutageScene) -> bool:
     text = scene.ground.head.sh("ss -ltnH 'sport = :8443'", check=False)
     return bool(re.search(r"(?:\*|0\.0\.0\.0|\[::\]):8443", text))
 
 
-def two_people(scene: Scene) -> None:
+def two_people(scene: OutageScene) -> None:
     """A second operator calls `up` of what serves, then `restart`: each ends with a true sentence."""
     ground, second = scene.ground, scene.second()
     done = second.run("up", ground.recipe("process", None), timeout=180)
@@ -212,6 +212,6 @@ def two_people(scene: Scene) -> None:
     second.close()
 
 
-def _short(done: Done) -> str:
+def _short(done: CallResult) -> str:
     lines = [line.strip() for line in (done.err + done.out).splitlines() if line.strip()] or ["nothing printed"]
     return f"exit {done.code}, {next((line for line in lines if line.startswith('error:')), lines[-1])[:200]}"

@@ -4,7 +4,7 @@ from drills import trial_faults as faults
 from drills.outage import Expected
 from drills.outage_drill import OutageDrill
 from drills.outage_faults import kill_rank
-from drills.stage import Stage
+from drills.stage import DrillStage
 
 BEYOND = 5.0
 """Seconds that all but the engine's own start may take."""
@@ -106,8 +106,11 @@ PEOPLE = OutageDrill(
     Expected(away=BEYOND, incidents=0, refusal="."),
 )
 TRIAL = (
-    *(Stage((drill,), runtime="process") for drill in (SUPERVISOR_STOPPED, SUPERVISOR_STOPPED_KILL, CA, READ_ONLY)),
-    *(Stage((drill,), runtime="process") for drill in (BOTH, DUPLICATE, SSHD, HOST_KEY, STORE, PACKETS)),
-    Stage((TMP,), runtime="process", before=lambda ground: faults.small_tmp(ground.head)),
-    *(Stage((drill,), runtime="process") for drill in (TWICE, PEOPLE, EXPOSE)),
+    *(
+        DrillStage((drill,), runtime="process")
+        for drill in (SUPERVISOR_STOPPED, SUPERVISOR_STOPPED_KILL, CA, READ_ONLY)
+    ),
+    *(DrillStage((drill,), runtime="process") for drill in (BOTH, DUPLICATE, SSHD, HOST_KEY, STORE, PACKETS)),
+    DrillStage((TMP,), runtime="process", before=lambda ground: faults.small_tmp(ground.head)),
+    *(DrillStage((drill,), runtime="process") for drill in (TWICE, PEOPLE, EXPOSE)),
 )

@@ -50,7 +50,7 @@ class Sight:
         return self.phase in ("ready", "degraded") and not self.refusing
 
 
-def sight(at: float, tree: dict[str, Any] | None) -> Sight:
+def sight_from_file(at: float, tree: dict[str, Any] | None) -> Sight:
     """`absent` without a file."""
     if tree is None:
         return Sight(at, "absent")
@@ -109,7 +109,7 @@ class Watcher:
         known = [n["available"] for n in (tree or {}).get("nodes", ()) if n.get("available")]
         if known:
             self.memory.append((at, min(known)))
-        now = sight(at, tree)
+        now = sight_from_file(at, tree)
         if changed(self.sights[-1] if self.sights else None, now):
             self.sights.append(now)
 

@@ -308,7 +308,7 @@ def small_kv(a: Acceptance) -> None:
     down(a)
 
 
-def dies(a: Acceptance) -> None:
+def worker_dies(a: Acceptance) -> None:
     """The worker dies while it starts: the wait ends at once, on both nodes."""
     kill = lambda _: a.rank(a.last, "kill -KILL $session")  # noqa: E731
     eager = a.args.cpu or "enforce-eager" in a.args.flag  # nothing is compiled
@@ -327,7 +327,7 @@ def interrupt(a: Acceptance) -> None:
     down(a)
 
 
-def keyed(a: Acceptance) -> None:
+def served_with_key(a: Acceptance) -> None:
     """Open to the fabric, with a key that is in no argument list and in no log."""
     a.sparkwright("up", f"{a.recipe}@keyed")
     told = a.client("spark-2", a.nodes.nodes[0].fabric)
@@ -339,7 +339,7 @@ def keyed(a: Acceptance) -> None:
     down(a)
 
 
-def gloo(a: Acceptance) -> None:
+def gloo_on_loopback(a: Acceptance) -> None:
     """The worker's Gloo uses `lo`, and the head looks for it on its own: refused there, and the head ends.
 
     Of two Gloo sides the one with the lower address listens; in a 10.x network that is not 127.0.0.1, and all is well.
@@ -349,21 +349,21 @@ def gloo(a: Acceptance) -> None:
     down(a)
 
 
-def nccl(a: Acceptance) -> None:
+def nccl_on_loopback(a: Acceptance) -> None:
     """The worker's NCCL uses `lo`: both ranks wait for each other for ever, without a line."""
     told = a.sparkwright("up", f"{a.recipe}@impatient", *FORCED, on="nccl", expect=(5,))
     a.expect("stuck" in told, "not called stuck", "nccl on lo")
     down(a)
 
 
-def again(a: Acceptance) -> None:
+def watched_again(a: Acceptance) -> None:
     """Launched, left alone, watched again; then taken away while it serves."""
     a.sparkwright("up", str(a.recipe), "--detach")
     a.sparkwright("up", str(a.recipe), "--json")
     down(a)
 
 
-def ray(a: Acceptance) -> None:
+def ray_cluster(a: Acceptance) -> None:
     """The same model, TP 2 inside a Ray cluster: two active nodes before vLLM starts; nothing of Ray stays."""
     a.sparkwright("up", f"{a.recipe}@ray", limit=300)
     for number in (0, 1):
@@ -377,7 +377,7 @@ def ray(a: Acceptance) -> None:
     down(a)
 
 
-def size(a: Acceptance) -> None:
+def real_size(a: Acceptance) -> None:
     """Real dimensions: 62.76 GiB of weights a rank, and the KV cache that the engine made without us."""
     told = a.sparkwright("up", f"{a.recipe}@large", limit=420)
     said = dict(re.findall(r"^(\w+): ([\d.]+)$", told, re.MULTILINE))
@@ -392,16 +392,36 @@ def size(a: Acceptance) -> None:
 
 
 CASES: tuple[Callable[[Acceptance], None], ...] = (
-    facts, plan, up, healthy, frozen, killed, down, again, interrupt, keyed, reasoning, wrong_value, wrong_flag,
-    too_long, small_kv, dies, head_killed, gloo, nccl, ray, size)  # fmt: skip
-OF_VLLM = (small_kv, ray, size)
-OF_GPUS = (facts, small_kv, nccl, ray, size)
-OF_TWO = (gloo, nccl, ray, size)
+    facts,
+    plan,
+    up,
+    healthy,
+    frozen,
+    killed,
+    down,
+    watched_again,
+    interrupt,
+    served_with_key,
+    reasoning,
+    wrong_value,
+    wrong_flag,
+    too_long,
+    small_kv,
+    worker_dies,
+    head_killed,
+    gloo_on_loopback,
+    nccl_on_loopback,
+    ray_cluster,
+    real_size,
+)
+OF_VLLM = (small_kv, ray_cluster, real_size)
+OF_GPUS = (facts, small_kv, nccl_on_loopback, ray_cluster, real_size)
+OF_TWO = (gloo_on_loopback, nccl_on_loopback, ray_cluster, real_size)
 
 
 def run(a: Acceptance, only: list[str], cases: Sequence[Callable[[Acceptance], None]] = CASES) -> None:
     for number, case in enumerate(cases, 1):
-        if (only and case.__name__ not in only) or (case is size and not a.args.large):
+        if (only and case.__name__ not in only) or (case is real_size and not a.args.large):
             continue
         if (a.args.engine != "vllm" and case in OF_VLLM) or (a.args.count == 1 and case in OF_TWO):
             continue

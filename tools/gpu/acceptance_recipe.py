@@ -70,8 +70,8 @@ def recipe(args: argparse.Namespace) -> dict:
             "keyed": {"serving": {"expose": "fabric", "api_key_env": KEY}},
             "impatient": {"phases": {"rendezvous": {"stuck_after": "30s"}}},
             "thinks": {"parsers": {"reasoning": "qwen3"}},
-            "ray": on_ray(args),
-            "large": large(args),
+            "ray": ray_settings(args),
+            "large": large_model(args),
         },
     }
 
@@ -87,7 +87,7 @@ def deepseek(serving: dict, flags: dict) -> tuple[dict, dict, dict]:
     return serving | more, dict.fromkeys(names, "deepseek_v4"), kept | fixed
 
 
-def on_ray(args: argparse.Namespace) -> dict:
+def ray_settings(args: argparse.Namespace) -> dict:
     """The real Ray of this interpreter in the rehearsal, with the simulator as the vLLM inside it."""
     if not args.simulator:
         return {"engine": {"name": "vllm-ray"}}
@@ -95,7 +95,7 @@ def on_ray(args: argparse.Namespace) -> dict:
     return {"engine": {"name": "vllm-ray", "entrypoint": program}, "model": {"simulated": False}}
 
 
-def large(args: argparse.Namespace) -> dict:
+def large_model(args: argparse.Namespace) -> dict:
     """MiniMax-M2.7's dimensions as NVFP4 on Marlin, weights random: memory and start-up of the real size."""
     return {
         "model": {"path": LARGE, "served_name": "large"},

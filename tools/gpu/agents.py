@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from bench import wait
+from bench import wait_for_server
 
 HERE = Path(__file__).parent
 PORTS = {"sglang": 30000, "vllm": 8000}
@@ -37,7 +37,7 @@ LIMIT = 900.0
 COMPACT = '{"backend":"xgrammar","disable_any_whitespace":true}'
 
 
-def model(args: argparse.Namespace) -> Path:
+def model_folder(args: argparse.Namespace) -> Path:
     """A folder with the tokenizer of --model and the dimensions of --config, with its vocabulary."""
     folder = args.out / "model"
     shutil.copytree(args.model, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.safetensors*"))
@@ -154,13 +154,17 @@ def tables(report: dict) -> str:
     turns, depths = [name for name in names if "agent" in name], [name for name in names if "agent" not in name]
     return mark + "\n\n".join(
         [
-            table(runs, "first token, median ms", turns, [f"turn {n}" for n in (1, 2, 5, 10)], first_token),
-            table(runs, "prompt tokens from the cache, %, by /metrics", turns, [""], hit_share),
-            table(
+            level_table(runs, "first token, median ms", turns, [f"turn {n}" for n in (1, 2, 5, 10)], first_token),
+            level_table(runs, "prompt tokens from the cache, %, by /metrics", turns, [""], hit_share),
+            level_table(
                 runs, "most of the KV pool in use, %", turns, [""], lambda one: one["server"]["kv_cache_usage"] * 100
             ),
-            table(runs, "prefill, tokens/s", depths, [""], lambda one: one["metrics"]["prefill"]["median"]["value"]),
-            table(runs, "decode, tokens/s", depths, [""], lambda one: one["metrics"]["decode"]["median"]["value"]),
+            level_table(
+                runs, "prefill, tokens/s", depths, [""], lambda one: one["metrics"]["prefill"]["median"]["value"]
+            ),
+            level_table(
+                runs, "decode, tokens/s", depths, [""], lambda one: one["metrics"]["decode"]["median"]["value"]
+            ),
         ]
     )
 
@@ -169,7 +173,7 @@ def first_token(level: dict) -> float:
     return level["metrics"]["ttft"]["median"]["value"] * 1000
 
 
-def kv_use(level: dict) -> float:
+def kv_percent(level: dict) -> float:
     return 100 * level["server"]["kv_cache_usage"]
 
 
@@ -178,7 +182,7 @@ def hit_share(level: dict) -> float:
     return 100 * known["prefix_cache_hits_total"] / known["prompt_tokens_total"]
 
 
-def table(
+def level_table(
     runs: dict[str, list[dict]], what: str, names: list[str], parts: list[str], of: Callable[[dict], float]
 ) -> str:
     """Rows: levels; columns: parts, an engine each; empty where an engine does not give the figure."""
@@ -222,13 +226,13 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     args = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that both servers end too
-    folder = model(args)
+    folder = model_folder(args)
     with ExitStack() as stack:
         chosen = args.start_only or list(PORTS)
         servers = {engine: stack.enter_context(served(args, engine, folder)) for engine in chosen}
         urls = {engine: f"http://127.0.0.1:{port}" for engine, port in PORTS.items()}
         for engine, server in servers.items():
-            wait(urls[engine], server)
+            wait_for_server(urls[engine], server)
         print(f"ready: {', '.join(servers)}", flush=True)
         return 0 if args.start_only else measure(args, urls)
 

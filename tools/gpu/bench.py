@@ -35,7 +35,7 @@ PACE = {
 }
 
 
-class Acceptance:
+class BenchAcceptance:
     """Runs commands, keeps what they print, and remembers what was not as expected."""
 
     def __init__(self, out: Path, url: str) -> None:
@@ -124,7 +124,7 @@ def serving(args: argparse.Namespace) -> Iterator[str]:
     with (args.out / "server.log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | (PACE if args.simulator else {}))
     try:
-        wait(f"http://127.0.0.1:{args.port}", server)
+        wait_for_server(f"http://127.0.0.1:{args.port}", server)
         yield f"http://127.0.0.1:{args.port}"
     finally:
         server.terminate()
@@ -135,7 +135,7 @@ def serving(args: argparse.Namespace) -> Iterator[str]:
             server.wait()
 
 
-def wait(url: str, server: subprocess.Popen[bytes]) -> None:
+def wait_for_server(url: str, server: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + START
     while time.monotonic() < end and server.poll() is None:
         try:
@@ -146,7 +146,7 @@ def wait(url: str, server: subprocess.Popen[bytes]) -> None:
     sys.exit("the server did not become ready: see server.log")
 
 
-def page(acceptance: Acceptance, run: dict) -> str:
+def bench_page(acceptance: BenchAcceptance, run: dict) -> str:
     known = run["run"]["conditions"]
     mark = "SIMULATED: " if known["simulated"] else ""
     lines = [f"# {mark}`sparkwright bench` against {known['engine']} {known['engine_version']}", ""]
@@ -175,11 +175,11 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     args = arguments()
     with serving(args) as url:
-        acceptance = Acceptance(args.out.resolve(), url)
+        acceptance = BenchAcceptance(args.out.resolve(), url)
         acceptance.measure("quick")
         run = acceptance.measure("agentic-quick")
         acceptance.gap(run, args.gap)
-    (args.out / "page.md").write_text(page(acceptance, run))
+    (args.out / "page.md").write_text(bench_page(acceptance, run))
     return int(any(holds == "NO" for _, holds, _ in acceptance.rows))
 
 

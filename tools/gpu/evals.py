@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from agents import COMPACT, ENVIRONMENT, OFFLINE
-from bench import wait
+from bench import wait_for_server
 
 URL, PORT = "http://127.0.0.1:8177", "8177"
 LIMIT = 900.0
@@ -56,30 +56,30 @@ model.save_pretrained(sys.argv[1], safe_serialization=True)
 
 
 @dataclass(frozen=True)
-class Setting:
+class EvalSetting:
     flags: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
 
 
 SETTINGS = {
     "vllm": {
-        "base": Setting(),
-        "fp8": Setting(("--kv-cache-dtype", "fp8")),
-        "ngram": Setting(("--speculative-config", json.dumps(NGRAM))),
-        "steady": Setting(env={"VLLM_BATCH_INVARIANT": "1"}),
-        "again": Setting(),
+        "base": EvalSetting(),
+        "fp8": EvalSetting(("--kv-cache-dtype", "fp8")),
+        "ngram": EvalSetting(("--speculative-config", json.dumps(NGRAM))),
+        "steady": EvalSetting(env={"VLLM_BATCH_INVARIANT": "1"}),
+        "again": EvalSetting(),
     },
     "sglang": {
-        "base": Setting(),
-        "fp8": Setting(("--kv-cache-dtype", "fp8_e4m3")),
-        "ngram": Setting(("--speculative-algorithm", "NGRAM", "--speculative-num-draft-tokens", "4")),
-        "steady": Setting(("--enable-deterministic-inference",)),
-        "again": Setting(),
+        "base": EvalSetting(),
+        "fp8": EvalSetting(("--kv-cache-dtype", "fp8_e4m3")),
+        "ngram": EvalSetting(("--speculative-algorithm", "NGRAM", "--speculative-num-draft-tokens", "4")),
+        "steady": EvalSetting(("--enable-deterministic-inference",)),
+        "again": EvalSetting(),
     },
     "simulator": {
-        "base": Setting(),
-        "unsteady": Setting(env={"SPARKWRIGHT_SIMULATOR_FAULT": "wrong@unsteady"}),
-        "again": Setting(),
+        "base": EvalSetting(),
+        "unsteady": EvalSetting(env={"SPARKWRIGHT_SIMULATOR_FAULT": "wrong@unsteady"}),
+        "again": EvalSetting(),
     },
 }
 
@@ -129,7 +129,7 @@ def evaluated(args: argparse.Namespace, *words: str) -> dict[str, Any]:
     return dict(found.get("run") or {})
 
 
-def table(found: Mapping[str, tuple[dict[str, Any], dict[str, Any]]]) -> str:
+def verdict_table(found: Mapping[str, tuple[dict[str, Any], dict[str, Any]]]) -> str:
     """Probes and verdicts, a column a setting."""
     states = {
         name: {o["name"]: o["state"] for o in probes["evaluation"]["outcomes"]} for name, (probes, _) in found.items()
@@ -171,7 +171,7 @@ def main() -> int:
     for name in args.only.split(",") if args.only else SETTINGS[args.engine]:
         with served(args, name, folder) as server:
             try:
-                wait(URL, server)
+                wait_for_server(URL, server)
             except SystemExit as error:
                 print(f"{name}: not started: {error}; see {name}.log", flush=True)
                 bad = 1
@@ -180,7 +180,7 @@ def main() -> int:
             found[name] = evaluated(args, "probes", URL), evaluated(args, *first)
         bad = bad or int(not all(found[name]))
         print(f"{name}: {'asked' if all(found[name]) else 'no run, see commands.txt'}", flush=True)
-    (args.out / "table.md").write_text(table({name: one for name, one in found.items() if one[0]}))
+    (args.out / "table.md").write_text(verdict_table({name: one for name, one in found.items() if one[0]}))
     return bad
 
 

@@ -26,7 +26,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from failure_cases import ALONE, HELD, HELLO, PLAIN, REQUESTS, SERVER, SIDE_BY_SIDE, Case
+from failure_cases import ALONE, HELD, HELLO, PLAIN, REQUESTS, SERVER, SIDE_BY_SIDE, FailureCase
 
 WORK = Path("/tmp/vllm-failures")
 WHOLE = "--whole" in sys.argv
@@ -67,7 +67,7 @@ def placed(text: str) -> str:
 class Start:
     """One `vllm serve`; its lines as they come."""
 
-    def __init__(self, case: Case, port: int = 8000) -> None:
+    def __init__(self, case: FailureCase, port: int = 8000) -> None:
         words = case.words.split(" ") if case.words else []
         flags = ["--load-format", "dummy"] if case.dummy else []
         flags += [] if WHOLE or "--attention-backend" in words else ["--attention-backend", "TRITON_ATTN"]
@@ -126,7 +126,7 @@ class Start:
         return rewritten(self.text)
 
 
-def asked(port: int, path: str, key: str, body: dict[str, Any]) -> str:
+def ask_server(port: int, path: str, key: str, body: dict[str, Any]) -> str:
     """One request as curl shows it."""
     content = json.dumps(body)
     shown = content if len(content) < 2000 else content[:400] + " ..."
@@ -152,13 +152,13 @@ def requests(out: Path) -> None:
     begun = server.text
     for name, (path, key, body) in REQUESTS.items():
         before = len(server.text)
-        answer = asked(8000, path, key, body)
+        answer = ask_server(8000, path, key, body)
         time.sleep(0.5)
         write(out, name, begun + server.text[before:] + answer)
     before = len(server.text)
     server.kill_core()
     time.sleep(1)
-    answer = asked(8000, "/v1/chat/completions", "sk-abc", HELLO)
+    answer = ask_server(8000, "/v1/chat/completions", "sk-abc", HELLO)
     server.reader.join(20)
     server.end()
     write(out, "killed-serving", begun + server.text[before:] + answer)
@@ -167,7 +167,7 @@ def requests(out: Path) -> None:
 def without_template(out: Path) -> None:
     server = Start(PLAIN)
     server.waited(READY, 150)
-    answer = asked(8000, "/v1/chat/completions", "", HELLO)
+    answer = ask_server(8000, "/v1/chat/completions", "", HELLO)
     time.sleep(0.5)
     write(out, PLAIN.name, server.text + answer)
     server.end()
@@ -178,7 +178,7 @@ def memory_taken(out: Path) -> None:
     holder = subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE)
     assert holder.stdout
     holder.stdout.readline()
-    one(out, HELD)
+    record_case(out, HELD)
     holder.kill()
     holder.wait()
 
@@ -188,11 +188,11 @@ def write(out: Path, name: str, text: str) -> None:
     print(f"{time.strftime('%T')} {name} {len(text)}", flush=True)
 
 
-def one(out: Path, case: Case, port: int = 8000) -> None:
+def record_case(out: Path, case: FailureCase, port: int = 8000) -> None:
     write(out, case.name, Start(case, port).end(case.limit))
 
 
-def fitted(case: Case) -> Case:
+def fitted(case: FailureCase) -> FailureCase:
     """The case with the values that depend on the GPU's size: 8B weighs 15.3 GiB."""
     query = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     gib = float(subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0]) / 1024
@@ -272,11 +272,11 @@ def main() -> int:
     with ThreadPoolExecutor(given.jobs) as pool:
         limits = {"limit": given.limit} if given.limit else {}
         cases = [replace(case, **limits) for case in SIDE_BY_SIDE if chosen("side", case.name)]
-        list(pool.map(lambda pair: one(given.out, pair[1], 8100 + pair[0]), enumerate(cases)))
+        list(pool.map(lambda pair: record_case(given.out, pair[1], 8100 + pair[0]), enumerate(cases)))
     blocker.kill()
     for case in ALONE:
         if chosen("alone", case.name):
-            one(given.out, fitted(case))
+            record_case(given.out, fitted(case))
     for name, work in (("requests", requests), (PLAIN.name, without_template), (HELD.name, memory_taken)):
         if chosen("requests", name):
             work(given.out)

@@ -16,53 +16,53 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from failure_cases import Case
+from failure_cases import FailureCase
 from failures import models, placed, rewritten
 
 TWO = "--tp-size 2 --nnodes 2 --dist-timeout 20"
 GPUS = "--sampling-backend pytorch --mem-fraction-static 0.3 --max-total-tokens 65536"
 CASES = [
-    Case("flag-unknown", "--enable-turbo-mode"),
-    Case("flag-removed", "--disable-piecewise-cuda-graph"),
-    Case("flag-of-vllm", "--max-model-len 32768"),
-    Case("flag-without-value", "--max-running-requests --enable-metrics"),
-    Case("value-kv-dtype", "--kv-cache-dtype fp9"),
-    Case("value-length", "--context-length 32kb"),
-    Case("value-graph-config", "--cuda-graph-config {decode:{backend:full}}"),
-    Case("backend-unknown", "--attention-backend triton2"),
-    Case("backend-not-for-gpu", "--attention-backend trtllm_mha"),
-    Case("tp-gpus", "--tp-size 2"),
-    Case("dp-gpus", "--dp-size 3"),
-    Case("context-over-model", "--context-length 1048576"),
-    Case("fraction-too-small", "--mem-fraction-static 0.01"),
-    Case("tool-parser-unknown", "--tool-call-parser qwen9"),
-    Case("reasoning-parser-unknown", "--reasoning-parser qwen9"),
-    Case("template-file-missing", "--chat-template /models/qwen3.jinja"),
-    Case("port-in-use", "--port 8099"),
-    Case("host-not-here", "--host 10.99.0.1"),
-    Case("model-folder-empty", model="/models/empty"),
-    Case("architecture-unknown", model="/models/architecture"),
-    Case("model-type-unknown", model="/models/model-type"),
-    Case("custom-code", model="/models/custom"),
-    Case("config-broken", model="/models/config-broken"),
-    Case("tokenizer-missing", model="/models/tokenizer-missing"),
-    Case("weights-missing", dummy=False),
-    Case("shard-missing", model="/models/shard-missing", dummy=False),
-    Case("shard-cut", model="/models/shard-cut", dummy=False),
-    Case("shape-mismatch", model="/models/shape", dummy=False),
-    Case("model-not-in-cache", model="Qwen/Qwen3-0.6B", environ={"HF_HUB_OFFLINE": "1"}, dummy=False),
-    Case("quantization-none", "--quantization awq"),
-    Case("speculation-no-draft", "--speculative-algorithm EAGLE3 --speculative-num-steps 3"),
-    Case("lora-missing", "--enable-lora --lora-paths sql=/models/sql-lora"),
-    Case("gpu-hidden", environ={"CUDA_VISIBLE_DEVICES": ""}),
-    Case("gloo-interface", environ={"GLOO_SOCKET_IFNAME": "enp1s0f9np9"}),
-    Case("head-unreachable", f"{TWO} --node-rank 1 --dist-init-addr 10.99.0.1:25000"),
-    Case("worker-never-comes", f"{TWO} --node-rank 0 --dist-init-addr 127.0.0.1:25001"),
-    Case("killed-at-start", kill_at="Load weight begin"),
+    FailureCase("flag-unknown", "--enable-turbo-mode"),
+    FailureCase("flag-removed", "--disable-piecewise-cuda-graph"),
+    FailureCase("flag-of-vllm", "--max-model-len 32768"),
+    FailureCase("flag-without-value", "--max-running-requests --enable-metrics"),
+    FailureCase("value-kv-dtype", "--kv-cache-dtype fp9"),
+    FailureCase("value-length", "--context-length 32kb"),
+    FailureCase("value-graph-config", "--cuda-graph-config {decode:{backend:full}}"),
+    FailureCase("backend-unknown", "--attention-backend triton2"),
+    FailureCase("backend-not-for-gpu", "--attention-backend trtllm_mha"),
+    FailureCase("tp-gpus", "--tp-size 2"),
+    FailureCase("dp-gpus", "--dp-size 3"),
+    FailureCase("context-over-model", "--context-length 1048576"),
+    FailureCase("fraction-too-small", "--mem-fraction-static 0.01"),
+    FailureCase("tool-parser-unknown", "--tool-call-parser qwen9"),
+    FailureCase("reasoning-parser-unknown", "--reasoning-parser qwen9"),
+    FailureCase("template-file-missing", "--chat-template /models/qwen3.jinja"),
+    FailureCase("port-in-use", "--port 8099"),
+    FailureCase("host-not-here", "--host 10.99.0.1"),
+    FailureCase("model-folder-empty", model="/models/empty"),
+    FailureCase("architecture-unknown", model="/models/architecture"),
+    FailureCase("model-type-unknown", model="/models/model-type"),
+    FailureCase("custom-code", model="/models/custom"),
+    FailureCase("config-broken", model="/models/config-broken"),
+    FailureCase("tokenizer-missing", model="/models/tokenizer-missing"),
+    FailureCase("weights-missing", dummy=False),
+    FailureCase("shard-missing", model="/models/shard-missing", dummy=False),
+    FailureCase("shard-cut", model="/models/shard-cut", dummy=False),
+    FailureCase("shape-mismatch", model="/models/shape", dummy=False),
+    FailureCase("model-not-in-cache", model="Qwen/Qwen3-0.6B", environ={"HF_HUB_OFFLINE": "1"}, dummy=False),
+    FailureCase("quantization-none", "--quantization awq"),
+    FailureCase("speculation-no-draft", "--speculative-algorithm EAGLE3 --speculative-num-steps 3"),
+    FailureCase("lora-missing", "--enable-lora --lora-paths sql=/models/sql-lora"),
+    FailureCase("gpu-hidden", environ={"CUDA_VISIBLE_DEVICES": ""}),
+    FailureCase("gloo-interface", environ={"GLOO_SOCKET_IFNAME": "enp1s0f9np9"}),
+    FailureCase("head-unreachable", f"{TWO} --node-rank 1 --dist-init-addr 10.99.0.1:25000"),
+    FailureCase("worker-never-comes", f"{TWO} --node-rank 0 --dist-init-addr 127.0.0.1:25001"),
+    FailureCase("killed-at-start", kill_at="Load weight begin"),
 ]
 
 
-def command_words(case: Case, port: int) -> list[str]:
+def command_words(case: FailureCase, port: int) -> list[str]:
     """SGLang's words for a case: a small pool, so that neighbours have room."""
     words, more = case.words.split(), GPUS.split()
     if "--mem-fraction-static" in words:
@@ -73,7 +73,7 @@ def command_words(case: Case, port: int) -> list[str]:
     return ["-m", "sglang.launch_server", "--model-path", case.model, *words, *more]
 
 
-def record(out: Path, case: Case, port: int, limit: float) -> None:
+def record(out: Path, case: FailureCase, port: int, limit: float) -> None:
     """Start one, wait until it ends or the limit is over, and write its log."""
     words = command_words(case, port)
     told = [*(f"{name}={value}" for name, value in case.environ.items()), "python3", *words]

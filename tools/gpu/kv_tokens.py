@@ -245,7 +245,7 @@ def line_of(row: dict[str, Any]) -> str:
     return f"{head} planned {planned['middle']:>9} printed {tokens:>9.0f} {off:+.3%} {verdict}{pool}{weights}"
 
 
-def table(paths: Iterable[Path]) -> int:
+def print_table(paths: Iterable[Path]) -> int:
     for path in paths:
         for line in path.read_text().splitlines():
             print(line_of(json.loads(line)))
@@ -272,7 +272,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     args = arguments()
     if args.what == "table":
-        return table(args.results)
+        return print_table(args.results)
     return predict(args) if args.what == "predict" else start(args)
 
 

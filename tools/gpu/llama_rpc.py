@@ -56,7 +56,7 @@ def cluster(nodes: TwoNodes) -> dict:
     return {"name": "two-namespaces", "nodes": told}
 
 
-class Run:
+class RpcRun:
     def __init__(self, nodes: TwoNodes, work: Path, programs: Path) -> None:
         self.nodes, self.work = nodes, work
         self.recipe = self.write("tiny-rpc.yaml", recipe(programs))
@@ -106,7 +106,7 @@ def main() -> None:
     given.work.mkdir(parents=True, exist_ok=True)
     with TwoNodes(given.work / "nodes") as nodes:
         write_tiny_gguf(nodes.nodes[0].folder / "models" / "tiny.gguf")
-        Run(nodes, given.work, given.programs.resolve()).all()
+        RpcRun(nodes, given.work, given.programs.resolve()).all()
 
 
 if __name__ == "__main__":

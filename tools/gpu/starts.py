@@ -119,7 +119,7 @@ def given_back() -> None:
         time.sleep(0.5)
 
 
-def rows(args: argparse.Namespace) -> list[dict[str, Any]]:
+def start_rows(args: argparse.Namespace) -> list[dict[str, Any]]:
     path = args.rows or DATA / "starts" / f"{args.engine}-{args.version}.jsonl"
     found = [json.loads(line) | {"number": n} for n, line in enumerate(path.read_text().splitlines())]
     return [row for row in found if not args.row or row["number"] in args.row]
@@ -155,7 +155,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     args = arguments()
-    chosen = rows(args)
+    chosen = start_rows(args)
     pinned = [row for row in chosen if "kv_cache_memory_bytes" in row.get("arguments", {})]
     with ThreadPoolExecutor(args.together) as pool:
         logs = list(pool.map(lambda row: start(args, row), pinned))

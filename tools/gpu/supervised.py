@@ -39,7 +39,7 @@ while True:
 """
 
 
-class Supervised:
+class SupervisedRun:
     """The supervisor on the head and its own report."""
 
     def __init__(self, a: Acceptance) -> None:
@@ -90,7 +90,7 @@ def traffic(a: Acceptance) -> Any:
 def serve(a: Acceptance) -> None:
     """`up` leaves a supervisor on the head; nothing is wrong for half a minute of short requests."""
     a.sparkwright("up", str(a.recipe), limit=900)
-    s = Supervised(a)
+    s = SupervisedRun(a)
     s.wait("supervised and ready", lambda live: live["phase"] == "ready", 60)
     a.talk()
     with traffic(a) as fates:
@@ -119,9 +119,9 @@ def bench(a: Acceptance) -> None:
             a.sparkwright("report", profile, "-o", str(a.out / f"{profile}.{form}"))
 
 
-def hurt(a: Acceptance, what: str, number: int, script: str) -> None:
+def hurt_rank(a: Acceptance, what: str, number: int, script: str) -> None:
     """Does it to a rank under traffic, and follows the supervisor back to service."""
-    s, before = Supervised(a), Supervised(a).live()["relaunches"]
+    s, before = SupervisedRun(a), SupervisedRun(a).live()["relaunches"]
     with traffic(a) as fates:
         time.sleep(5)
         a.rank(number, script)
@@ -143,28 +143,28 @@ def hurt(a: Acceptance, what: str, number: int, script: str) -> None:
 
 def killed(a: Acceptance) -> None:
     """All of the worker's processes die at once."""
-    hurt(a, "worker killed", a.last, "kill -KILL $session")
+    hurt_rank(a, "worker killed", a.last, "kill -KILL $session")
 
 
-def head(a: Acceptance) -> None:
+def head_killed(a: Acceptance) -> None:
     """All of the head's processes die at once."""
-    hurt(a, "head killed", 0, "kill -KILL $session")
+    hurt_rank(a, "head killed", 0, "kill -KILL $session")
 
 
 def frozen(a: Acceptance) -> None:
     """The worker stalls: every process is there and /health reports 200. Before FRESH it could be compiling."""
-    time.sleep(max(0.0, Supervised(a).live()["since"] + FRESH - time.time()))
-    hurt(a, "worker frozen", a.last, "kill -STOP $session")
+    time.sleep(max(0.0, SupervisedRun(a).live()["since"] + FRESH - time.time()))
+    hurt_rank(a, "worker frozen", a.last, "kill -STOP $session")
 
 
-def gone(a: Acceptance) -> None:
+def taken_down(a: Acceptance) -> None:
     """`down` takes the supervisor along."""
     a.sparkwright("down", NAME)
     a.nothing_left()
-    a.expect(not Supervised(a).home.exists(), "its folder is there", "no supervisor left")
+    a.expect(not SupervisedRun(a).home.exists(), "its folder is there", "no supervisor left")
 
 
-CASES = (plan, serve, learned, bench, killed, head, frozen, gone)
+CASES = (plan, serve, learned, bench, killed, head_killed, frozen, taken_down)
 
 
 def main() -> int:

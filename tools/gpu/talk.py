@@ -40,7 +40,7 @@ def events(url: str, body: dict) -> Iterator[dict]:
                 yield json.loads(line[6:])
 
 
-def chat(url: str, model: str, reasons: bool = False) -> bool:
+def check_chat(url: str, model: str, reasons: bool = False) -> bool:
     """64 tokens, counted from usage; chunks with text in them. vLLM's field is `reasoning`, SGLang's has more in it."""
     began, first, text, thought, usage = time.monotonic(), 0.0, 0, 0, {}
     messages = [{"role": "user", "content": "Say hello in one short sentence."}]
@@ -60,7 +60,7 @@ def chat(url: str, model: str, reasons: bool = False) -> bool:
 
 
 def reasoning(url: str, model: str) -> bool:
-    return chat(url, model, reasons=True)
+    return check_chat(url, model, reasons=True)
 
 
 def tool_call(url: str, model: str) -> bool:
@@ -90,7 +90,7 @@ def tool_call(url: str, model: str) -> bool:
 
 
 if __name__ == "__main__":
-    asks = (reasoning,) if sys.argv[3:] == ["reasoning"] else (chat, tool_call)
+    asks = (reasoning,) if sys.argv[3:] == ["reasoning"] else (check_chat, tool_call)
     good = {ask.__name__: ask(sys.argv[1], sys.argv[2]) for ask in asks}
     print("as the API promises" if all(good.values()) else f"NOT as the API promises: {good}")
     sys.exit(0 if all(good.values()) else 1)

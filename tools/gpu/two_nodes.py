@@ -143,11 +143,11 @@ class TwoNodes:
     def _cable(self) -> None:
         """The fabric between the nodes, and a management link of each to this machine."""
         one, two = (node.first_process() for node in self.nodes)
-        ip("link", "add", "fab0", "netns", one, "type", "veth", "peer", "name", "fab0", "netns", two)
+        run_iproute("link", "add", "fab0", "netns", one, "type", "veth", "peer", "name", "fab0", "netns", two)
         for node, process in zip(self.nodes, (one, two), strict=True):
-            ip("link", "add", node.device, "type", "veth", "peer", "name", "mgmt0", "netns", process)
-            ip("address", "add", f"{node.management[:-1]}1/30", "dev", node.device)
-            ip("link", "set", node.device, "up")
+            run_iproute("link", "add", node.device, "type", "veth", "peer", "name", "mgmt0", "netns", process)
+            run_iproute("address", "add", f"{node.management[:-1]}1/30", "dev", node.device)
+            run_iproute("link", "set", node.device, "up")
 
     def _write_config(self, key: Path) -> None:
         known = self.folder / "known_hosts"
@@ -190,7 +190,7 @@ def make_key(path: Path) -> Path:
     return path
 
 
-def ip(*words: str) -> None:
+def run_iproute(*words: str) -> None:
     subprocess.run(["ip", *words], check=True)
 
 

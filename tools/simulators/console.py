@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from sparkwright.simulator import options
 from sparkwright.simulator.log import LineForm, LogVoice, Voices
-from sparkwright.simulator.model import find, read
+from sparkwright.simulator.model import find_model, read
 from sparkwright.simulator.rank import SimulatedRank, rank_from
 from sparkwright.simulator.settings import Faults, SimulatorSettings, settings_from
 
@@ -28,7 +28,7 @@ class NoStart(Exception):
         self.code = code
 
 
-class Parser(argparse.ArgumentParser):
+class ConsoleParser(argparse.ArgumentParser):
     """argparse that refuses in the engine's words: a text with a place for the message, and an exit code."""
 
     refusal = ""
@@ -45,15 +45,15 @@ class Parser(argparse.ArgumentParser):
         self.exit(self.code, self.refusal.format(message))
 
 
-def parser(prog: str, data: str, refusal: str = "", code: int = 2, allow_abbrev: bool = True) -> Parser:
+def parser(prog: str, data: str, refusal: str = "", code: int = 2, allow_abbrev: bool = True) -> ConsoleParser:
     """The parser with exactly the options of that version's data. Raises NoStart if there is none."""
-    made = Parser(prog=prog, allow_abbrev=allow_abbrev)
+    made = ConsoleParser(prog=prog, allow_abbrev=allow_abbrev)
     made.refusal, made.code = refusal, code
     try:
         rows = options.rows_of(data)
     except OSError as error:
         raise NoStart(f"sparkwright.simulator: error: no data of that version: {error.filename}", 2) from None
-    options.fill(made, [row for row in rows if row["flags"][0] not in ("--help", "-h")])
+    options.add_options(made, [row for row in rows if row["flags"][0] not in ("--help", "-h")])
     return made
 
 
@@ -74,9 +74,9 @@ def settings(env: Mapping[str, str], keys: tuple[str, ...] = ()) -> SimulatorSet
         raise NoStart(f"sparkwright.simulator: error: {error}", 2) from None
 
 
-def rank(args: Namespace, own: SimulatorSettings, form: LineForm) -> SimulatedRank:
+def make_rank(args: Namespace, own: SimulatorSettings, form: LineForm) -> SimulatedRank:
     """Raises NoStart when the model cannot be read or a fault is unknown."""
-    folder = find(str(args.model), own.hub)
+    folder = find_model(str(args.model), own.hub)
     try:
         if folder is None:
             raise OSError(f"{args.model} does not appear to have a file named config.json")

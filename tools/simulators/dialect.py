@@ -8,13 +8,13 @@ from typing import Protocol
 
 from starlette.routing import Route
 
-from simulators.site import Api, Site
+from simulators.site import SimulatedSite, SiteApi
 from sparkwright.simulator.link import Frame
 from sparkwright.simulator.rank import SimulatedRank
 from sparkwright.simulator.service import Core
 
 
-class Dialect(Protocol):
+class SimulatorDialect(Protocol):
     """One engine's dialect. Methods print through `rank.voices.api`; those that are async take their phase's time."""
 
     @property
@@ -28,7 +28,7 @@ class Dialect(Protocol):
         ...
 
     @property
-    def api(self) -> Api | None:
+    def api(self) -> SiteApi | None:
         """The API if answers are not in vLLM's shapes."""
         ...
 
@@ -79,7 +79,7 @@ class Dialect(Protocol):
         """The companions that a worker runs while it serves."""
         ...
 
-    def routes(self, site: Site) -> list[Route]:
+    def routes(self, site: SimulatedSite) -> list[Route]:
         """The routes besides /v1 and those of all engines."""
         ...
 

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from simulators.dialect import Dialect
-from simulators.site import Site
+from simulators.dialect import SimulatorDialect
+from simulators.site import SimulatedSite
 from sparkwright.simulator.head import follow_head
 from sparkwright.simulator.link import HeadLink as Link
 from sparkwright.simulator.link import PeerLost, WorkerLink
-from sparkwright.simulator.log import Web, bind, web
+from sparkwright.simulator.log import Web, bind_port, web_server
 from sparkwright.simulator.rank import SimulatedRank, StartFailed, signalled
 from sparkwright.simulator.scheduler import SimulatedEngine
 from sparkwright.simulator.service import POLL_S, Core, DialectTrouble
@@ -24,7 +24,7 @@ class Head:
     """Rank 0. meet: returns when all ranks are on the link, or raises OSError or StartFailed."""
 
     rank: SimulatedRank
-    dialect: Dialect
+    dialect: SimulatorDialect
     link: Link
     meet: Callable[[], Awaitable[None]]
     engine: str
@@ -35,7 +35,7 @@ class Head:
         rank, dialect = self.rank, self.dialect
         dialect.greet(rank)
         try:
-            sock = bind(rank.args.host, rank.args.port)
+            sock = bind_port(rank.args.host, rank.args.port)
         except OSError as error:
             dialect.failed(rank, f"OSError: [Errno {error.errno}] {error.strerror}")
             return 1
@@ -87,8 +87,10 @@ class Head:
                 lost.set_result(await self.dialect.lost(self.rank))
 
         core = Core(self.rank, self.link, DialectTrouble(lambda: None, ending))
-        site = Site(core, self.engine, self.dialect.metrics, self.dialect.labels, self.dialect.api)
-        server = web(site.app(self.dialect.routes(site), self.dialect.guarded), self.rank.args, self.rank.voices.api)
+        site = SimulatedSite(core, self.engine, self.dialect.metrics, self.dialect.labels, self.dialect.api)
+        server = web_server(
+            site.app(self.dialect.routes(site), self.dialect.guarded), self.rank.args, self.rank.voices.api
+        )
         work = [server.serve(sockets=[sock]), core.engine.run(), core.watch(), self._ready(server, site)]
         tasks = [asyncio.ensure_future(w) for w in (*work, self._notice(core, ending))]
         ends: set[asyncio.Future[Any]] = {tasks[0], lost, stop}
@@ -107,7 +109,7 @@ class Head:
             task.cancel()
         return lost.result() if lost.done() else self.dialect.exits()
 
-    async def _ready(self, server: Web, site: Site) -> None:
+    async def _ready(self, server: Web, site: SimulatedSite) -> None:
         while not server.started:
             await asyncio.sleep(0.01)
         self.dialect.listening(self.rank)
@@ -123,7 +125,7 @@ class Head:
                 return
 
 
-async def run_worker(rank: SimulatedRank, dialect: Dialect, host: str, port: int) -> int:
+async def run_worker(rank: SimulatedRank, dialect: SimulatorDialect, host: str, port: int) -> int:
     """The exit code: 0 after a signal, 1 when the start fails, the engine's own when the head is gone."""
     dialect.greet(rank)
     stop = signalled(rank)
@@ -137,7 +139,7 @@ async def run_worker(rank: SimulatedRank, dialect: Dialect, host: str, port: int
     return 0
 
 
-async def _worker(rank: SimulatedRank, dialect: Dialect, host: str, port: int) -> int:
+async def _worker(rank: SimulatedRank, dialect: SimulatorDialect, host: str, port: int) -> int:
     link = WorkerLink(rank.number)
     try:
         await rank.passing(12.0)

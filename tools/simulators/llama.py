@@ -26,7 +26,7 @@ from starlette.routing import Route
 
 from simulators import console
 from simulators.life import Head
-from simulators.site import Site
+from simulators.site import SimulatedSite
 from sparkwright.simulator.asked import json_response
 from sparkwright.simulator.link import Frame, WorkerPeer, read_frame, write_frame
 from sparkwright.simulator.link import HeadLink as Link
@@ -68,9 +68,9 @@ def run(argv: list[str], env: Mapping[str, str]) -> int:
     size = _size(given.model)
     servers = [_address(text) for text in (given.rpc or "").split(",") if text]
     args = _canonical(given, 1 + len(servers))
-    rank = console.rank(args, replace(own, weights_gib=own.weights_gib or size), LineForm(_own, lambda: ""))
+    rank = console.make_rank(args, replace(own, weights_gib=own.weights_gib or size), LineForm(_own, lambda: ""))
     link = Caller(servers)
-    return asyncio.run(Head(rank, Dialect(given), link, link.call, f"llama.cpp {version}").run())
+    return asyncio.run(Head(rank, LlamaDialect(given), link, link.call, f"llama.cpp {version}").run())
 
 
 def _size(path: str | None) -> float:
@@ -117,7 +117,7 @@ def _own(level: str) -> str:
     return f"{minutes}.{rest // 1_000_000:02d}.{rest // 1000 % 1000:03d}.{rest % 1000:03d} {level[0]} "
 
 
-class Dialect:
+class LlamaDialect:
     """llama-server's (dialect.Dialect)."""
 
     notices = False
@@ -197,7 +197,7 @@ class Dialect:
     async def companions(self, rank: SimulatedRank) -> AsyncIterator[None]:
         yield
 
-    def routes(self, site: Site) -> list[Route]:
+    def routes(self, site: SimulatedSite) -> list[Route]:
         async def health(request: Request) -> Response:
             return json_response({"status": "ok"})
 

@@ -26,12 +26,12 @@ from starlette.routing import Route
 
 from simulators import console, sglang_api
 from simulators.life import Head, run_worker
-from simulators.site import Api, Site
+from simulators.site import SimulatedSite, SiteApi
 from sparkwright.simulator.asked import json_response
 from sparkwright.simulator.ledger import capture_sizes
 from sparkwright.simulator.link import Frame
 from sparkwright.simulator.link import HeadLink as Ranks
-from sparkwright.simulator.log import LineForm, bind, web
+from sparkwright.simulator.log import LineForm, bind_port, web_server
 from sparkwright.simulator.phases import Bar
 from sparkwright.simulator.rank import SimulatedRank, StartFailed
 from sparkwright.simulator.server import Handler
@@ -69,8 +69,10 @@ def run(argv: list[str], env: Mapping[str, str]) -> int:
         parser.error("the following arguments are required: --model-path/--model")
     args = _canonical(partial(parser.value, given))
     own = console.settings(env, tuple(filter(None, [given.api_key])))
-    dialect = Dialect(given, version, env.get("SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK", "1") not in ("0", "false"))
-    rank = console.rank(args, own, _form(args.node_rank, args.tensor_parallel_size * args.pipeline_parallel_size))
+    dialect = SglangDialect(
+        given, version, env.get("SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK", "1") not in ("0", "false")
+    )
+    rank = console.make_rank(args, own, _form(args.node_rank, args.tensor_parallel_size * args.pipeline_parallel_size))
     host, port = args.master_addr, args.master_port
     if args.node_rank > 0:
         return asyncio.run(run_worker(rank, dialect, host, port))
@@ -131,16 +133,16 @@ def _form(rank: int, world: int) -> LineForm:
     return LineForm(lambda level: stamp(place if level == "INFO" else ""), lambda: stamp(""))
 
 
-class Dialect:
+class SglangDialect:
     """SGLang's (dialect.Dialect). Level INFO is a scheduler's line, MAIN one of the process that started it."""
 
     notices = True
     metrics = METRICS
 
     @property
-    def api(self) -> Api:
+    def api(self) -> SiteApi:
         reports = bool(getattr(self.given, "enable_cache_report", False))
-        return Api(sglang_api.answered, sglang_api.refused, sglang_api.too_long, reports)
+        return SiteApi(sglang_api.answered, sglang_api.refused, sglang_api.too_long, reports)
 
     def __init__(self, given: Namespace, version: str, balanced: bool) -> None:
         self.given = given
@@ -285,7 +287,7 @@ class Dialect:
         say, (host, port) = rank.voices.api, (rank.args.host, rank.args.port)
         say.write("MAIN", "", f"Dummy health check server started in background thread at {host}:{port}")
         try:
-            sock = bind(host, port)
+            sock = bind_port(host, port)
         except OSError as error:
             what = f"error while attempting to bind on address ('{host}', {port})"
             say.write("MAIN", "", f"[Errno {error.errno}] {what}: {str(error.strerror).lower()}")
@@ -293,7 +295,7 @@ class Dialect:
             yield
             return
         routes = [Route(path, _well) for path in ("/ping", "/health", "/health_generate")]
-        server = web(Starlette(routes=routes), rank.args, say)
+        server = web_server(Starlette(routes=routes), rank.args, say)
         serving = asyncio.ensure_future(server.serve(sockets=[sock]))
         try:
             yield
@@ -301,7 +303,7 @@ class Dialect:
             server.should_exit = True
             await serving
 
-    def routes(self, site: Site) -> list[Route]:
+    def routes(self, site: SimulatedSite) -> list[Route]:
         routes = [
             *(Route(path, site.health) for path in ("/health", "/health_generate")),
             *(Route(path, self._about(self._model, site)) for path in ("/get_model_info", "/model_info")),
@@ -309,18 +311,18 @@ class Dialect:
         ]
         return [*routes, Route("/metrics", site.scrape)] if self.given.enable_metrics else routes
 
-    def _about(self, body: Callable[[Site], dict[str, object]], site: Site) -> Handler:
+    def _about(self, body: Callable[[SimulatedSite], dict[str, object]], site: SimulatedSite) -> Handler:
         async def answer(request: Request) -> Response:
             return json_response(body(site))
 
         return answer
 
-    def _model(self, site: Site) -> dict[str, object]:
+    def _model(self, site: SimulatedSite) -> dict[str, object]:
         rank = site.core.rank
         return {"model_path": rank.args.model, "is_generation": True, "architectures": [rank.model.architecture],
                 "simulated": True}  # fmt: skip
 
-    def _server(self, site: Site) -> dict[str, object]:
+    def _server(self, site: SimulatedSite) -> dict[str, object]:
         shown = {k: v for k, v in vars(self.given).items() if k != "api_key"}
         pool = {"max_total_num_tokens": site.core.rank.ledger.tokens}
         return {**shown, **pool, "version": self.version, "simulated": True}

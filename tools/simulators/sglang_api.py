@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
-from sparkwright.simulator.answers import sse
+from sparkwright.simulator.answers import sse_event
 from sparkwright.simulator.asked import ApiError, json_response
 
 Body = dict[str, Any]
@@ -20,7 +20,7 @@ PLACES = {
 }
 
 
-class Answer:
+class SglangAnswer:
     """One answer of vLLM's shape in SGLang's. tokens: counts those of a text."""
 
     def __init__(self, tokens: Callable[[str], int]) -> None:
@@ -84,21 +84,21 @@ def _id(body: Body) -> str:
 
 def answered(response: Response, tokens: Callable[[str], int]) -> Response:
     """vLLM's response as SGLang's."""
-    answer = Answer(tokens)
+    answer = SglangAnswer(tokens)
     if isinstance(response, StreamingResponse):
         response.body_iterator = _stream(response.body_iterator, answer)
         return response
     return json_response(answer.whole(json.loads(bytes(response.body))))
 
 
-async def _stream(chunks: Any, answer: Answer) -> AsyncIterator[bytes]:
+async def _stream(chunks: Any, answer: SglangAnswer) -> AsyncIterator[bytes]:
     async for chunk in chunks:
         text = chunk.decode()
         body = json.loads(text.removeprefix("data: ")) if text.startswith("data: {") else {}
         if "choices" not in body:
             yield chunk
         for one in answer.chunks(body) if "choices" in body else ():
-            yield sse(one)
+            yield sse_event(one)
 
 
 def refused(error: ApiError) -> Response:

@@ -24,7 +24,7 @@ MARK = (
 )
 
 
-class Api(NamedTuple):
+class SiteApi(NamedTuple):
     """The answers and refusals that an engine sends in place of vLLM's. counts_cached: cached tokens are in its
     usage."""
 
@@ -35,7 +35,7 @@ class Api(NamedTuple):
 
 
 @dataclass(slots=True)
-class Site:
+class SimulatedSite:
     """names, labels: of the engine's metrics (dialect.Dialect). api: where its answers are not vLLM's. up: it has
     logged that it is ready."""
 
@@ -43,7 +43,7 @@ class Site:
     engine: str
     names: Mapping[str, str]
     labels: Callable[[str], str]
-    api: Api | None = None
+    api: SiteApi | None = None
     up: bool = False
     answers: Answers = field(init=False)
 
@@ -92,7 +92,7 @@ class Site:
         return len(self.answers.rules.tokenizer.encode(text))
 
 
-def checked(handler: Handler, api: Api | None, tokens: Callable[[str], int]) -> Handler:
+def checked(handler: Handler, api: SiteApi | None, tokens: Callable[[str], int]) -> Handler:
     async def run(request: Request) -> Response:
         try:
             response = await handler(request)

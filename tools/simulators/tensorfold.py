@@ -26,8 +26,8 @@ from starlette.routing import Route
 
 from simulators import console
 from simulators.life import Head, run_worker
-from simulators.site import Api, Site, checked
-from sparkwright.simulator.answers import sse
+from simulators.site import SimulatedSite, SiteApi, checked
+from sparkwright.simulator.answers import sse_event
 from sparkwright.simulator.asked import ApiError, json_response
 from sparkwright.simulator.link import Frame, HeadLink
 from sparkwright.simulator.log import LineForm, LogVoice
@@ -65,7 +65,7 @@ def run(argv: list[str], env: Mapping[str, str]) -> int:
     if given.tp > 1 and not given.master:
         raise console.NoStart("tensorfold: --tp 2 needs --master: rank 0's address on the link between the machines")
     args = _canonical(given)
-    rank = console.rank(args, own, LineForm(lambda level: "[tensorfold] ", lambda: ""))
+    rank = console.make_rank(args, own, LineForm(lambda level: "[tensorfold] ", lambda: ""))
     dialect = FoldDialect(given)
     if given.rank:
         return asyncio.run(run_worker(rank, dialect, given.master, given.master_port))
@@ -141,7 +141,7 @@ class FoldDialect:
     metrics = METRICS
 
     def __init__(self, given: Namespace) -> None:
-        self.given, self.began, self.api = given, time.monotonic(), Api(self.answered, refused, too_long, True)
+        self.given, self.began, self.api = given, time.monotonic(), SiteApi(self.answered, refused, too_long, True)
         self.served = given.name or Path(given.model).name
         self.where = f", rank {given.rank} of {given.tp}" if given.tp > 1 else ""
         self.voice: LogVoice | None = None
@@ -236,7 +236,7 @@ class FoldDialect:
     async def companions(self, rank: SimulatedRank) -> AsyncIterator[None]:
         yield
 
-    def routes(self, site: Site) -> list[Route]:
+    def routes(self, site: SimulatedSite) -> list[Route]:
         keyed = bool(site.core.rank.settings.api_keys)
 
         async def health(request: Request) -> Response:
@@ -292,7 +292,7 @@ class FoldDialect:
                 finish = choice.get("finish_reason") or finish
             if body.get("usage"):
                 self._done(body["usage"], finish)
-            yield sse(body) if body else chunk
+            yield sse_event(body) if body else chunk
 
     def _done(self, usage: Mapping[str, Any], finish: str | None) -> None:
         cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0

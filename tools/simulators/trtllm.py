@@ -25,7 +25,7 @@ from starlette.routing import Route
 
 from simulators import console
 from simulators.life import Head, run_worker
-from simulators.site import Site
+from simulators.site import SimulatedSite
 from sparkwright.simulator.asked import json_response
 from sparkwright.simulator.ledger import capture_sizes
 from sparkwright.simulator.link import Frame
@@ -73,8 +73,8 @@ def run(argv: list[str], env: Mapping[str, str], place: tuple[int, int] = (0, 1)
     if place[0] > 0:
         given.config = None  # only rank 0 runs the command, and hands to the others what it read
     args = _canonical(given, place, env)
-    rank = console.rank(args, own, _form(place))
-    dialect = Dialect(version, given.config)
+    rank = console.make_rank(args, own, _form(place))
+    dialect = TrtllmDialect(version, given.config)
     if rank.limits.world > place[1]:
         raise console.NoStart(f"RuntimeError: world size {rank.limits.world} is more than the {place[1]} ranks of MPI")
     if place[0] > 0:
@@ -144,7 +144,7 @@ def _form(place: tuple[int, int]) -> LineForm:
     return LineForm(lambda level: time.strftime(f"[%m/%d/%Y-%H:%M:%S] [TRT-LLM]{who} [{level[0]}] "), lambda: "")
 
 
-class Dialect:
+class TrtllmDialect:
     """TensorRT-LLM's (dialect.Dialect).
 
     Its served name is the model folder's, and it takes requests for any name (serve/openai_server.py).
@@ -249,7 +249,7 @@ class Dialect:
     async def companions(self, rank: SimulatedRank) -> AsyncIterator[None]:
         yield
 
-    def routes(self, site: Site) -> list[Route]:
+    def routes(self, site: SimulatedSite) -> list[Route]:
         async def version(request: Request) -> Response:
             return json_response({"version": self.version, "simulated": True})
 
@@ -265,7 +265,7 @@ class Dialect:
         return line.replace('engine="0"', 'engine_type="trtllm"')
 
 
-async def _iterations(site: Site, request: Request) -> Response:
+async def _iterations(site: SimulatedSite, request: Request) -> Response:
     """/metrics is JSON here: statistics of the last steps."""
     running, waiting, _ = site.core.load()
     return json_response([{"numActiveRequests": running, "numQueuedRequests": waiting, "simulated": True}])

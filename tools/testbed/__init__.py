@@ -1,8 +1,8 @@
 """Two nodes as real as they can be without a GB10: system containers with systemd, sshd and a nested dockerd."""
 
 from testbed.cluster import Testbed
-from testbed.node import Node, Process
-from testbed.settings import Settings
+from testbed.node import ContainerNode, NodeProcess
+from testbed.settings import ContainerSettings
 from testbed.shell import TestbedError
 
-__all__ = ["Node", "Process", "Settings", "Testbed", "TestbedError"]
+__all__ = ["ContainerNode", "ContainerSettings", "NodeProcess", "Testbed", "TestbedError"]

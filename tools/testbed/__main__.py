@@ -4,24 +4,24 @@ import os
 import sys
 
 from testbed.cluster import Testbed
-from testbed.settings import Settings
+from testbed.settings import ContainerSettings
 from testbed.shell import TestbedError, narrator
 
 
-def ssh(testbed: Testbed, words: list[str]) -> None:
+def open_ssh(testbed: Testbed, words: list[str]) -> None:
     os.execvp("ssh", ["ssh", "-F", str(testbed.ssh_config), *words])
 
 
 def main(words: list[str]) -> int:
     verb, *rest = words or ["help"]
-    testbed = Testbed(Settings.from_environment(), narrator())
+    testbed = Testbed(ContainerSettings.from_environment(), narrator())
     verbs = {
         "build": testbed.build,
         "up": testbed.leave_running,
         "down": testbed.down,
         "purge": testbed.purge,
         "status": lambda: print(testbed.status()),
-        "ssh": lambda: ssh(testbed, rest),
+        "ssh": lambda: open_ssh(testbed, rest),
     }
     if verb not in verbs:
         print(__doc__, file=sys.stderr)

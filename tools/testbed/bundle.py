@@ -5,7 +5,7 @@ import io
 import tarfile
 
 from testbed.fixtures import shim_files, sysroot_files
-from testbed.keys import Keys
+from testbed.keys import HostKeys
 from testbed.settings import OVERLAY, USERS, NodeSpec
 
 # Parts of the real machine that a node's fixture tree shows as they are.
@@ -20,10 +20,10 @@ LINKS = {
 }
 
 
-class Bundle:
+class ContainerBundle:
     """Collects files for one node; `tar()` is what `docker cp` takes."""
 
-    def __init__(self, spec: NodeSpec, keys: Keys) -> None:
+    def __init__(self, spec: NodeSpec, keys: HostKeys) -> None:
         self._spec = spec
         self._keys = keys
         self._tar: tarfile.TarFile

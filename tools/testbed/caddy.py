@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from testbed.node import Node
+from testbed.node import ContainerNode
 from testbed.settings import REPOSITORY
 
 AT = "/usr/local/bin/caddy"
 
 
-def install(node: Node) -> None:
+def install(node: ContainerNode) -> None:
     """The one of this checkout's .venv: nodes have this machine's processor."""
     binary = (REPOSITORY / ".venv/bin/caddy").read_bytes()
     if node.sh(f"stat -c %s {AT} 2>/dev/null", check=False) != str(len(binary)):
@@ -18,7 +18,7 @@ def install(node: Node) -> None:
 
 
 @contextmanager
-def in_an_image(node: Node) -> Iterator[None]:
+def in_an_image(node: ContainerNode) -> Iterator[None]:
     """Takes the program `caddy` off the node while open, and gives it an image caddy:2 with nothing else in it."""
     tree = "/opt/caddy-image"
     node.sh(f"mkdir -p {tree}/usr/bin {tree}/tmp && mv {AT} {tree}/usr/bin/caddy")

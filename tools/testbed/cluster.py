@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from testbed import caddy, images
-from testbed.bundle import Bundle
+from testbed.bundle import ContainerBundle
 from testbed.daemon import Daemon
-from testbed.keys import Keys
-from testbed.node import Node
+from testbed.keys import HostKeys
+from testbed.node import ContainerNode
 from testbed.rootfs import HOME, Builder, require_tools
-from testbed.settings import NodeSpec, Settings
+from testbed.settings import ContainerSettings, NodeSpec
 from testbed.shell import Lock, Say, TestbedError, narrator, together
 
 NODE_IMAGE = "sparkwright-testbed-node"
@@ -26,21 +26,21 @@ class Testbed:
 
     __test__ = False
 
-    def __init__(self, settings: Settings, say: Say) -> None:
+    def __init__(self, settings: ContainerSettings, say: Say) -> None:
         self.settings = settings
         self._say = say
         self._lock = Lock(settings.root / "lock")
         self._daemon = Daemon(settings)
-        self._keys = Keys(settings)
+        self._keys = HostKeys(settings)
         self._builder = Builder(settings, say)
         self._keep = settings.root / "keep"  # written by `testbed up`: a session that ends leaves it running
         self._engine_id = ""
-        self._nodes: list[Node] = []
+        self._nodes: list[ContainerNode] = []
 
     @classmethod
-    def ensure(cls, settings: Settings | None = None, say: Say | None = None) -> "Testbed":
+    def ensure(cls, settings: ContainerSettings | None = None, say: Say | None = None) -> "Testbed":
         """Up, with the checkout's source on it: builds, starts and refreshes what is not as it should be."""
-        testbed = cls(settings or Settings.from_environment(), say or narrator())
+        testbed = cls(settings or ContainerSettings.from_environment(), say or narrator())
         try:
             testbed.up()
         except BaseException:
@@ -49,7 +49,7 @@ class Testbed:
         return testbed
 
     @property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[ContainerNode]:
         return self._nodes
 
     @property
@@ -69,13 +69,13 @@ class Testbed:
         """The digest, the same on every node."""
         return self._engine_id
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> ContainerNode:
         return next(node for node in self._nodes if node.name == name)
 
     @contextlib.contextmanager
-    def third(self) -> Iterator[Node]:
+    def third(self) -> Iterator[ContainerNode]:
         """One more node for as long as it is open; its image store stays for the next time."""
-        node = Node(self.settings.spare, self._daemon, self._keys)
+        node = ContainerNode(self.settings.spare, self._daemon, self._keys)
         self._nodes = [*self._nodes, node]
         try:
             self._bring_up(node)
@@ -100,21 +100,21 @@ class Testbed:
         self._import_node_image()
         self._nodes = self.attach()
         together(self._bring_up, self._nodes)
-        together(Node.reset, self._nodes)
+        together(ContainerNode.reset, self._nodes)
         self.refresh()
         self._say(f"up: {', '.join(f'{node.name} {node.mgmt}' for node in self._nodes)}; ssh -F {self.ssh_config}")
 
-    def attach(self) -> list[Node]:
-        return [Node(spec, self._daemon, self._keys) for spec in self.settings.nodes]
+    def attach(self) -> list[ContainerNode]:
+        return [ContainerNode(spec, self._daemon, self._keys) for spec in self.settings.nodes]
 
     def refresh(self) -> None:
         """The checkout's source, to the nodes and into the engine's image."""
         source = images.source_layer()
-        base = images.image(images.BASE_IMAGE, images.file_digest(self._builder.engine_tar))
-        engine = images.image(images.ENGINE_IMAGE, *base.layers, hashlib.sha256(source).hexdigest())
+        base = images.make_image(images.BASE_IMAGE, images.file_digest(self._builder.engine_tar))
+        engine = images.make_image(images.ENGINE_IMAGE, *base.layers, hashlib.sha256(source).hexdigest())
         self._engine_id = engine.id
 
-        def install(node: Node) -> None:
+        def install(node: ContainerNode) -> None:
             caddy.install(node)
             note = f"/{HOME}/source.id"
             if node.sh(f"cat {note} 2>/dev/null", check=False) != engine.id:
@@ -130,7 +130,7 @@ class Testbed:
         """Resets the nodes between tests: nothing is left of the one before, whatever it did. Under two seconds unless
         a node is off; at once if no test has changed anything since."""
         if any(node.changed or node.state() != "running" for node in self._nodes):
-            together(Node.reset, self._nodes)
+            together(ContainerNode.reset, self._nodes)
             if any(node.image_id(images.ENGINE_IMAGE) != self._engine_id for node in self._nodes):
                 self.refresh()
                 self.mark(changed=False)
@@ -188,9 +188,9 @@ class Testbed:
             with contextlib.suppress(TestbedError):  # a container of it still runs: the next time, then
                 self._daemon.docker("image", "rm", old)
 
-    def _bring_up(self, node: Node) -> None:
+    def _bring_up(self, node: ContainerNode) -> None:
         """A node whose definition has changed is made again; its image store is kept."""
-        content = Bundle(node.spec, self._keys).tar()
+        content = ContainerBundle(node.spec, self._keys).tar()
         key = hashlib.sha256(content + "\0".join([self._image, *self._create_words(node.spec)]).encode()).hexdigest()
         if self._label(node.spec.container) != key:
             self._say(f"{node.name}: creating")
@@ -205,7 +205,7 @@ class Testbed:
         except TestbedError:
             return ""
 
-    def _create(self, node: Node, key: str, content: bytes) -> None:
+    def _create(self, node: ContainerNode, key: str, content: bytes) -> None:
         spec = node.spec
         self._daemon.docker("create", "--label", f"{LABEL}={key}", *self._create_words(spec), self._image, "node-init")
         _, fabric, fabric_b = self.settings.networks

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from testbed.settings import Network, Settings
+from testbed.settings import ContainerNetwork, ContainerSettings
 from testbed.shell import TestbedError, run, wait_until
 
 CLIENT = "docker"
 
 
 class Daemon:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ContainerSettings) -> None:
         self._settings = settings
         self._data = settings.root / "docker"
         self._pidfile = settings.run / "dockerd.pid"
@@ -90,7 +90,7 @@ class Daemon:
             if network.name not in present:
                 self._make_network(network)
 
-    def _make_network(self, network: Network) -> None:
+    def _make_network(self, network: ContainerNetwork) -> None:
         options = [f"com.docker.network.bridge.name={network.bridge}", f"com.docker.network.driver.mtu={network.mtu}"]
         flags = [word for option in options for word in ("--opt", option)] + ["--internal"] * network.internal
         self.docker("network", "create", "--subnet", network.cidr, *flags, network.name)

@@ -18,7 +18,7 @@ ZERO_GID = ":".join(["0000"] * 8)
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class FixturePort:
     """One RDMA device; on a GB10 each has one port."""
 
     device: str
@@ -54,23 +54,23 @@ class Port:
         return dict(enumerate(pairs)) | {5: (self.mapped, "v2")}
 
 
-def ports(spec: NodeSpec) -> tuple[Port, ...]:
+def node_ports(spec: NodeSpec) -> tuple[FixturePort, ...]:
     def guid(port: int) -> str:
         return f"4abb:47ff:fe0{spec.index}:6a0{port}"
 
     return (
-        Port("rocep1s0f0", FABRIC_DEVICE, 3, guid(0), spec.fabric),
-        Port("rocep1s0f1", "enp1s0f1np1", 4, guid(1)),
-        Port("roceP2p1s0f0", FABRIC_B_DEVICE, 5, guid(4), spec.fabric_b),
-        Port("roceP2p1s0f1", "enP2p1s0f1np1", 6, guid(5)),
+        FixturePort("rocep1s0f0", FABRIC_DEVICE, 3, guid(0), spec.fabric),
+        FixturePort("rocep1s0f1", "enp1s0f1np1", 4, guid(1)),
+        FixturePort("roceP2p1s0f0", FABRIC_B_DEVICE, 5, guid(4), spec.fabric_b),
+        FixturePort("roceP2p1s0f1", "enP2p1s0f1np1", 6, guid(5)),
     )
 
 
-def unplugged(port: Port) -> Port:
-    return Port(port.device, port.netdev, port.ifindex, port.guid)
+def unplugged(port: FixturePort) -> FixturePort:
+    return FixturePort(port.device, port.netdev, port.ifindex, port.guid)
 
 
-def rdma_text(all_ports: tuple[Port, ...], down_physical: str = "DISABLED") -> str:
+def rdma_text(all_ports: tuple[FixturePort, ...], down_physical: str = "DISABLED") -> str:
     lines = []
     for port in all_ports:
         state, physical = ("ACTIVE", "LINK_UP") if port.up else ("DOWN", down_physical)
@@ -78,7 +78,7 @@ def rdma_text(all_ports: tuple[Port, ...], down_physical: str = "DISABLED") -> s
     return "".join(lines)
 
 
-def rdma_json(all_ports: tuple[Port, ...], down_physical: str = "DISABLED") -> str:
+def rdma_json(all_ports: tuple[FixturePort, ...], down_physical: str = "DISABLED") -> str:
     links = []
     for number, port in enumerate(all_ports):
         state, physical = ("ACTIVE", "LINK_UP") if port.up else ("DOWN", down_physical)
@@ -87,11 +87,11 @@ def rdma_json(all_ports: tuple[Port, ...], down_physical: str = "DISABLED") -> s
     return json.dumps(links, separators=(",", ":")) + "\n"
 
 
-def ibdev2netdev_text(all_ports: tuple[Port, ...]) -> str:
+def ibdev2netdev_text(all_ports: tuple[FixturePort, ...]) -> str:
     return "".join(f"{p.device} port 1 ==> {p.netdev} ({'Up' if p.up else 'Down'})\n" for p in all_ports)
 
 
-def show_gids_text(all_ports: tuple[Port, ...], drifted: bool) -> str:
+def show_gids_text(all_ports: tuple[FixturePort, ...], drifted: bool) -> str:
     lines = [
         "DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV\n",
         "---\t----\t-----\t---\t\t\t\t\t------------  \t---\t---\n",
@@ -103,11 +103,11 @@ def show_gids_text(all_ports: tuple[Port, ...], drifted: bool) -> str:
     return "".join(lines) + f"n_gids_found={len(lines) - 2}\n"
 
 
-def ibv_devinfo_text(all_ports: tuple[Port, ...]) -> str:
+def ibv_devinfo_text(all_ports: tuple[FixturePort, ...]) -> str:
     return "\n".join(map(ibv_device, all_ports)) + "\n"
 
 
-def ibv_device(port: Port) -> str:
+def ibv_device(port: FixturePort) -> str:
     guid = port.guid
     state, mtu = ("PORT_ACTIVE (4)", "4096 (5)") if port.up else ("PORT_DOWN (1)", "1024 (3)")
     device = [
@@ -134,7 +134,7 @@ def ibv_device(port: Port) -> str:
     return f"hca_id:\t{port.device}\n{head}\t\tport:\t1\n" + "".join(f"\t\t\t{n}:{v}\n" for n, v in details)
 
 
-def infiniband_tree(all_ports: tuple[Port, ...], drifted: bool) -> Files:
+def infiniband_tree(all_ports: tuple[FixturePort, ...], drifted: bool) -> Files:
     """/sys/class/infiniband. The kernel refuses to read the attributes of an empty slot; here they are not there."""
     files: Files = {}
     for port in all_ports:
@@ -151,7 +151,7 @@ def infiniband_tree(all_ports: tuple[Port, ...], drifted: bool) -> Files:
     return files
 
 
-def port_files(port: Port, drifted: bool) -> Files:
+def port_files(port: FixturePort, drifted: bool) -> Files:
     files = {
         "state": "4: ACTIVE\n" if port.up else "1: DOWN\n",
         "phys_state": "5: LinkUp\n" if port.up else "3: Disabled\n",
@@ -172,7 +172,7 @@ def port_files(port: Port, drifted: bool) -> Files:
 
 def shim_files(spec: NodeSpec) -> Files:
     """Paths under /opt/shims."""
-    now = ports(spec)
+    now = node_ports(spec)
     dark = tuple(unplugged(port) for port in now)
     half = (now[0], now[1], unplugged(now[2]), now[3])
     files = gpu_fixtures.shim_files(spec.index)
@@ -195,7 +195,7 @@ def shim_files(spec: NodeSpec) -> Files:
 
 def sysroot_files(spec: NodeSpec) -> dict[str, Files]:
     """Variant -> paths under SPARKWRIGHT_SYSROOT; each variant but `default` is laid over it."""
-    now = ports(spec)
+    now = node_ports(spec)
     default = infiniband_tree(now, drifted=False) | gpu_fixtures.host_files(spec.index)
     return {
         "default": default,

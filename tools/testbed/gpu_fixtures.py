@@ -161,7 +161,7 @@ def app_row(pid: int, name: str, used: str, uuid: str) -> dict[str, str]:
     return row | {"gpu_uuid": uuid, "gpu_name": "NVIDIA GB10"}
 
 
-def table(gpu: dict[str, str], *apps: dict[str, str]) -> str:
+def gpu_json(gpu: dict[str, str], *apps: dict[str, str]) -> str:
     fields = {option: names.split() for option, names in QUERY_FIELDS.items()}
     return json.dumps({"gpu": [gpu], "apps": apps, "fields": fields}, indent=1)
 
@@ -179,13 +179,13 @@ def shim_files(index: int) -> dict[str, str]:
     spinning = gpu_row(uuid=uuid, pstate="P0", **states)
     engine = app_row(41207, "VLLM::EngineCore", "98713 MiB", uuid)
     odd = gpu_row(uuid=uuid, **{"memory.total": "Not Supported", "power.draw": "N/A", "utilization.gpu": ""})
-    names = {"default": table(gpu), "busy": table(busy, engine), "odd": table(odd)}
-    names |= {"working": table(working, engine), "spinning": table(spinning, engine)}
+    names = {"default": gpu_json(gpu), "busy": gpu_json(busy, engine), "odd": gpu_json(odd)}
+    names |= {"working": gpu_json(working, engine), "spinning": gpu_json(spinning, engine)}
     files = {f"nvidia-smi/{name}.json": text for name, text in names.items()}
     for name in names:
         files |= {f"nvidia-smi/{name}.txt": TABLE, f"nvidia-smi/{name}@-q.txt": DETAILS}
         files[f"nvidia-smi/{name}@-L.txt"] = f"GPU 0: NVIDIA GB10 (UUID: {uuid})\n"
-    old_driver = table(gpu_row(uuid=uuid, driver_version="595.58.03"))
+    old_driver = gpu_json(gpu_row(uuid=uuid, driver_version="595.58.03"))
     files |= {"nvidia-smi/refused-driver.json": old_driver, "nvidia-smi/refused-driver.txt": TABLE}
     # A dead driver is told in words only: the exit code has been seen as 9 and, through wrappers, as 0.
     files |= {"nvidia-smi/failed.txt": FAILED, "nvidia-smi/failed.exit": "9", "nvidia-smi/failed-exit-0.txt": FAILED}

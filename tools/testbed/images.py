@@ -28,7 +28,7 @@ PATH = f"/{HOME}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class LayeredImage:
     name: str
     config: bytes
     layers: tuple[str, ...]  # sha256 of the uncompressed tars
@@ -38,7 +38,7 @@ class Image:
         return "sha256:" + hashlib.sha256(self.config).hexdigest()
 
 
-def image(name: str, *layers: str) -> Image:
+def make_image(name: str, *layers: str) -> LayeredImage:
     digests = [f"sha256:{layer}" for layer in layers]
     config = {
         "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
@@ -48,7 +48,7 @@ def image(name: str, *layers: str) -> Image:
         "rootfs": {"type": "layers", "diff_ids": digests},
         "history": [{"created": EPOCH, "comment": "sparkwright testbed"} for _ in digests],
     }
-    return Image(name, json.dumps(config, sort_keys=True).encode(), layers)
+    return LayeredImage(name, json.dumps(config, sort_keys=True).encode(), layers)
 
 
 @functools.cache
@@ -101,7 +101,7 @@ def byte_code(source: bytes, filename: str) -> bytes:
     return importlib.util.MAGIC_NUMBER + (0b01).to_bytes(4, "little") + bytes(8) + marshal.dumps(code)
 
 
-def write_archive(target: Path, images: list[Image], blobs: dict[str, Path | bytes]) -> None:
+def write_archive(target: Path, images: list[LayeredImage], blobs: dict[str, Path | bytes]) -> None:
     """Writes the archive for `docker load`; `blobs` are the layers that the daemon does not hold yet."""
     manifest = [
         {

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from testbed.settings import NodeSpec, Settings
+from testbed.settings import ContainerSettings, NodeSpec
 from testbed.shell import run
 
 CONFIG = """\
@@ -18,8 +18,8 @@ Host {name}
 """
 
 
-class Keys:
-    def __init__(self, settings: Settings) -> None:
+class HostKeys:
+    def __init__(self, settings: ContainerSettings) -> None:
         self._specs = (*settings.nodes, settings.spare)
         self.folder = settings.ssh
         self.identity = self.folder / "id_ed25519"

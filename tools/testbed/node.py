@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.daemon import Daemon
-from testbed.images import BASE_IMAGE, ENGINE_IMAGE, Image, file_digest, write_archive
-from testbed.keys import Keys
+from testbed.images import BASE_IMAGE, ENGINE_IMAGE, LayeredImage, file_digest, write_archive
+from testbed.keys import HostKeys
 from testbed.settings import FABRIC_DEVICE, USERS, NodeSpec
 from testbed.shell import TestbedError, wait_until
 
@@ -29,16 +29,16 @@ grep -l 'sparkwright:' /home/*/.ssh/authorized_keys 2>/dev/null
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class NodeProcess:
     pid: int
     user: str
     command: str
 
 
-class Node:
+class ContainerNode:
     """`exec` goes in by the outer dockerd, as from a console: it works whatever has become of sshd or the network."""
 
-    def __init__(self, spec: NodeSpec, daemon: Daemon, keys: Keys) -> None:
+    def __init__(self, spec: NodeSpec, daemon: Daemon, keys: HostKeys) -> None:
         self.spec = spec
         self.name = spec.name
         self.mgmt = spec.mgmt
@@ -206,10 +206,10 @@ class Node:
     def images(self) -> list[str]:
         return self.look("docker image ls --format '{{.Repository}}:{{.Tag}}'").split()
 
-    def processes(self) -> list[Process]:
+    def processes(self) -> list[NodeProcess]:
         """All but those of this very look."""
         lines = self.look("exec ps -eo pid=,user:32=,args=").splitlines()
-        found = [Process(int(pid), user, args) for pid, user, args in (line.split(None, 2) for line in lines)]
+        found = [NodeProcess(int(pid), user, args) for pid, user, args in (line.split(None, 2) for line in lines)]
         return [process for process in found if not process.command.startswith("ps -eo pid=")]
 
     def leftovers(self) -> list[str]:
@@ -254,7 +254,7 @@ class Node:
         """Empty when the node has no such image."""
         return self.look(f"docker image inspect --format '{{{{.Id}}}}' {name} 2>/dev/null", check=False)
 
-    def load(self, base: Image, engine: Image, base_tar: Path, source: bytes) -> None:
+    def load(self, base: LayeredImage, engine: LayeredImage, base_tar: Path, source: bytes) -> None:
         """Copies the engine's image to the nested dockerd, and its base when that is not there yet."""
         if self.image_id(ENGINE_IMAGE) == engine.id and self.image_id(BASE_IMAGE) == base.id:
             return

@@ -18,7 +18,7 @@ from typing import Any
 
 from packaging.markers import Marker
 
-from testbed.settings import REPOSITORY, USERS, Settings
+from testbed.settings import REPOSITORY, USERS, ContainerSettings
 from testbed.shell import Lock, Say, TestbedError, logged, run, together
 
 SUITE = "bookworm"
@@ -85,7 +85,7 @@ def definition_key() -> str:
 class Builder:
     """Makes IMAGES/KEY/{engine,node}.tar, or finds them there."""
 
-    def __init__(self, settings: Settings, say: Say) -> None:
+    def __init__(self, settings: ContainerSettings, say: Say) -> None:
         self.key = definition_key()
         self._say = say
         self._images = settings.images

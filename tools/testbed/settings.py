@@ -51,7 +51,7 @@ class NodeSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class ContainerNetwork:
     name: str
     cidr: str
     bridge: str
@@ -60,7 +60,7 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ContainerSettings:
     """`root` keeps everything that outlives a run; `/run` holds the sockets, whose paths must be short.
 
     images: a testbed with another number is next to the first and is made of the same ones.
@@ -71,7 +71,7 @@ class Settings:
     images: Path
 
     @classmethod
-    def from_environment(cls) -> "Settings":
+    def from_environment(cls) -> "ContainerSettings":
         first = Path(os.environ.get("SPARKWRIGHT_TESTBED", "/var/cache/sparkwright-testbed")).resolve()
         worker = int(os.environ.get("TEST_WORKER", "0"))  # of tests/workers.py
         number = int(os.environ.get("SPARKWRIGHT_TESTBED_NUMBER", "1")) + worker
@@ -96,11 +96,11 @@ class Settings:
         return NodeSpec(3, self.subnet)
 
     @property
-    def networks(self) -> tuple[Network, ...]:
+    def networks(self) -> tuple[ContainerNetwork, ...]:
         """Only the first gives a default route, as on real nodes: a fabric has no gateway."""
         bridge = f"swt{self.subnet.rpartition('.')[2]}"  # a second testbed on this machine has another subnet
         return (
-            Network("testbed-mgmt", f"{self.subnet}.70.0/24", f"{bridge}-mgmt", 1500, False),
-            Network("testbed-fabric-a", f"{self.subnet}.71.0/24", f"{bridge}-fab-a", FABRIC_MTU, True),
-            Network("testbed-fabric-b", f"{self.subnet}.72.0/24", f"{bridge}-fab-b", FABRIC_MTU, True),
+            ContainerNetwork("testbed-mgmt", f"{self.subnet}.70.0/24", f"{bridge}-mgmt", 1500, False),
+            ContainerNetwork("testbed-fabric-a", f"{self.subnet}.71.0/24", f"{bridge}-fab-a", FABRIC_MTU, True),
+            ContainerNetwork("testbed-fabric-b", f"{self.subnet}.72.0/24", f"{bridge}-fab-b", FABRIC_MTU, True),
         )

@@ -18,8 +18,8 @@ from typing import Any
 
 import yaml
 
-from vm.image import MIB, Image, lacking
-from vm.machine import Machine, Seen, peak
+from vm.image import MIB, DiskImage, lacking
+from vm.machine import Machine, MachineSample, peak_value
 
 SHARD = 230 * MIB
 HOLD, TURNS, GROW = 1640, 6, 240  # MiB, times, MiB
@@ -30,7 +30,7 @@ NOT_READY = 5
 
 
 @dataclass
-class Load:
+class MachineLoad:
     """The figures of one start. logins: seconds of each, PATIENCE if it took longer; idle: before the start."""
 
     name: str
@@ -39,11 +39,11 @@ class Load:
     output: str
     idle: float
     logins: list[float]
-    seen: list[Seen]
+    seen: list[MachineSample]
 
     def row(self) -> str:
         ended = {None: "stopped by hand", 0: "ready", 5: "stopped by the guard"}.get(self.code, f"exit {self.code}")
-        figures = (peak(self.seen, "some"), peak(self.seen, "full"))
+        figures = (peak_value(self.seen, "some"), peak_value(self.seen, "full"))
         psi = " | ".join(f"{value:.0f} %" for value in figures)
         longest = "over 60 s" if max(self.logins) >= PATIENCE else f"{max(self.logins):.1f} s"
         logins = f"{self.idle:.1f} s | {statistics.median(self.logins):.1f} s | {longest}"
@@ -55,11 +55,11 @@ class Load:
         return f"{self.name}, PSI some/full in % / MemFree in MiB, each {every} s: {' '.join(rows)}"
 
 
-class Proof:
-    def __init__(self, folder: Path, image: Image, swap: bool) -> None:
+class RunProof:
+    def __init__(self, folder: Path, image: DiskImage, swap: bool) -> None:
         self._folder, self._image, self._swap = folder, image, swap
 
-    def load(self, name: str, guard: bool, grow: int = 0) -> Load:
+    def load(self, name: str, guard: bool, grow: int = 0) -> MachineLoad:
         folder = self._folder / name.replace(" ", "-")
         machine = Machine(self._image, folder, self._swap)
         with machine.running():
@@ -80,7 +80,7 @@ class Proof:
                 up.kill()
                 up.wait()
             seen = machine.seen()[before:]
-        found = Load(name, code, seconds, (folder / "out").read_text(), idle, logins, seen)
+        found = MachineLoad(name, code, seconds, (folder / "out").read_text(), idle, logins, seen)
         print(found.row(), flush=True)
         return found
 
@@ -119,16 +119,16 @@ def write(path: Path, content: Any) -> None:
     path.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
-def verdict(off: Load, on: Load, grows: Load) -> list[str]:
+def verdict(off: MachineLoad, on: MachineLoad, grows: MachineLoad) -> list[str]:
     """The claims that were not shown."""
     shown = {
         f"without the guard no login takes over {FROZEN:.0f} s": max(off.logins) > FROZEN,
-        "without the guard PSI stays under 60 %": peak(off.seen, "some") > 60,
+        "without the guard PSI stays under 60 %": peak_value(off.seen, "some") > 60,
         "with the guard the load does not end in ready": on.code == 0,
         "with the guard logins are as slow as without": max(on.logins) < max(off.logins),
-        "with the guard PSI is over 10 %": peak(on.seen, "full") < 10,
+        "with the guard PSI is over 10 %": peak_value(on.seen, "full") < 10,
         "an engine that grows past the floor is not stopped": grows.code == NOT_READY,
-        "the kernel has killed a task": not peak(on.seen, "killed") and not peak(grows.seen, "killed"),
+        "the kernel has killed a task": not peak_value(on.seen, "killed") and not peak_value(grows.seen, "killed"),
     }
     return [text for text, true in shown.items() if not true]
 
@@ -141,13 +141,13 @@ def main(words: Sequence[str]) -> int:
     if missing := lacking():
         print(f"vm: needs {', '.join(missing)}: apt-get install", file=sys.stderr)
         return 2
-    image = Image(asked.folder)
+    image = DiskImage(asked.folder)
     image.build(1, SHARD)
     print(
         "| load | PSI some, most | full, most | login, idle | median | longest | end |\n|---|---|---|---|---|---|---|"
     )
     with tempfile.TemporaryDirectory() as folder:
-        proof = Proof(Path(folder), image, asked.swap)
+        proof = RunProof(Path(folder), image, asked.swap)
         found = [proof.load("guard off", guard=False), proof.load("guard on", guard=True)]
         found.append(proof.load("guard on, grows", guard=True, grow=GROW))
     for one in found:

@@ -21,7 +21,7 @@ MIB, BLOCK, THREADS = 1 << 20, 64 << 10, 8
 held: list[mmap.mmap] = []
 
 
-def take(size: int) -> None:
+def take_memory(size: int) -> None:
     held.append(mmap.mmap(-1, size * MIB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE))
 
 
@@ -48,7 +48,7 @@ def read(path: str, turn: int) -> None:
         thread.join()
 
 
-class Answers(BaseHTTPRequestHandler):
+class EngineAnswers(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: object) -> None:
@@ -78,14 +78,14 @@ class Answers(BaseHTTPRequestHandler):
 
 began = time.monotonic()
 print("(Worker_TP0 pid=1) INFO 11-21 09:01:57 [gpu_model_runner.py:4857] Starting to load model m...", flush=True)
-take(HOLD)
+take_memory(HOLD)
 (shard,) = glob.glob(os.path.expanduser("~/models/tiny/*.safetensors"))
 for turn in range(TURNS):
     read(shard, turn)
     if GROW:
-        take(GROW // TURNS)
+        take_memory(GROW // TURNS)
     print(f"INFO 11-21 09:02:07 [twin.py:1] turn {turn + 1} of {TURNS}: {time.monotonic() - began:.0f} s", flush=True)
 print("INFO 11-21 09:02:27 [default_loader.py:397] Loading weights took 20.00 seconds", flush=True)
-server = ThreadingTCPServer(("0.0.0.0", 8000), Answers)  # of http.server, it would first ask DNS for its name
+server = ThreadingTCPServer(("0.0.0.0", 8000), EngineAnswers)  # of http.server, it would first ask DNS for its name
 print("INFO:     Application startup complete.", flush=True)
 server.serve_forever()

@@ -72,7 +72,7 @@ while True:
 """
 
 
-class Image:
+class DiskImage:
     """folder: everything that is made; a second call with the same definition finds it there."""
 
     def __init__(self, folder: Path) -> None:
@@ -128,7 +128,7 @@ class Image:
         run("fallocate", "--length", "1G", str(root / "swap"))
         (root / "swap").chmod(0o600)
         run("mkswap", str(root / "swap"))
-        disk(self.root, root, 3000 * MIB)
+        make_disk(self.root, root, 3000 * MIB)
         shutil.rmtree(root)
 
     def _models(self, shards: int, size: int) -> None:
@@ -140,7 +140,7 @@ class Image:
                 for _ in range(size // MIB):
                     file.write(block)
         run("chown", "-R", "1000:1000", str(folder))
-        disk(self.models, folder, shards * size * 11 // 10 + 64 * MIB)
+        make_disk(self.models, folder, shards * size * 11 // 10 + 64 * MIB)
         shutil.rmtree(folder)
 
 
@@ -149,7 +149,7 @@ def lacking() -> list[str]:
     return [package for program, package in TOOLS.items() if not shutil.which(program, path=PATH)]
 
 
-def disk(path: Path, content: Path, size: int) -> None:
+def make_disk(path: Path, content: Path, size: int) -> None:
     run(
         "mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-d", str(content), str(path), f"{size // 1024}k"
     )

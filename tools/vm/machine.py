@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from vm.image import Image
+from vm.image import DiskImage
 
 MEMORY = 2048  # MiB
 # Requests and bytes a second of both disks together: a refault costs what it costs on a busy disk.
@@ -29,7 +29,7 @@ CONFIG = """Host {name}
 """
 
 
-class Seen(NamedTuple):
+class MachineSample(NamedTuple):
     """One second. some, full: percent of the last 10 s; free, available, anonymous, cache: MiB; at: seconds."""
 
     at: float
@@ -47,7 +47,7 @@ class Seen(NamedTuple):
 class Machine:
     """folder: of one run."""
 
-    image: Image
+    image: DiskImage
     folder: Path
     swap: bool = False
     process: "subprocess.Popen[bytes] | None" = None
@@ -103,10 +103,10 @@ class Machine:
             return None
         return time.monotonic() - began
 
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[MachineSample]:
         lines = (self.folder / "seen").read_text(errors="replace").splitlines()
         rows = (line.split() for line in lines)
-        return [Seen(*map(float, row)) for row in rows if len(row) == len(Seen._fields)]
+        return [MachineSample(*map(float, row)) for row in rows if len(row) == len(MachineSample._fields)]
 
 
 def hardware() -> bool:
@@ -123,5 +123,5 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def peak(seen: Sequence[Seen], name: str) -> float:
+def peak_value(seen: Sequence[MachineSample], name: str) -> float:
     return max((float(getattr(one, name)) for one in seen), default=0.0)

@@ -34,7 +34,7 @@ for a in FAR; do
 done"""
 
 
-class Proof:
+class StartProof:
     def __init__(self, sparks: Sequence[Spark], folder: Path) -> None:
         self._sparks, self._folder = sparks, folder
         self.failed: list[str] = []
@@ -109,7 +109,7 @@ def main(words: Sequence[str]) -> int:
     image = Ubuntu(asked.folder)
     image.build()
     with tempfile.TemporaryDirectory() as folder, booted(image, Path(folder), (2,) if asked.one else (1, 2)) as sparks:
-        proof = Proof(sparks, Path(folder))
+        proof = StartProof(sparks, Path(folder))
         proof.run()
     return 1 if proof.failed else 0
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from fakes.sshd import make_key
 from testbed.fixtures import shim_files
 from testbed.settings import OVERLAY, NodeSpec
-from vm.image import MIB, PATH, disk, run
+from vm.image import MIB, PATH, make_disk, run
 
 MIRROR = os.environ.get("SPARKWRIGHT_UBUNTU_MIRROR", "http://archive.ubuntu.com/ubuntu")
 SUITE = "noble"
@@ -75,7 +75,7 @@ class Ubuntu:
         self._packages(tree)
         self._kernel(tree)
         self._files(tree)
-        disk(self.root, tree, 4000 * MIB)
+        make_disk(self.root, tree, 4000 * MIB)
         shutil.rmtree(tree)
         stamp.write_text(made)
 

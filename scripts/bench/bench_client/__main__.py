@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from bench_client import page, session
-from bench_client.clients import CLIENTS, Client
-from bench_client.ground import LeftOut, compiled, peers
+from bench_client.clients import CLIENTS, BenchClient
+from bench_client.ground import LeftOut, compiled, install_peers
 from bench_client.session import Result, Results
 
 Work = tuple[str, Callable[[], Result]]
@@ -34,18 +34,18 @@ def main(words: list[str]) -> int:
         kept = Results()
     left_out: list[LeftOut] = []
     if not chosen.page_only:
-        left_out = peers([one.peer for one in clients if one.peer])
+        left_out = install_peers([one.peer for one in clients if one.peer])
         for name in ("truth_server", "plain_client"):
             compiled(name)
         gone = {one.name for one in left_out}
         present = [one for one in clients if one.peer not in gone or not one.peer]
         streams = [int(word) for word in chosen.streams.split(",")]
-        do(plan(present, streams, chosen.repeats), kept, time.monotonic() + chosen.budget)
+        run_works(plan(present, streams, chosen.repeats), kept, time.monotonic() + chosen.budget)
     page.write(kept, left_out)
     return 0
 
 
-def plan(clients: list[Client], streams: list[int], repeats: int) -> Iterator[Work]:
+def plan(clients: list[BenchClient], streams: list[int], repeats: int) -> Iterator[Work]:
     """Alternating: every client once at one size, then the next size; what takes long comes last."""
     for slow in (False, True):
         some = [one for one in clients if one.slow == slow]
@@ -54,24 +54,24 @@ def plan(clients: list[Client], streams: list[int], repeats: int) -> Iterator[Wo
                 for one in some:
                     yield f"{one.name} streams {size} {repeat}", lambda one=one, size=size: session.latency(one, size)  # type: ignore[misc]
             if not slow:
-                yield from many(some, repeat)
+                yield from many_streams(some, repeat)
         for one in some:
-            yield from rates(one)
+            yield from falling_rates(one)
 
 
-def many(clients: list[Client], repeat: int) -> Iterator[Work]:
+def many_streams(clients: list[BenchClient], repeat: int) -> Iterator[Work]:
     for one in clients:
         if one.name in ("plain", "sparkwright"):
             yield f"{one.name} streams {MANY} {repeat}", lambda one=one: session.latency(one, MANY)  # type: ignore[misc]
 
 
-def rates(client: Client) -> Iterator[Work]:
+def falling_rates(client: BenchClient) -> Iterator[Work]:
     """Works from the highest rate down, until one is read right."""
     for rate in client.rates:
         yield f"{client.name} rate {rate} 0", lambda rate=rate: session.throughput(client, rate)  # type: ignore[misc]
 
 
-def do(works: Iterator[Work], kept: Results, until: float) -> None:
+def run_works(works: Iterator[Work], kept: Results, until: float) -> None:
     for key, work in works:
         name, kind, _, _ = key.split()
         done = kind == "rate" and any(one.get("off", 1.0) < session.WITHIN for one in kept.every(name, "rate"))
@@ -85,7 +85,7 @@ def do(works: Iterator[Work], kept: Results, until: float) -> None:
         except (RuntimeError, OSError, KeyError, ValueError) as error:
             result = {"error": f"{type(error).__name__}: {error}"}
         kept.put(key, result)
-        print(f"bench-client: {key}: {page.short(result)}", file=sys.stderr, flush=True)
+        print(f"bench-client: {key}: {page.result_text(result)}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

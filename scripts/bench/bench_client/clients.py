@@ -16,7 +16,7 @@ PROMPT = 256
 
 
 @dataclass(frozen=True)
-class Load:
+class ClientLoad:
     """One measurement's request. out: an empty folder for the client's files. text: URL of a plain text."""
 
     port: int
@@ -32,7 +32,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Client:
+class BenchClient:
     """argv: of one measurement. read: TTFT mean and p99, time per token, ms, from its stdout and its files.
 
     peer: installed by that name; '' for what is ours. slow: left for last, and for few rates. offline: it takes a
@@ -41,7 +41,7 @@ class Client:
 
     name: str
     title: str
-    argv: Callable[[Load], list[str]]
+    argv: Callable[[ClientLoad], list[str]]
     read: Callable[[str, Path], dict[str, Any]]
     peer: str = ""
     slow: bool = False
@@ -54,19 +54,19 @@ def _printed(stdout: str, _out: Path) -> dict[str, Any]:
     return figures
 
 
-def _words(load: Load) -> list[str]:
+def _words(load: ClientLoad) -> list[str]:
     return [str(number) for number in (load.port, load.streams, load.requests, load.tokens)]
 
 
-def _plain(load: Load) -> list[str]:
+def _plain(load: ClientLoad) -> list[str]:
     return [str(compiled("plain_client")), *_words(load)]
 
 
-def _ours(load: Load) -> list[str]:
+def _ours(load: ClientLoad) -> list[str]:
     return [sys.executable, str(HERE / "ours.py"), *_words(load)]
 
 
-def _random(load: Load) -> list[str]:
+def _random(load: ClientLoad) -> list[str]:
     """The options that the benches of vLLM and SGLang share."""
     lengths = ["--random-input-len", str(PROMPT), "--random-output-len", str(load.tokens)]
     amount = ["--num-prompts", str(load.requests), "--max-concurrency", str(load.streams)]
@@ -74,7 +74,7 @@ def _random(load: Load) -> list[str]:
     return [*names, *lengths, *amount, "--ready-check-timeout-sec", "0", "--disable-tqdm"]
 
 
-def _vllm(load: Load) -> list[str]:
+def _vllm(load: ClientLoad) -> list[str]:
     program = BUILD / "peers" / "vllm" / "vllm" / "vllm-rs"
     kind = [
         "--backend",
@@ -104,14 +104,14 @@ module.run_argv(["sglang-bench", *sys.argv[2:]])
 """
 
 
-def _sglang(load: Load) -> list[str]:
+def _sglang(load: ClientLoad) -> list[str]:
     (extension,) = (BUILD / "peers" / "sglang" / "sglang" / "srt" / "rust_extensions").glob("_bench*.so")
     kind = ["--backend", "sglang-oai-chat", "--dataset-name", "random-ids", "--random-range-ratio", "1.0"]
     more = ["--warmup-requests", "0", "--output-file", str(load.out / "result.json")]
     return [sys.executable, "-c", _SGLANG, str(extension), *kind, *_random(load), *more]
 
 
-def _benchy(load: Load) -> list[str]:
+def _benchy(load: ClientLoad) -> list[str]:
     program = BUILD / "peers" / "llama-benchy" / "bin" / "llama-benchy"
     names = ["--base-url", f"{load.url}/v1", "--model", "truth", "--tokenizer", str(TOKENIZER), "--book-url", load.text]
     sizes = ["--pp", str(PROMPT), "--tg", str(load.tokens), "--concurrency", str(load.streams)]
@@ -127,7 +127,7 @@ def _benchy_read(_stdout: str, out: Path) -> dict[str, Any]:
     return {"ttft_mean": statistics.mean(first), "ttft_p99": first[int(0.99 * len(first))], "tpot_mean": per_token}
 
 
-def _guidellm(load: Load) -> list[str]:
+def _guidellm(load: ClientLoad) -> list[str]:
     program = BUILD / "peers" / "guidellm" / "bin" / "guidellm"
     return [
         *(str(program), "run", "--disable-console-interactive"),
@@ -147,7 +147,7 @@ def _guidellm_read(_stdout: str, out: Path) -> dict[str, Any]:
     return {"ttft_mean": first["mean"], "ttft_p99": first["percentiles"]["p99"], "tpot_mean": between["mean"]}
 
 
-def _genai(load: Load) -> list[str]:
+def _genai(load: ClientLoad) -> list[str]:
     program = BUILD / "peers" / "genai-bench" / "bin" / "genai-bench"
     return [
         *(str(program), "benchmark", "--api-backend", "openai", "--api-base", load.url, "--api-key", "none"),
@@ -169,7 +169,7 @@ def _genai_read(_stdout: str, out: Path) -> dict[str, Any]:
     }
 
 
-def _aiperf(load: Load) -> list[str]:
+def _aiperf(load: ClientLoad) -> list[str]:
     program = BUILD / "peers" / "aiperf" / "bin" / "aiperf"
     return [
         *(str(program), "profile", "--model", "truth", "--url", load.url, "--endpoint-type", "chat", "--streaming"),
@@ -189,14 +189,14 @@ def _aiperf_read(_stdout: str, out: Path) -> dict[str, Any]:
 
 _LOW = (10_000, 5_000, 2_000, 1_000)
 CLIENTS = (
-    Client("plain", "plain C, poll (ours, to compare with)", _plain, _printed),
-    Client("sparkwright", "**sparkwright**", _ours, _printed),
-    Client("vllm", f"vLLM bench (Rust) {WHEELS['vllm'][0]}", _vllm, _vllm_read, "vllm"),
-    Client("sglang", f"SGLang bench (Rust) {WHEELS['sglang'][0]}", _sglang, _vllm_read, "sglang"),
-    Client(
+    BenchClient("plain", "plain C, poll (ours, to compare with)", _plain, _printed),
+    BenchClient("sparkwright", "**sparkwright**", _ours, _printed),
+    BenchClient("vllm", f"vLLM bench (Rust) {WHEELS['vllm'][0]}", _vllm, _vllm_read, "vllm"),
+    BenchClient("sglang", f"SGLang bench (Rust) {WHEELS['sglang'][0]}", _sglang, _vllm_read, "sglang"),
+    BenchClient(
         "benchy", f"llama-benchy {PIP['llama-benchy']}", _benchy, _benchy_read, "llama-benchy", rates=(20_000, *_LOW)
     ),
-    Client("guidellm", f"guidellm {PIP['guidellm']}", _guidellm, _guidellm_read, "guidellm", True, _LOW),
-    Client("genai", f"genai-bench {PIP['genai-bench']}", _genai, _genai_read, "genai-bench", True, _LOW),
-    Client("aiperf", f"aiperf {PIP['aiperf']}", _aiperf, _aiperf_read, "aiperf", True, _LOW, False),
+    BenchClient("guidellm", f"guidellm {PIP['guidellm']}", _guidellm, _guidellm_read, "guidellm", True, _LOW),
+    BenchClient("genai", f"genai-bench {PIP['genai-bench']}", _genai, _genai_read, "genai-bench", True, _LOW),
+    BenchClient("aiperf", f"aiperf {PIP['aiperf']}", _aiperf, _aiperf_read, "aiperf", True, _LOW, False),
 )

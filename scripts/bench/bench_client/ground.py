@@ -40,7 +40,7 @@ def compiled(name: str) -> Path:
     return program
 
 
-def peers(names: list[str]) -> list[LeftOut]:
+def install_peers(names: list[str]) -> list[LeftOut]:
     """Installs what is missing; what cannot be had is reported with its reason."""
     left = [failed for name in names if (failed := _installed(name))]
     make_tokenizer()

@@ -19,7 +19,7 @@ from sparkwright.domain.run import Lag, LoadJob, Row, Session, Turn
 from sparkwright.domain.workload import Pace
 
 
-def job(port: int, streams: int, requests: int, tokens: int) -> LoadJob:
+def load_job(port: int, streams: int, requests: int, tokens: int) -> LoadJob:
     words = " ".join(f"word{number % 10}" for number in range(256))
     body = {
         "model": "truth",
@@ -72,4 +72,4 @@ def memory() -> float:
 
 if __name__ == "__main__":
     port, streams, requests, tokens = (int(word) for word in sys.argv[1:5])
-    print(json.dumps(figures(*asyncio.run(played(job(port, streams, requests, tokens))))))
+    print(json.dumps(figures(*asyncio.run(played(load_job(port, streams, requests, tokens))))))

@@ -8,7 +8,7 @@ import statistics
 from datetime import UTC, datetime
 
 from bench_client import session
-from bench_client.clients import CLIENTS, Client
+from bench_client.clients import CLIENTS, BenchClient
 from bench_client.ground import ROOT, LeftOut
 from bench_client.session import Result, Results
 
@@ -17,7 +17,7 @@ SIZES = (8, 64, 256)
 MANY = 1000
 
 
-def short(result: Result) -> str:
+def result_text(result: Result) -> str:
     if "error" in result:
         return str(result["error"])
     if "off" in result:
@@ -36,10 +36,10 @@ def write(kept: Results, left_out: list[LeftOut]) -> None:
     parts = [
         HEAD,
         conditions(kept),
-        table(measured, kept),
+        client_table(measured, kept),
         THEN,
-        rates(measured, kept),
-        ours(kept),
+        rate_table(measured, kept),
+        own_figures(kept),
         targets(measured, kept),
     ]
     missing = [f"- {one.name}: {one.why}" for one in left_out] + failures(kept)
@@ -76,15 +76,15 @@ def middle(results: list[Result], name: str) -> float | None:
     return statistics.median(one[name] for one in results) if results else None
 
 
-def off(results: list[Result], which: str) -> float | None:
+def median_error(results: list[Result], which: str) -> float | None:
     return statistics.median(one[f"ttft_{which}"] - one[f"true_{which}"] for one in results) if results else None
 
 
-def shown(value: float | None, digits: int = 1) -> str:
+def shown_value(value: float | None, digits: int = 1) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def table(clients: list[Client], kept: Results) -> str:
+def client_table(clients: list[BenchClient], kept: Results) -> str:
     lines = [
         "| client | TTFT reported at 8 / 64 / 256 streams, ms | reported - true, ms | p99 at 256 | p99 - true "
         "| CPU s per 1,000 tokens at 8 / 64 / 256 | start, s |",
@@ -95,12 +95,12 @@ def table(clients: list[Client], kept: Results) -> str:
         last = by_size[-1]
         cells = [
             one.title if len(last) != 1 else f"{one.title} (one repeat)",
-            " / ".join(shown(middle(results, "ttft_mean")) for results in by_size),
-            " / ".join(shown(off(results, "mean"), 2) for results in by_size),
-            shown(middle(last, "ttft_p99")),
-            shown(off(last, "p99"), 2),
-            " / ".join(shown(middle(results, "cpu_1000"), 3) for results in by_size),
-            shown(middle([one for results in by_size for one in results], "start"), 2),
+            " / ".join(shown_value(middle(results, "ttft_mean")) for results in by_size),
+            " / ".join(shown_value(median_error(results, "mean"), 2) for results in by_size),
+            shown_value(middle(last, "ttft_p99")),
+            shown_value(median_error(last, "p99"), 2),
+            " / ".join(shown_value(middle(results, "cpu_1000"), 3) for results in by_size),
+            shown_value(middle([one for results in by_size for one in results], "start"), 2),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -111,7 +111,7 @@ def best_rate(client: str, kept: Results) -> int:
     return max((int(key.split()[2]) for key in good), default=0)
 
 
-def rates(clients: list[Client], kept: Results) -> str:
+def rate_table(clients: list[BenchClient], kept: Results) -> str:
     tried = [one for one in clients if kept.every(one.name, "rate")]
     if not tried:
         return ""
@@ -128,7 +128,7 @@ def rates(clients: list[Client], kept: Results) -> str:
     return "\n".join(lines)
 
 
-def ours(kept: Results) -> str:
+def own_figures(kept: Results) -> str:
     """The figures that only we report: our own lag, also at 1,000 streams."""
     lines = ["Ours, by its own figures (one core; the median of the repeats):", ""]
     lines += [
@@ -138,10 +138,14 @@ def ours(kept: Results) -> str:
     for size in (*SIZES, MANY):
         if results := kept.of("sparkwright", "streams", size):
             lag = [one["lag"] for one in results]
-            cells = [f"{size:,}", shown(middle(results, "ttft_mean")), shown(off(results, "mean"), 2),
-                     f"{shown(_ms(middle(lag, 'p50')), 2)} / {shown(_ms(middle(lag, 'p99')), 2)}",
-                     f"{shown(_percent(middle(lag, 'cores')), 0)} %",
-                     shown(middle(results, "memory_mb"), 0)]  # fmt: skip
+            cells = [
+                f"{size:,}",
+                shown_value(middle(results, "ttft_mean")),
+                shown_value(median_error(results, "mean"), 2),
+                f"{shown_value(_ms(middle(lag, 'p50')), 2)} / {shown_value(_ms(middle(lag, 'p99')), 2)}",
+                f"{shown_value(_percent(middle(lag, 'cores')), 0)} %",
+                shown_value(middle(results, "memory_mb"), 0),
+            ]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) if len(lines) > 4 else ""
 
@@ -154,7 +158,7 @@ def _percent(value: float | None) -> float | None:
     return None if value is None else 100 * value
 
 
-def targets(clients: list[Client], kept: Results) -> str:
+def targets(clients: list[BenchClient], kept: Results) -> str:
     mine = kept.of("sparkwright", "streams", 256)
     rivals = [one.name for one in clients if one.peer and kept.of(one.name, "streams", 256)]
     if not mine or not rivals:
@@ -162,14 +166,18 @@ def targets(clients: list[Client], kept: Results) -> str:
     plain = kept.of("plain", "streams", 256)
     lines = ["PredictionError with the targets, at 256 streams:", "", "| | ours | target, at most |", "|---|---|---|"]
     for which in ("mean", "p99"):
-        best = min(off(kept.of(name, "streams", 256), which) or 0.0 for name in rivals)
-        wanted = f"{shown(off(plain, which), 2)} (plain C), {shown(best / 4, 2)} (a quarter of the best peer's)"
-        lines.append(f"| TTFT {which} - true, ms | {shown(off(mine, which), 2)} | {wanted} |")
+        best = min(median_error(kept.of(name, "streams", 256), which) or 0.0 for name in rivals)
+        wanted = (
+            f"{shown_value(median_error(plain, which), 2)} (plain C), {shown_value(best / 4, 2)} (a quarter of "
+            "the best peer's)"
+        )
+        lines.append(f"| TTFT {which} - true, ms | {shown_value(median_error(mine, which), 2)} | {wanted} |")
     cpu = min(middle(kept.of(name, "streams", 256), "cpu_1000") or 0.0 for name in rivals)
     lines.append(
-        f"| CPU s per 1,000 tokens | {shown(middle(mine, 'cpu_1000'), 4)} | {shown(cpu, 4)} (the best peer's) |"
+        f"| CPU s per 1,000 tokens | {shown_value(middle(mine, 'cpu_1000'), 4)} | {shown_value(cpu, 4)} (the best "
+        "peer's) |"
     )
-    lines.append(f"| start, s | {shown(middle(mine, 'start'), 2)} | 0.50 |")
+    lines.append(f"| start, s | {shown_value(middle(mine, 'start'), 2)} | 0.50 |")
     return "\n".join(lines)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_client.clients import Client, Load
+from bench_client.clients import BenchClient, ClientLoad
 from bench_client.ground import BUILD, TEXT
 from bench_client.server import ServerFigures, serving
 
@@ -51,13 +51,13 @@ class Results:
         return [one for key, one in self.results.items() if key.startswith(begin) and "error" not in one]
 
 
-def latency(client: Client, streams: int) -> Result:
+def latency(client: BenchClient, streams: int) -> Result:
     """TTFT at so many streams; truth: what the server did in the same run."""
     load = (streams, ROUNDS * streams, TOKENS)
     return _measured(client, load, BETWEEN)
 
 
-def throughput(client: Client, rate: int) -> Result:
+def throughput(client: BenchClient, rate: int) -> Result:
     """Measures `rate` token events a second over 64 streams. off: of the reported time per token, relative to the set
     one."""
     between = 1000.0 * RATE_STREAMS / rate
@@ -66,12 +66,12 @@ def throughput(client: Client, rate: int) -> Result:
     return {**result, "off": abs(result["tpot_mean"] / between - 1.0)}
 
 
-def _measured(client: Client, asked: tuple[int, int, int], between: float) -> Result:
+def _measured(client: BenchClient, asked: tuple[int, int, int], between: float) -> Result:
     out = BUILD / "out" / client.name
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     with _text() as text, serving(SERVER_CORE, TTFT, between) as told:
-        load = Load(told.port, *asked, out, text)
+        load = ClientLoad(told.port, *asked, out, text)
         busy, began = _busy(), time.monotonic()
         stdout, cpu = _run(client, load)
         wall = time.monotonic() - began
@@ -95,7 +95,7 @@ def _beside(told: ServerFigures, began: float, wall: float) -> Result:
     }
 
 
-def _run(client: Client, load: Load) -> tuple[str, float]:
+def _run(client: BenchClient, load: ClientLoad) -> tuple[str, float]:
     """stdout, and CPU seconds of the program and all that it started."""
     out, hub = load.out, {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"} if client.offline else {}
     environment = {**os.environ, **hub, "NO_COLOR": "1"}

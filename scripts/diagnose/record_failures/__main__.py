@@ -18,8 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
-from record_failures.runner import Recorded, cut, record, rewritten
-from record_failures.scenario import HERE, Scenario, half, scenarios
+from record_failures.runner import RecordedFailure, cut_log, record, rewritten
+from record_failures.scenario import HERE, Scenario, data_half, scenarios
 
 OUT = HERE.parents[2] / "tests" / "data" / "failures-fresh"
 WORK = Path("/tmp/record-failures")
@@ -53,14 +53,14 @@ def main(words: list[str]) -> int:
 
     def one(scenario: Scenario) -> bool:
         begun = time.monotonic()
-        found = taken(scenario, chosen.taken) if chosen.taken else record(scenario, WORK)
+        found = record_scenario(scenario, chosen.taken) if chosen.taken else record(scenario, WORK)
         mark = "recorded" if found.provoked else "NOT PROVOKED"
         print(f"{time.monotonic() - begun:5.1f} s {scenario.id}: {mark}", flush=True)
         if chosen.raw:
             for name, text in {**found.logs, f"{scenario.id}.version": found.version}.items():
                 (chosen.raw / name).write_text(text)
         if found.provoked:
-            store(found, chosen.out, chosen.seed)
+            store_record(found, chosen.out, chosen.seed)
         return found.provoked
 
     with ThreadPoolExecutor(chosen.jobs) as pool:
@@ -70,10 +70,10 @@ def main(words: list[str]) -> int:
     return 0 if all(results) else 1
 
 
-def taken(scenario: Scenario, raw: Path) -> Recorded:
+def record_scenario(scenario: Scenario, raw: Path) -> RecordedFailure:
     names = [f"{scenario.id}.{name}" for name in scenario.logs] or [f"{scenario.id}.log"]
     version = (raw / f"{scenario.id}.version").read_text()
-    return Recorded(scenario, version, {name: rewritten((raw / name).read_text()) for name in names})
+    return RecordedFailure(scenario, version, {name: rewritten((raw / name).read_text()) for name in names})
 
 
 def recorded(out: Path) -> dict[str, dict[str, object]]:
@@ -83,12 +83,12 @@ def recorded(out: Path) -> dict[str, dict[str, object]]:
     return {str(row["id"]): row for row in rows}
 
 
-def store(found: Recorded, out: Path, seed: int) -> None:
+def store_record(found: RecordedFailure, out: Path, seed: int) -> None:
     """The logs, and the row of cases.jsonl with what is true of them."""
     scenario = found.scenario
-    names = [stored(out / half(scenario.id), name, cut(text, scenario)) for name, text in found.logs.items()]
+    names = [stored(out / data_half(scenario.id), name, cut_log(text, scenario)) for name, text in found.logs.items()]
     truth = {name: value for name, value in asdict(scenario).items() if name in ("id", "program", "line", "family")}
-    row = truth | {"keys": list(scenario.keys), "version": found.version, "seed": seed, "half": half(scenario.id)}
+    row = truth | {"keys": list(scenario.keys), "version": found.version, "seed": seed, "half": data_half(scenario.id)}
     with WRITING:
         rows = recorded(out) | {scenario.id: row | {"logs": names}}
         write(out / "cases.jsonl", (rows[name] for name in sorted(rows)))

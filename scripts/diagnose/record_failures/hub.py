@@ -35,7 +35,7 @@ REGISTRY = {
 }  # fmt: skip
 
 
-class Hub(BaseHTTPRequestHandler):
+class OddHub(BaseHTTPRequestHandler):
     kind = ""
 
     def do_HEAD(self) -> None:
@@ -85,7 +85,7 @@ class Hub(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None: ...
 
 
-class Registry(Hub):
+class Registry(OddHub):
     def do_GET(self) -> None:
         if self.path == "/v2/" and self.kind != "401":
             return self.answer(200, {}, b"{}")
@@ -95,13 +95,13 @@ class Registry(Hub):
         return self.answer(int(self.kind), headers, body)
 
 
-class Status(Hub):
+class Status(OddHub):
     def do_GET(self) -> None:
         self.answer(int(self.kind), {"Server": "squid/5.7"}, b"<html><h1>ERROR: Access Denied</h1></html>")
 
 
 def main(words: list[str]) -> int:
-    handler = {"hub": Hub, "registry": Registry, "status": Status}[words[0]]
+    handler = {"hub": OddHub, "registry": Registry, "status": Status}[words[0]]
     handler.kind = words[1]
     ThreadingHTTPServer(("0.0.0.0", int(words[2])), handler).serve_forever()
     return 0

@@ -18,7 +18,7 @@ HEAD, TAIL, AROUND, MOST = 90, 160, 40, 45_000
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedFailure:
     """logs: text by file name. provoked: the explaining line is in one of them."""
 
     scenario: Scenario
@@ -27,11 +27,11 @@ class Recorded:
 
     @property
     def provoked(self) -> bool:
-        lines = (line for text in self.logs.values() for line in cut(text, self.scenario).split("\n"))
+        lines = (line for text in self.logs.values() for line in cut_log(text, self.scenario).split("\n"))
         return any(self.scenario.line in line and not line.startswith("$ ") for line in lines)
 
 
-def record(scenario: Scenario, work: Path, seconds: float = 0) -> Recorded:
+def record(scenario: Scenario, work: Path, seconds: float = 0) -> RecordedFailure:
     """The output until it ended or its limit was over."""
     place = work / scenario.id
     shutil.rmtree(place, ignore_errors=True)
@@ -42,7 +42,7 @@ def record(scenario: Scenario, work: Path, seconds: float = 0) -> Recorded:
         logs = {f"{scenario.id}.{name}": text for name, text in logs.items()}
     known = started(scenario.version, place, 60).strip().splitlines()[-1:] if scenario.version else []
     shutil.rmtree(place, ignore_errors=True)
-    return Recorded(scenario, "".join(known), {name: rewritten(text) for name, text in logs.items()})
+    return RecordedFailure(scenario, "".join(known), {name: rewritten(text) for name, text in logs.items()})
 
 
 def started(script: str, place: Path, limit: float) -> str:
@@ -81,7 +81,7 @@ def rewritten(text: str) -> str:
     return re.sub(r"/tmp/record-failures/[\w.-]+", "/srv", text)
 
 
-def cut(text: str, scenario: Scenario) -> str:
+def cut_log(text: str, scenario: Scenario) -> str:
     """Only the tail where the scenario asks for it; of a long log the start, the lines at the cause, and the end."""
     lines = text.split("\n")
     if scenario.tail:

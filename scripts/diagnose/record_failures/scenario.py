@@ -44,7 +44,7 @@ def scenarios(seed: int, folder: Path = HERE / "scenarios") -> list[Scenario]:
     return found
 
 
-def half(identity: str, seed: int = 1) -> str:
+def data_half(identity: str, seed: int = 1) -> str:
     """`develop` or `unseen`, by the hash of the id."""
     digest = hashlib.sha256(f"{seed}:{identity}".encode()).digest()
     return "unseen" if digest[0] & 1 else "develop"

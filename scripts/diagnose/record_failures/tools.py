@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def weights(folder: str) -> None:
     (Path(folder) / "model.safetensors.index.json").write_text(text)
 
 
-def ask(url: str, body: str, key: str) -> None:
+def ask_server(url: str, body: str, key: str) -> None:
     """One request as `curl -i` shows it."""
     shown = f" -d '{body[:300]}'" if body else ""
     print(f"$ curl -i {url}" + (f" -H 'Authorization: Bearer {key}'" if key else "") + shown)
@@ -62,7 +63,7 @@ def ask(url: str, body: str, key: str) -> None:
         print(f"curl: {error}")
 
 
-def hold(share: str) -> None:
+def hold_memory(share: str) -> None:
     """Take that share of the GPU's free memory until killed."""
     import torch  # type: ignore[import-not-found,unused-ignore]
 
@@ -71,7 +72,7 @@ def hold(share: str) -> None:
     time.sleep(600)
 
 
-def group(backend: str, seconds: str, *steps: str) -> None:
+def join_group(backend: str, seconds: str, *steps: str) -> None:
     """One rank of a torch.distributed group (RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as usual).
 
     steps: reduce[:ELEMENTS], wait:SECONDS, loop (reduce until it fails), skip (this rank does not call), exit, shape.
@@ -120,7 +121,15 @@ def arguments(*words: str) -> None:
 
 
 def main(words: list[str]) -> int:
-    {work.__name__: work for work in (config, weights, ask, hold, group, arguments)}[words[0]](*words[1:])
+    works: dict[str, Callable[..., None]] = {
+        "config": config,
+        "weights": weights,
+        "ask": ask_server,
+        "hold": hold_memory,
+        "group": join_group,
+        "arguments": arguments,
+    }
+    works[words[0]](*words[1:])
     return 0
 
 

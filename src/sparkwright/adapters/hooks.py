@@ -161,11 +161,11 @@ async def run_bounded(argv: Sequence[str], content: bytes, env: Mapping[str, str
 
 
 async def _post(address: str, news: News) -> str:
-    status, _ = await post(address, _content(news))
+    status, _ = await post_json(address, _content(news))
     return "" if 200 <= status < 300 else f"HTTP {status}"
 
 
-async def post(address: str, body: bytes, token: str = "") -> tuple[int, str]:
+async def post_json(address: str, body: bytes, token: str = "") -> tuple[int, str]:
     """Send JSON; return the status and `Retry-After`. No redirect is followed, and no body is read."""
     headers = [("Content-Type", "application/json"), ("User-Agent", "sparkwright")]
     headers += [("Authorization", f"Bearer {token}")] if token else []

@@ -33,7 +33,7 @@ class LocalTransport:
 
     @asynccontextmanager
     async def tunnel(self, address: str, port: int) -> AsyncIterator[str]:
-        yield url(address, port)
+        yield http_url(address, port)
 
     async def address(self) -> str:
         return ""
@@ -42,7 +42,7 @@ class LocalTransport:
         return None
 
 
-def url(address: str, port: int) -> str:
+def http_url(address: str, port: int) -> str:
     """http URL of an address, IPv6 in brackets."""
     return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
 

@@ -46,13 +46,13 @@ def client() -> str:
     return f"sparkwright {__version__}, Python {platform.python_version()}"
 
 
-def host() -> str:
+def describe_host() -> str:
     """Name, cores, architecture."""
     cores = len(os.sched_getaffinity(0))
     return f"{socket.gethostname()}: {cores} core{'s' if cores > 1 else ''}, {platform.machine()}"
 
 
-def clock() -> str:
+def describe_clock() -> str:
     """Latencies are of the monotonic clock; only the start of a run is of the other."""
     resolution = time.get_clock_info("perf_counter").resolution
     keeper = next((name for name, path in _SYNCED.items() if Path(path).exists()), "")

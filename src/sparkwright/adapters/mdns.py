@@ -45,10 +45,10 @@ def _socket(family: int) -> socket.socket:
 def _send(asking: socket.socket, to: tuple[str | int, ...]) -> None:
     """Sends the question. An interface that is down, or has no address of the family, is passed over."""
     with suppress(OSError):
-        asking.sendto(query(), to)
+        asking.sendto(ptr_query(), to)
 
 
-def query() -> bytes:
+def ptr_query() -> bytes:
     """The question for the service's PTR records; asked from a port other than 5353, it is answered to us alone."""
     name = b"".join(bytes([len(label)]) + label.encode() for label in SERVICE.split(".")) + b"\0"
     return struct.pack("!6H", 0, 0, 1, 0, 0, 0) + name + struct.pack("!2H", _PTR, 1)

@@ -148,21 +148,21 @@ class NodeHost:
         script = node_script.stream(self._setting, command)
         with _nothing_to_start(self.name):
             running = await self._transport.open(script)
-        feeding = asyncio.create_task(process.feed(running, script.stdin))
+        feeding = asyncio.create_task(process.feed_stdin(running, script.stdin))
         lines = LineSplitter(script.mark.decode())
         try:
-            while not lines.ended and (chunk := await process.some(running)):
+            while not lines.ended and (chunk := await process.read_chunk(running)):
                 for line in lines.feed(chunk):
                     yield line
             if not lines.ended:
                 raise self._transport.lost(lines.before + await process.complaint(running), lines.begun)
         finally:
             feeding.cancel()
-            await process.end(running)
+            await process.end_process(running)
 
     async def put(self, content: bytes, path: str, mode: int = 0o644) -> None:
         """Write a file. Raises CommandFailed when the file could not be written."""
-        done = await self.run(node_script.put(content, path, mode))
+        done = await self.run(node_script.write_command(content, path, mode))
         if not done.ok:
             raise CommandFailed(self.name, f"cannot write {path}: {done.stderr.strip()}")
 
@@ -205,4 +205,4 @@ class NodeHost:
             hint = "is the node hung or the network gone? try `ping` and the console"
             raise Unreachable(self.name, message, hint) from None
         finally:
-            await process.end(running, grace)
+            await process.end_process(running, grace)

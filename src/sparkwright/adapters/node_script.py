@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.values import dataclass, field
-from sparkwright.remote.host import PRELUDE, filled, script, texts
+from sparkwright.remote.host import PRELUDE, filled, script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 # Programs that nodes keep out of a non-login PATH (show_gids, ethtool); last, so that a node's own PATH wins.
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -101,7 +101,7 @@ def run_all(setting: ScriptSettings, commands: Sequence[Command]) -> NodeScript:
     return NodeScript(f"{text}cat {files}\nfinish 0\n", mark, limit, agent=agent, again=reads)
 
 
-def put(content: bytes, path: str, mode: int) -> Command:
+def write_command(content: bytes, path: str, mode: int) -> Command:
     """A command that writes a file atomically and only if every byte arrived."""
     seconds = 30 + len(content) / 1e6
     changes = f"write {path} ({len(content)} bytes)"
@@ -136,7 +136,7 @@ def argv_of(script: NodeScript) -> tuple[tuple[str, ...], bytes]:
     return ("sh", "-c", _FROM_STDIN.format(size=len(text)), "sparkwright"), text
 
 
-def line(script: NodeScript) -> tuple[str, bytes]:
+def login_shell_line(script: NodeScript) -> tuple[str, bytes]:
     """The same as one line for a login shell of any kind, and what to write to its stdin first.
 
     Without backslashes, exclamation marks and newlines: fish and csh read them inside single quotes.

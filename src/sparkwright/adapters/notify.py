@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sparkwright.adapters.hooks import post, run_bounded
+from sparkwright.adapters.hooks import post_json, run_bounded
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.incident import News
 from sparkwright.domain.notify import FILE, FOLDER, MAX_CHANNELS, Delivery, Form, Receiver, Receivers, is_safe_address
@@ -206,7 +206,7 @@ async def _posted(receiver: Receiver, news: News, text: str) -> tuple[str, float
     address = receiver.url
     if receiver.form is Form.NTFY:
         address = receiver.url.rstrip("/").rpartition("/")[0]
-    status, after = await post(address, body_of(receiver, news, text), receiver.token)
+    status, after = await post_json(address, body_of(receiver, news, text), receiver.token)
     if 200 <= status < 300:
         return "", None
     again = status in (408, 429) or status >= 500

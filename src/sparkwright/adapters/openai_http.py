@@ -15,7 +15,7 @@ from typing import Any
 import httpcore
 
 from sparkwright.adapters.completion import Broken, Completion, SseReader
-from sparkwright.adapters.other_kinds import probe_of, proof
+from sparkwright.adapters.other_kinds import probe_of, read_proof
 from sparkwright.adapters.tls import tls_context
 from sparkwright.domain.codec import from_tree
 from sparkwright.domain.command import Secret
@@ -117,7 +117,7 @@ class OpenAiEndpoint:
             reply = await self._read(_HttpRequest("POST", url, key, probe.body, probe.kind), self._timeouts.silence)
             if reply.status != 200:
                 raise ValueError(f"HTTP {reply.status}: {reply.body.strip()[:_SHOWN]}")
-            text, tokens = proof(kind, reply.body)
+            text, tokens = read_proof(kind, reply.body)
         except ERRORS as error:
             what = str(error) if isinstance(error, ValueError) else reason_of(error)
             raise NotReady(f"{url}: no {kind} in the answer, but {what}", _HINT_LOG) from None

@@ -34,7 +34,7 @@ def probe_of(kind: ModelKind, model: str) -> Probe:
     return Probe(path, "application/json", json.dumps(body).encode())
 
 
-def proof(kind: ModelKind, text: str) -> tuple[str, int]:
+def read_proof(kind: ModelKind, text: str) -> tuple[str, int]:
     """The answer as text, and the tokens of its prompt. Raises ValueError for an answer of another kind."""
     try:
         tree = read_json(text)

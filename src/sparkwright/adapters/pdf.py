@@ -32,7 +32,7 @@ def browser() -> str:
     return found
 
 
-def pdf_of(page: str) -> bytes:
+def print_pdf(page: str) -> bytes:
     """The page as a PDF. Raises UsageError without Chromium, or when it gives no PDF within two minutes."""
     program = browser()
     # Chromium makes a socket in its temporary folder and crashes where the name is longer than 107 bytes.

@@ -37,7 +37,7 @@ async def converse(process: Process, script: NodeScript) -> Output:
     begun = clock.time()
     assert process.stdout and process.stderr
     async with asyncio.TaskGroup() as tasks:
-        feeding = tasks.create_task(feed(process, script.stdin))
+        feeding = tasks.create_task(feed_stdin(process, script.stdin))
         out = tasks.create_task(_collect(process.stdout, output.stdout, script.mark))
         err = tasks.create_task(_collect(process.stderr, output.stderr, script.mark))
         await asyncio.wait((out, err))
@@ -46,7 +46,7 @@ async def converse(process: Process, script: NodeScript) -> Output:
     return output
 
 
-async def call(argv: Sequence[str], limit: float, env: Mapping[str, str] | None = None) -> tuple[int, str]:
+async def run_program(argv: Sequence[str], limit: float, env: Mapping[str, str] | None = None) -> tuple[int, str]:
     """Exit code and stderr of a program without input; 124 at its limit (seconds).
 
     stderr goes through a file: a master that ssh leaves behind may keep it open for as long as it lives.
@@ -58,7 +58,7 @@ async def call(argv: Sequence[str], limit: float, env: Mapping[str, str] | None 
         except TimeoutError:
             code = 124
         finally:
-            await end(process, 0.0)
+            await end_process(process, 0.0)
         errors.seek(0)
         return code, errors.read().decode("utf-8", "replace")
 
@@ -75,7 +75,7 @@ async def printed(argv: Sequence[str], limit: float, env: Mapping[str, str] | No
         except TimeoutError:
             code = 124
         finally:
-            await end(process, 0.0)
+            await end_process(process, 0.0)
         out.seek(0)
         return "" if code else out.read(_PRINTED).decode("utf-8", "replace")
 
@@ -91,11 +91,11 @@ async def _spawn(argv: Sequence[str], **streams: Any) -> Process:
         return await asyncio.shield(spawning)
     except asyncio.CancelledError:
         with contextlib.suppress(OSError):
-            await end(await spawning)
+            await end_process(await spawning)
         raise
 
 
-async def some(process: Process) -> bytes:
+async def read_chunk(process: Process) -> bytes:
     """The next bytes of stdout; b"" at its end."""
     assert process.stdout
     return await process.stdout.read(_READ)
@@ -109,7 +109,7 @@ async def complaint(process: Process) -> str:
     return ""
 
 
-async def end(process: Process, grace: float = GRACE) -> None:
+async def end_process(process: Process, grace: float = GRACE) -> None:
     """Closes stdin, which ends the command on the node; after `grace` seconds kills what is left here."""
     if process.stdin and not process.stdin.is_closing():
         process.stdin.transport.abort()
@@ -133,7 +133,7 @@ async def end(process: Process, grace: float = GRACE) -> None:
         process._transport.close()  # type: ignore[attr-defined]
 
 
-async def feed(process: Process, data: bytes) -> None:
+async def feed_stdin(process: Process, data: bytes) -> None:
     """Writes and leaves stdin open: its end would end the command. A program may stop reading early."""
     assert process.stdin
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):

@@ -60,7 +60,7 @@ class SshTransport:
         self._control = self._folder / hashlib.sha256(f"{node.ssh}\n{settings.config}".encode()).hexdigest()[:16]
 
     async def open(self, script: NodeScript) -> Process:
-        text, first = node_script.line(script)
+        text, first = node_script.login_shell_line(script)
         if script.agent:
             return await self._start((*self._own(), "-A"), text, first)
         await self._connect()
@@ -88,7 +88,7 @@ class SshTransport:
             yield f"http://127.0.0.1:{spec.split(':')[1]}"
         finally:
             await self._master("cancel", "-L", spec)
-            await process.end(holding)
+            await process.end_process(holding)
 
     async def address(self) -> str:
         """Host of the destination after ssh's own configuration: an alias means nothing to other programs."""
@@ -122,10 +122,10 @@ class SshTransport:
         limit = 4.0 * self._settings.connect_timeout
         words = (*argv, "--", self._destination, "exit 0")
         try:
-            code, stderr = await process.call(words, limit, self._environ)
+            code, stderr = await process.run_program(words, limit, self._environ)
             if code != 0 and _SHARED_IS_GONE in stderr:  # the shared connection went away while it was asked
                 self._control.unlink(missing_ok=True)
-                code, stderr = await process.call(words, limit, self._environ)
+                code, stderr = await process.run_program(words, limit, self._environ)
         except (FileNotFoundError, PermissionError):
             raise UsageError(f"no {self._settings.program} on this machine", "install openssh-client") from None
         if code != 0:
@@ -149,7 +149,7 @@ class SshTransport:
         holding = await self._start((*argv, "-a"), f"echo {ready}; cat > /dev/null")
         if not await _heard(holding, ready.encode(), 2.0 * self._settings.connect_timeout):
             stderr = await process.complaint(holding)
-            await process.end(holding, 0.0)
+            await process.end_process(holding, 0.0)
             raise self.lost(stderr, begun=False)
         return holding
 
@@ -162,7 +162,7 @@ class SshTransport:
         LocalForward lines would be asked for, too, and fail when another ssh of the user has them.
         """
         argv = (self._settings.program, "-F", "none", "-S", str(self._control), "-O", order, *words)
-        return (await process.call((*argv, "--", self._destination), 5.0, self._environ))[0]
+        return (await process.run_program((*argv, "--", self._destination), 5.0, self._environ))[0]
 
     def _shared(self) -> tuple[str, ...]:
         return self._words("no", "none" if self._unshared else str(self._control))
@@ -222,7 +222,7 @@ async def _heard(running: Process, word: bytes, limit: float) -> bool:
     heard = b""
     with suppress(TimeoutError):
         async with asyncio.timeout(limit):
-            while word not in heard and (chunk := await process.some(running)):
+            while word not in heard and (chunk := await process.read_chunk(running)):
                 heard += chunk
     return word in heard
 

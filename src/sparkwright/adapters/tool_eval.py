@@ -69,7 +69,7 @@ async def running(argv: Sequence[str], key: Secret | None) -> AsyncIterator[Tool
             trouble: list[str] = []
             yield ToolEvalProcess(_events(child, trouble), Path(name), trouble)
         finally:
-            await process.end(child, 0.0)
+            await process.end_process(child, 0.0)
 
 
 async def _events(child: Process, trouble: list[str]) -> AsyncIterator[dict[str, Any]]:

@@ -63,7 +63,7 @@ class FileJournal:
             raise UsageError(f"{self.path} cannot be read: {error}") from None
 
 
-def begin(folder: Path, header: dict[str, Any]) -> FileJournal:
+def begin_journal(folder: Path, header: dict[str, Any]) -> FileJournal:
     """Raises UsageError."""
     day = time.strftime("%Y%m%d", time.gmtime())
     journal = FileJournal(folder / f"t-{day}-{secrets.token_hex(2)}.jsonl")
@@ -75,7 +75,7 @@ def begin(folder: Path, header: dict[str, Any]) -> FileJournal:
     return journal
 
 
-def find(folder: Path, wanted: str) -> FileJournal:
+def find_journal(folder: Path, wanted: str) -> FileJournal:
     """The search with that id; `last`: the newest. Raises UsageError."""
     known = sorted(folder.glob("t-*.jsonl"), key=lambda path: path.stat().st_mtime) if folder.is_dir() else []
     found = [path for path in known if wanted in ("last", path.stem) and _ID.fullmatch(path.stem)]

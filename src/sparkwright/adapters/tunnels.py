@@ -74,7 +74,7 @@ class Tunnels:
         options += ["ServerAliveInterval=15", "ServerAliveCountMax=4", "RemoteCommand=none", "ControlMaster=yes"]
         options += [f"ControlPath={self._socket(tunnel.name)}", "ControlPersist=no", "LogLevel=ERROR"]
         argv = (settings.program, *config, "-f", "-N", "-T", "-a", *(f"-o{one}" for one in options), "-L", spec)
-        code, stderr = await process.call((*argv, "--", tunnel.destination), _WAIT, self._settings.environ)
+        code, stderr = await process.run_program((*argv, "--", tunnel.destination), _WAIT, self._settings.environ)
         if code:
             raise translate(tunnel.name, tunnel.destination, stderr, f"ssh {tunnel.destination}")
 
@@ -83,7 +83,7 @@ class Tunnels:
 
     async def _order(self, order: str, name: str) -> bool:
         argv = (self._settings.program, "-F", "none", "-S", str(self._socket(name)), "-O", order, "--", "tunnel")
-        return (await process.call(argv, 5.0, self._settings.environ))[0] == 0
+        return (await process.run_program(argv, 5.0, self._settings.environ))[0] == 0
 
     def _socket(self, name: str) -> Path:
         digest = hashlib.sha256(f"{self._folder}\n{name}".encode()).hexdigest()[:16]

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from sparkwright.app.gather import Gathered, gather, lost, reached
+from sparkwright.app.gather import Gathered, gather, reached, unanswered_nodes
 from sparkwright.app.ranks import keepers_on
 from sparkwright.app.services import ClusterState, Services, by_node, together
 from sparkwright.domain.checkpoint import Checkpoint, Published, Stored
@@ -23,7 +23,7 @@ from sparkwright.engines.weight_cache import keeps_weights
 from sparkwright.facts import checkpoint, engine_image
 from sparkwright.facts import inventory as disks
 from sparkwright.facts.engine_image import parse_found
-from sparkwright.facts.fact import Fact, Plain, whole
+from sparkwright.facts.fact import Fact, Plain, whole_number
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.remote import staging
 
@@ -131,7 +131,7 @@ async def gather_state(services: Services, nodes: Sequence[Node], recipe: Recipe
     elsewhere += (cache.folder,) if cache else ()
     async with asyncio.TaskGroup() as group:
         facts = group.create_task(gather(services.hosts, nodes, services.clock, ranks_fact, elsewhere))
-        stocked = group.create_task(stock(services, nodes, recipe))
+        stocked = group.create_task(gather_stock(services, nodes, recipe))
         there = group.create_task(engines(services, nodes, recipe))
         draft = group.create_task(_draft(services, nodes[0], recipe))
     require_all(facts.result())
@@ -160,7 +160,7 @@ async def _beyond(services: Services, others: Sequence[Node], recipe: Recipe, fo
     if not (model and image):
         with suppress(TimeoutError):  # a spare machine may be off
             async with asyncio.timeout(_SPARE_SECONDS):
-                more = await stock(services, others, recipe)
+                more = await gather_stock(services, others, recipe)
     whole = {} if model else {name: entry for name, entry in more.checkpoints.items() if _whole(entry)}
     images = {**({} if image else more.images), **found.images}
     return replace(found, checkpoints={**found.checkpoints, **whole}, images=images)
@@ -170,7 +170,7 @@ def _whole(found: Checkpoint | Unknown) -> bool:
     return isinstance(found, Checkpoint) and found.complete
 
 
-async def stock(services: Services, nodes: Sequence[Node], recipe: Recipe | None) -> ClusterState:
+async def gather_stock(services: Services, nodes: Sequence[Node], recipe: Recipe | None) -> ClusterState:
     """Model and image on the nodes, without facts."""
     if recipe is None:
         return ClusterState({})
@@ -183,7 +183,7 @@ async def stock(services: Services, nodes: Sequence[Node], recipe: Recipe | None
 
 def require_all(gathered: Gathered) -> None:
     """Raises Unreachable when a node could not be asked; the message names every such node."""
-    missing = lost(gathered)
+    missing = unanswered_nodes(gathered)
     if not missing:
         return
     first, *others = missing.values()
@@ -205,7 +205,7 @@ async def _stock(services: Services, node: Node, recipe: Recipe) -> Stock:
     else:
         asked = [staging.list_hub(node.paths.hub, model.id, model.revision)]
     if recipe.engine.runtime is Runtime.DOCKER and recipe.engine.image:
-        asked.append(staging.image(recipe.engine.image))
+        asked.append(staging.inspect_image(recipe.engine.image))
     try:
         listing, *image = await services.hosts[node.name].run_all(asked)
     except NodeError as error:
@@ -234,10 +234,10 @@ def model_path(node: Node, recipe: Recipe) -> str:
 
 
 def image_of(done: Completed) -> tuple[str, int] | None:
-    """(id, bytes), as `staging.image` prints them."""
+    """(id, bytes), as `staging.inspect_image` prints them."""
     words = done.stdout.split()
     good = done.ok and len(words) >= 2 and Plain.IMAGE_ID.fits(words[0])
-    return (words[0], size) if good and (size := whole(words[1])) is not None else None
+    return (words[0], size) if good and (size := whole_number(words[1])) is not None else None
 
 
 def digest_of(done: Completed, reference: str) -> str:

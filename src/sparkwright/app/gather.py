@@ -37,7 +37,7 @@ def reached(gathered: Mapping[str, NodeFacts | NodeError]) -> dict[str, NodeFact
     return {name: found for name, found in gathered.items() if isinstance(found, NodeFacts)}
 
 
-def lost(gathered: Mapping[str, NodeFacts | NodeError]) -> dict[str, NodeError]:
+def unanswered_nodes(gathered: Mapping[str, NodeFacts | NodeError]) -> dict[str, NodeError]:
     """The nodes that did not answer, with what is wrong."""
     return {name: found for name, found in gathered.items() if isinstance(found, NodeError)}
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import datetime
 
-from sparkwright.app.services import Services, each, finished, together
+from sparkwright.app.services import Services, finish_all, finished, together
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError
 from sparkwright.domain.units import duration
@@ -53,12 +53,14 @@ async def holding(
 
 async def _take(services: Services, node: str, why: str, seize: bool, of: Of) -> None:
     mine = {"holder": services.who, "why": why, "since": int(services.clock.now()), "nonce": services.nonce}
-    done = await services.run(node, (lease.seize if seize else lease.take)(json.dumps(mine), services.nonce, of))
+    done = await services.run(
+        node, (lease.seize_lease if seize else lease.take_lease)(json.dumps(mine), services.nonce, of)
+    )
     held = _held(services, done.stdout) if done.exit_code == lease.HELD else None
     if held and held.why in _HEALING and held.silent >= STALE_AFTER:
         gone = f"and is gone since {duration(held.silent)}: it is taken over"
         services.notice(f"{node}: {held.who} held the lease for `{held.why}` {gone}")
-        done = await services.run(node, lease.seize(json.dumps(mine), services.nonce, of))
+        done = await services.run(node, lease.seize_lease(json.dumps(mine), services.nonce, of))
     if done.exit_code == lease.HELD:
         raise _busy(services, node, done.stdout)
     if done.exit_code == lease.ODD:
@@ -121,7 +123,7 @@ async def _renew(services: Services, held: Leases, holder: "asyncio.Task[object]
         for node in held.nodes:
             # A lost connection is no reason to stop: the work itself will say so.
             with suppress(NodeError):
-                done = await services.run(node, lease.renew(services.nonce, held.of))
+                done = await services.run(node, lease.renew_lease(services.nonce, held.of))
                 held.lost = _busy(services, node, done.stdout) if done.exit_code == lease.HELD else held.lost
     if holder:
         holder.cancel()
@@ -145,7 +147,7 @@ _REMOVED = re.compile(
 )
 
 
-def tag_of(services: Services, deployment: str) -> str:
+def supervisor_tag(services: Services, deployment: str) -> str:
     """The mark of a supervisor's key on the workers: `sparkwright:CLUSTER/DEPLOYMENT`."""
     return f"sparkwright:{re.sub(r'[^A-Za-z0-9._-]', '-', services.cluster.name)}/{deployment}"
 
@@ -159,11 +161,11 @@ async def remove_supervisor(
     """
 
     async def one(name: str) -> str:
-        state, tag = services.state_on(name), tag_of(services, deployment)
-        done = await did(services, name, service.remove(state, deployment, tag, why))
+        state, tag = services.state_on(name), supervisor_tag(services, deployment)
+        done = await run_or_raise(services, name, service.remove(state, deployment, tag, why))
         return name if "was" in done.stdout.split() else ""
 
-    return tuple(filter(None, await each(finished(one(name)) for name in nodes)))
+    return tuple(filter(None, await finish_all(finished(one(name)) for name in nodes)))
 
 
 @asynccontextmanager
@@ -177,7 +179,7 @@ async def taking_over(
             held = await stack.enter_async_context(holding(services, nodes, why, seize))
         except Busy:
             watched = tuple(dict.fromkeys((*nodes, services.cluster.supervisor_node)))
-            paused = await finished(pause(services, watched, deployment)) if services.program else ()
+            paused = await finished(pause_supervisor(services, watched, deployment)) if services.program else ()
             if not paused:
                 raise
             stack.push_async_callback(_resume, services, paused, deployment)
@@ -185,7 +187,7 @@ async def taking_over(
         yield held
 
 
-async def pause(services: Services, nodes: Sequence[str], deployment: str) -> tuple[str, ...]:
+async def pause_supervisor(services: Services, nodes: Sequence[str], deployment: str) -> tuple[str, ...]:
     """Ends the supervisor, and with it what it was about; its leases are free then. The nodes where one ran."""
 
     async def free(node: str, nonce: str) -> None:
@@ -193,20 +195,20 @@ async def pause(services: Services, nodes: Sequence[str], deployment: str) -> tu
             await services.run(node, lease.release(nonce))
 
     async def one(name: str) -> str:
-        done = await services.run(name, service.pause(services.state_on(name), deployment))
+        done = await services.run(name, service.pause_supervisor(services.state_on(name), deployment))
         words = done.stdout.split()
         if done.ok and "nonce" in words[:-1]:
             await together(free(node, words[-1]) for node in nodes)
         return name if done.ok and "was" in words else ""
 
-    return tuple(filter(None, await each(one(name) for name in nodes)))
+    return tuple(filter(None, await finish_all(one(name) for name in nodes)))
 
 
 async def _resume(services: Services, nodes: Sequence[str], deployment: str) -> None:
     """Resumes paused supervisors that still exist: `disarm` has removed them if something else was begun."""
     for name in nodes:
         with suppress(NodeError):
-            await finished(did(services, name, service.resume(services.state_on(name), deployment)))
+            await finished(run_or_raise(services, name, service.resume(services.state_on(name), deployment)))
 
 
 async def taken_down(services: Services, node: str, deployment: str, within: float) -> str:
@@ -235,7 +237,7 @@ async def _removed(services: Services, node: str, deployment: str, within: float
     return "", ""
 
 
-async def did(services: Services, node: str, command: Command) -> Completed:
+async def run_or_raise(services: Services, node: str, command: Command) -> Completed:
     """Raises CommandFailed."""
     done = await services.run(node, command)
     if not done.ok:

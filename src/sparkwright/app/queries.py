@@ -15,7 +15,7 @@ from sparkwright.domain.live import SERVING, DeploymentState, Live, Supervised
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.replica import replica_name, split_replica_name
 from sparkwright.domain.units import duration
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.facts.store import CLOSED, supervised_fact
@@ -140,7 +140,7 @@ async def _told(services: Services, name: str) -> _Told:
     wrong = [ranks] if isinstance(ranks, Unknown) else []
     wrong += [supervised] if isinstance(supervised, Unknown) and supervised.why == CLOSED else []
     trouble = tuple(f"{name}: {one.why}{one.raw and f': {one.raw}'}" for one in wrong)
-    return _Told(known(ranks) or (), known(supervised) or (), trouble)
+    return _Told(known_or_none(ranks) or (), known_or_none(supervised) or (), trouble)
 
 
 async def _deployment(

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from secrets import token_hex
 
-from sparkwright.app.services import Services, by_node, each, together
+from sparkwright.app.services import Services, by_node, finish_all, together
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import CommandFailed, NodeError, Unreachable
 from sparkwright.domain.facts import KeeperStatus, RankStatus, Unknown
@@ -153,7 +153,7 @@ async def start(services: Services, plan: Plan, spec: RankSpec, way: Way) -> Non
     """Raises CommandFailed with what the node printed."""
     where, host = process.rank_dir(way.state, plan.deployment, spec.rank), services.hosts[spec.node]
     if spec.secrets or spec.files:
-        done = await host.run(process.place(where))
+        done = await host.run(process.make_folder(where))
         if not done.ok:
             what = f"rank {spec.rank} could not be started: {_last(done.stderr)}"
             raise CommandFailed(spec.node, what, "free the disk")
@@ -207,7 +207,7 @@ async def stop_all(services: Services, ranks: Sequence[RankStatus], grace: float
         if not done.ok:
             raise CommandFailed(node, f"still there after SIGKILL: {_last(done.stdout + done.stderr)}", "see `status`")
 
-    await each(one(node, runtime) for node, runtime in handles)
+    await finish_all(one(node, runtime) for node, runtime in handles)
 
 
 async def _tidy(services: Services, node: str, command: Command) -> None:

@@ -161,7 +161,7 @@ async def by_node(nodes: Sequence[str], ask: Callable[[str], Coroutine[Any, Any,
     return dict(zip(nodes, await together(map(ask, nodes)), strict=True))
 
 
-async def each(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def finish_all(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Runs all tasks like `together`, but lets the others finish after an error on one node, and raises it at the
     end."""
     done = await asyncio.gather(*work, return_exceptions=True)

@@ -11,11 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sparkwright.causes.load import needs
+from sparkwright.causes.load import pattern_needs
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.dialect import of_a_client
 from sparkwright.logscan.book import digest, linear
-from sparkwright.logscan.logline import is_settings, when
+from sparkwright.logscan.logline import is_settings, line_time
 
 _FILE = Path(__file__).with_name("mechanisms") / "mechanisms.toml"
 _SHORTEST = 4
@@ -58,7 +58,7 @@ class Mechanism:
     like: str = ""
 
     def match(self, text: str) -> re.Match[str] | None:
-        low, known = text.lower(), needs()
+        low, known = text.lower(), pattern_needs()
         possible = (p for p in self.patterns if any(word in low for word in known.get(digest(p), _ANY)[1]))
         return next((found for one in possible if (found := _compiled(one).search(text))), None)
 
@@ -94,7 +94,7 @@ def _tables() -> Mapping[str, Any]:
 
 
 @cache
-def form(name: str) -> re.Pattern[str]:
+def line_pattern(name: str) -> re.Pattern[str]:
     """The pattern of lines of that kind."""
     return re.compile("|".join(_tables()["lines"][name]), re.IGNORECASE if name in _ANY_CASE else 0)
 
@@ -115,20 +115,20 @@ def candidates(source: str, lines: Iterable[tuple[int, str]], year: int, every: 
     place = code = ""
     head, caused, handles = _Head(), 0, False
     for number, text in lines:
-        prefix, body = split(text)
+        prefix, body = split_prefix(text)
         handles = (handles and not body.startswith("----")) or _REQUEST.match(body) is not None
         if handles and _HUNG_UP.match(body):  # the server goes on
             continue
         if frame := _PLACE.search(text):
             place = f"{frame['file']}:{frame['line']} {frame['name']}"
-        elif form("frame").search(body) and not _CARETS.fullmatch(body):
+        elif line_pattern("frame").search(body) and not _CARETS.fullmatch(body):
             code = body.strip()
         if _is_no_message(text, body):
             continue
         kind = _kind(prefix, body, bool(place))
         weight, exception = kind - _doubt(kind, body), kind == EXCEPTION
         head, above, heading = _head(number, text, body, kind, weight) or head, head, None
-        caused = caused + 1 if form("caused").search(prefix) else 0 if exception else caused
+        caused = caused + 1 if line_pattern("caused").search(prefix) else 0 if exception else caused
         if exception and body.strip(": ").isidentifier():
             weight, body, text = weight - 0.5, f"{body} {code}", f"{text} {code}"
         elif above.is_of(number, body) and weight > -1.0:
@@ -138,15 +138,15 @@ def candidates(source: str, lines: Iterable[tuple[int, str]], year: int, every: 
         if weight > 0 or every:
             logger = _LOGGER.search(prefix)
             where = place if exception else logger["place"] if logger else ""
-            at, strong = when(text, year), kind >= STRONG
-            bad = kind > 0 or heading is not None or form("signal").search(body) is not None
+            at, strong = line_time(text, year), kind >= STRONG
+            bad = kind > 0 or heading is not None or line_pattern("signal").search(body) is not None
             yield LineCandidate(source, number, text, body, weight, at, strong, where, heading=heading, reports=bad)
         place, code = ("", "") if exception else (place, code)
 
 
 def _is_no_message(text: str, body: str) -> bool:
     short = len(body) < _SHORTEST or text.startswith(_TYPED)
-    listed = form("listing").match(text) or form("frame").search(body)
+    listed = line_pattern("listing").match(text) or line_pattern("frame").search(body)
     return bool(short or listed or is_settings(text) or of_a_client(text))
 
 
@@ -165,9 +165,9 @@ class _Head:
 
 def _head(number: int, text: str, body: str, kind: float, weight: float) -> _Head | None:
     """The candidate of a line that has no message of its own."""
-    if form("opens").search(body):
+    if line_pattern("opens").search(body):
         return _Head(number, text, kind + _HEADED / 2, body.strip())
-    if kind > STRONG and form("continues").search(body):
+    if kind > STRONG and line_pattern("continues").search(body):
         return _Head(number, text, weight + (_HEADED if kind == EXCEPTION else _HEADED / 2))
     return None
 
@@ -175,9 +175,9 @@ def _head(number: int, text: str, body: str, kind: float, weight: float) -> _Hea
 def is_exception(body: str, traced: bool = False) -> bool:
     """True if it is an exception's own line. traced: frames of a traceback stand above it."""
     named = body.lstrip()
-    if form("exception").match(named):
+    if line_pattern("exception").match(named):
         return True
-    return bool(form("camel").match(named) and (traced or form("bad").search(named)))
+    return bool(line_pattern("camel").match(named) and (traced or line_pattern("bad").search(named)))
 
 
 def with_mechanism(one: LineCandidate) -> LineCandidate:
@@ -186,17 +186,17 @@ def with_mechanism(one: LineCandidate) -> LineCandidate:
     known = next((mechanism for mechanism in mechanisms() if mechanism.match(said)), None)
     if not known:
         return one
-    level = form("level").search(one.text[: len(one.text) - len(one.body) + 2])
+    level = line_pattern("level").search(one.text[: len(one.text) - len(one.body) + 2])
     fine = level and (level["fine"] or level["mild"] or level["g"] in MILD)
-    fine = fine or form("follows").search(one.body) or form("goes_on").search(one.body)
+    fine = fine or line_pattern("follows").search(one.body) or line_pattern("goes_on").search(one.body)
     more = max(one.weight, 0.0) + MECHANISM / 2 if fine else max(one.weight, 2.0) + MECHANISM
     return replace(one, weight=more, mechanism=known)
 
 
-def split(text: str) -> tuple[str, str]:
+def split_prefix(text: str) -> tuple[str, str]:
     """Splits a line into (prefix, message)."""
     at = 0
-    while found := form("prefix").match(text[at:]):
+    while found := line_pattern("prefix").match(text[at:]):
         at += found.end()
     body = _GIVEN.sub("", text[at:])
     return text[:at], body[1:] if body[:1] == " " and body[1:2] != " " else body
@@ -204,21 +204,25 @@ def split(text: str) -> tuple[str, str]:
 
 def _kind(prefix: str, body: str, traced: bool) -> float:
     """The likelihood, by kind, that a line is the reason: EXCEPTION for an exception's own line, 0 for routine."""
-    level = form("level").search(prefix) or form("level").match(body) or form("level").search(prefix + body[:2])
+    level = (
+        line_pattern("level").search(prefix)
+        or line_pattern("level").match(body)
+        or line_pattern("level").search(prefix + body[:2])
+    )
     if not level and body.startswith("{"):
-        level = form("level").search(body[:JSON_HEAD])
-    bad = bool(form("bad").search(body))
+        level = line_pattern("level").search(body[:JSON_HEAD])
+    bad = bool(line_pattern("bad").search(body))
     if is_exception(body, traced):
         most = EXCEPTION
-    elif form("fatal").search(body):
+    elif line_pattern("fatal").search(body):
         most = 3.5
-    elif form("said").search(body):
+    elif line_pattern("said").search(body):
         most = 3.0
     elif level and (level["bad"] or level["g"] in BAD):
         most = 2.5 + 0.5 * bad
     else:
         most = 2.0 * bad
-    if level and (level["mild"] or level["g"] == "W") and not form("fatal").search(body):
+    if level and (level["mild"] or level["g"] == "W") and not line_pattern("fatal").search(body):
         return min(most, 1.5)
     return min(most, 1.0) if level and (level["fine"] or level["g"] in MILD) else most
 
@@ -227,5 +231,5 @@ def _doubt(kind: float, body: str) -> float:
     """The doubt about a line: it is a heading, the program continues after it, or it only follows from something
     else."""
     doubt = 1.0 if kind and (body[:1].isspace() or body.rstrip().endswith(":")) else 0.0
-    doubt += 1.5 if form("goes_on").search(body) and kind < EXCEPTION else 0.0
-    return doubt + (2.0 if form("follows").search(body) else 0.0)
+    doubt += 1.5 if line_pattern("goes_on").search(body) and kind < EXCEPTION else 0.0
+    return doubt + (2.0 if line_pattern("follows").search(body) else 0.0)

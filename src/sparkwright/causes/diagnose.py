@@ -9,20 +9,20 @@ from sparkwright.causes.cause import LogCause, WholeLogRule, book_of
 from sparkwright.causes.evidence import are_before, harmless, is_listing, is_quiet
 from sparkwright.causes.explanation import FEW, Reason, reason
 from sparkwright.causes.fallback import ending
-from sparkwright.causes.load import families, needs, whole_log
+from sparkwright.causes.load import families, pattern_needs, whole_log
 from sparkwright.causes.printed import differences, printed, stated
 from sparkwright.causes.ranking import (
     MOST,
     FoundCause,
     Slots,
+    fill_steps,
     found_by_signs,
     found_by_stories,
-    named,
     ranked,
     with_versions,
 )
-from sparkwright.causes.similarity import index
-from sparkwright.causes.state import marks, of_the_stop, ready_lines, server_of, state_of
+from sparkwright.causes.similarity import cause_index
+from sparkwright.causes.state import of_the_stop, ready_lines, server_of, state_of, state_patterns
 from sparkwright.causes.whole_log.rules import ENDS, WHOLE_LOG
 from sparkwright.checks.compat.versions import ranges
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, LogSource, LogState, Proof, Sureness, likely
@@ -60,23 +60,23 @@ _AMONG_RANKS = "LNIC"  # causes that need a second rank, unless the log names th
 
 
 @cache
-def known() -> Mapping[str, LogCause]:
+def line_causes() -> Mapping[str, LogCause]:
     """Code -> cause, of those that single lines show."""
     return {cause.code: cause for causes in families().values() for cause in causes}
 
 
 def consequences(key: str) -> tuple[str, ...]:
     """Keys of the causes that only follow from this one."""
-    every = (*known().values(), *whole_log().values())
+    every = (*line_causes().values(), *whole_log().values())
     return tuple(one for cause in every if cause.key == key for one in cause.consequences)
 
 
 @cache
-def book() -> Book:
+def log_book() -> Book:
     """All that is looked for in logs."""
     versions = WholeLogRule("", lambda _: (), ranges().printed)
-    states = WholeLogRule("", lambda _: (), marks())
-    return book_of(known().values(), (*WHOLE_LOG, versions, states), {**BARRIERS, **_KINDS}, needs())
+    states = WholeLogRule("", lambda _: (), state_patterns())
+    return book_of(line_causes().values(), (*WHOLE_LOG, versions, states), {**BARRIERS, **_KINDS}, pattern_needs())
 
 
 class Reader:
@@ -140,7 +140,7 @@ def diagnosis(
     stories = tuple(reader.story() for reader in readers)
     moved = clocks if clocks is not None else shifts(stories)
     hits = [_later(hit, moved.get(reader.name, 0.0)) for reader in readers for hit in reader.hits]
-    found = [*found_by_signs(hits, known()), *found_by_stories(WHOLE_LOG, stories)]
+    found = [*found_by_signs(hits, line_causes()), *found_by_stories(WHOLE_LOG, stories)]
     found = [with_versions(one, stories) for one in found]
     if any(s.count("one rank") for s in stories) and not any(s.count("several ranks") for s in stories):
         found = [one for one in found if one.sure >= LIKELY or not one.known.code.startswith(_AMONG_RANKS)]
@@ -351,10 +351,10 @@ def _explained(
         return found
     sure = found.harmless and found.harmless[0].confidence >= LIKELY  # what looks bad is known
     out = impossible | {cause.key for cause in found.causes if cause.versions}
-    near = index().nearest(because)
+    near = cause_index().nearest(because)
     if near is None or near.known.key in out or (sure and near.sure < POSSIBLE):
         return found
-    both = [named(near, near.sure, words), *(cause for cause in found.causes if cause.key != near.known.key)]
+    both = [fill_steps(near, near.sure, words), *(cause for cause in found.causes if cause.key != near.known.key)]
     return replace(found, causes=tuple(sorted(both, key=lambda cause: -cause.confidence)[:MOST]))
 
 

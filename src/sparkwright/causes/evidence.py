@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 
-from sparkwright.causes.candidates import BAD, JSON_HEAD, form, is_exception, split
-from sparkwright.causes.load import families, needs
+from sparkwright.causes.candidates import BAD, JSON_HEAD, is_exception, line_pattern, split_prefix
+from sparkwright.causes.load import families, pattern_needs
 from sparkwright.domain.diagnosis import Proof
 from sparkwright.domain.finding import Severity
 from sparkwright.logscan.book import digest, linear
@@ -21,24 +21,24 @@ def is_quiet(text: str) -> bool:
     """True if its writer logs it as information or a warning, and it is no exception and no end of a process."""
     if is_listing(text):
         return True
-    level = form("level").search(text[: JSON_HEAD if text.startswith("{") else _HEAD]) or form("level").match(
-        split(text)[1]
-    )
+    level = line_pattern("level").search(text[: JSON_HEAD if text.startswith("{") else _HEAD]) or line_pattern(
+        "level"
+    ).match(split_prefix(text)[1])
     if not level or level["bad"] or level["g"] in BAD:
         return False
-    body = split(text)[1].lstrip()
-    return not (form("fatal").search(text) or form("gone").search(text) or is_exception(body))
+    body = split_prefix(text)[1].lstrip()
+    return not (line_pattern("fatal").search(text) or line_pattern("gone").search(text) or is_exception(body))
 
 
 def is_listing(text: str) -> bool:
     """True if it lists a file, a package or a layer: a name there is no message."""
-    return form("listing").match(text) is not None
+    return line_pattern("listing").match(text) is not None
 
 
 @cache
 def _harmless() -> Sequence[tuple[float, Sequence[str], str, str]]:
     """Signs of harmless lines: (confidence, words of which a line has one, pattern, pattern of excluded lines)."""
-    known = needs()
+    known = pattern_needs()
     causes = (cause for group in families().values() for cause in group if cause.severity is Severity.INFO)
     signs = (sign for cause in causes for sign in cause.signatures if sign.sure >= POSSIBLE)
     single = [sign for sign in signs if len(sign.patterns) == 1 and sign.times == 1 and not sign.only]

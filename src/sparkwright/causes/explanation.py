@@ -13,9 +13,9 @@ from sparkwright.causes.candidates import (
     LineCandidate,
     Mechanism,
     candidates,
-    form,
     is_exception,
-    split,
+    line_pattern,
+    split_prefix,
     with_mechanism,
 )
 from sparkwright.causes.evidence import harmless, is_quiet
@@ -26,7 +26,7 @@ from sparkwright.domain.diagnosis import Explanation, Proof
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.messages import message_of
 from sparkwright.engines.progress import progress
-from sparkwright.logscan.logline import decoded, is_settings, who
+from sparkwright.logscan.logline import decoded, is_settings, process_name
 
 _LONGEST = 600  # characters of a line that are looked at
 FEW = 12  # lines: of so few each may be the reason
@@ -115,7 +115,7 @@ def reason(
 
 
 def _proof(one: LineCandidate) -> Proof:
-    return Proof(one.source, one.number, one.text.strip()[:_LONGEST], one.at, who(one.text))
+    return Proof(one.source, one.number, one.text.strip()[:_LONGEST], one.at, process_name(one.text))
 
 
 def _filled_in(one: LineCandidate, known: Mechanism, words: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
@@ -130,13 +130,13 @@ def _filled_in(one: LineCandidate, known: Mechanism, words: Mapping[str, str]) -
 
 def _is_a_failure(one: LineCandidate) -> bool:
     """True if more than a word of failure shows it: its form, its level or its mechanism."""
-    is_clear = one.weight > _LEAST or form("fatal").search(one.body) or form("signal").search(one.body)
+    is_clear = one.weight > _LEAST or line_pattern("fatal").search(one.body) or line_pattern("signal").search(one.body)
     return bool(one.reports and is_clear) and not (is_quiet(one.text) or _is_logged_as_fine(one))
 
 
 def _ends_in_error(one: LineCandidate) -> bool:
     """True if a program reports that what it was asked for failed, though another line may say why."""
-    return one.strong and one.reports and form("gives_up").search(one.text) is not None
+    return one.strong and one.reports and line_pattern("gives_up").search(one.text) is not None
 
 
 def _is_logged_as_fine(one: LineCandidate) -> bool:
@@ -166,7 +166,7 @@ def _without_reason(read: Mapping[str, Sequence[tuple[int, str]]]) -> Reason:
 
 def _is_described(lines: Sequence[str]) -> bool:
     """True if somebody describes a failure: no line begins as a log's do, and one has a word of failure."""
-    return not any(split(text)[0] for text in lines) and any(form("bad").search(text) for text in lines)
+    return not any(split_prefix(text)[0] for text in lines) and any(line_pattern("bad").search(text) for text in lines)
 
 
 def _around(

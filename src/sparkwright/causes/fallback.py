@@ -15,7 +15,7 @@ from sparkwright.domain.diagnosis import Explanation, Proof
 from sparkwright.engines.dialect import is_exit_noise
 from sparkwright.engines.progress import LogOrigin, origin_of
 from sparkwright.logscan.book import linear
-from sparkwright.logscan.logline import is_settings, when, who
+from sparkwright.logscan.logline import is_settings, line_time, process_name
 
 ENDS, WORKER_ENDS = "log-ends", "worker-log-ends"
 _LONGEST = 600  # characters of the last line that are shown
@@ -29,13 +29,13 @@ def _texts() -> Mapping[str, Any]:
 
 
 @cache
-def kinds() -> tuple[re.Pattern[str], ...]:
+def kind_patterns() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(linear(pattern)) for pattern in _texts()["kind"].values())
 
 
 def kind_of(line: str) -> str:
     """The exception's type, the name of the errno or signal, the exit code or HTTP status in a line, or ''."""
-    found = next((match for kind in kinds() if (match := kind.search(line))), None)
+    found = next((match for kind in kind_patterns() if (match := kind.search(line))), None)
     return next((_spelt(slot, text) for slot, text in found.groupdict().items() if text), "") if found else ""
 
 
@@ -72,7 +72,7 @@ def ending(logs: Mapping[str, Sequence[tuple[int, str]]], year: int, words: Mapp
         if whose.progress.phases and plain:
             several = len(logs) == 1 and any(_SEVERAL.search(text) for _, text in logs[name])
             number, text = plain[-1]
-            proof = Proof(name, number, text.strip()[:_LONGEST], when(text, year), who(text))
+            proof = Proof(name, number, text.strip()[:_LONGEST], line_time(text, year), process_name(text))
             return _explained(whose, proof, several, words)
     return None
 

@@ -216,7 +216,7 @@ def _check_patterns(signatures: Iterable[Sign]) -> None:
 
 
 @cache
-def needs() -> Mapping[str, Needs]:
+def pattern_needs() -> Mapping[str, Needs]:
     """The needs of all patterns that `make docs` has computed; to compute them takes ten times as long as to read
     them."""
     found: Mapping[str, Any] = json.loads(NEEDS.read_text(encoding="utf-8"))

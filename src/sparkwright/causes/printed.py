@@ -66,7 +66,7 @@ class Forms:
 
 
 @cache
-def forms(file: Path = _FILE) -> Forms:
+def load_forms(file: Path = _FILE) -> Forms:
     """Raises ValueError for an unknown or missing key and for a bad pattern."""
     tree = _checked("", tomllib.loads(file.read_text(encoding="utf-8")))
     settings, stack = _checked("settings", tree["settings"]), _checked("stack", tree["stack"])
@@ -117,7 +117,7 @@ class Printed:
 
     def read(self, number: int, raw: bytes) -> None:
         text = decoded(raw[:_LONG])[:_LONG]
-        marked = self._table or self._open or any(mark in raw for mark in forms().marks)
+        marked = self._table or self._open or any(mark in raw for mark in load_forms().marks)
         if (marked and self._row(number, text)) or self._variable(number, text) or not marked:
             return
         self._dump(text, raw)
@@ -126,12 +126,12 @@ class Printed:
 
     def add(self, kind: str, key: str, value: str) -> None:
         """The first value of a key counts; secrets are hidden."""
-        hidden = forms().more["secret"].search(key) or forms().more["secret_value"].search(value[:_LONG])
+        hidden = load_forms().more["secret"].search(key) or load_forms().more["secret_value"].search(value[:_LONG])
         if len(self.settings) < _SETTINGS:
             self.settings.setdefault((kind, key), _MASK if hidden else value.strip(" '\"")[:_VALUE])
 
     def _row(self, number: int, text: str) -> bool:
-        table, top = next(((one, top) for one in forms().tables if (top := one.header.search(text))), (None, None))
+        table, top = next(((one, top) for one in load_forms().tables if (top := one.header.search(text))), (None, None))
         if table and top:
             self._table, self._slots = table, top.groupdict("")
             self._columns = tuple(re.sub(r"\W+", "_", one.partition(" [")[0].strip()) for one in text.split(", "))
@@ -145,13 +145,13 @@ class Printed:
         if found := self._table.setting and self._table.setting.search(text):
             self.add(self._table.key, found["key"], found["value"].rstrip(", "))
         self._state(number, text, self._table)
-        return not self._table.setting or not forms().more["variable"].search(text)
+        return not self._table.setting or not load_forms().more["variable"].search(text)
 
     def _is_like(self, text: str) -> bool:
         table = self._table
         if not table or (table.columns and text.count(table.columns) != len(self._columns) - 1):
             return False
-        inside = bool(table.setting and forms().more["variable"].search(text))
+        inside = bool(table.setting and load_forms().more["variable"].search(text))
         return inside or bool(table.like.search(text))
 
     def _state(self, number: int, text: str, table: PrintedTable) -> None:
@@ -166,7 +166,7 @@ class Printed:
 
     def _variable(self, number: int, text: str) -> bool:
         """Several in a row are a listing of the environment."""
-        found = forms().more["variable"].search(text)
+        found = load_forms().more["variable"].search(text)
         if not found:
             self._variables = []
             return False
@@ -179,7 +179,7 @@ class Printed:
         return True
 
     def _dump(self, text: str, raw: bytes) -> None:
-        for kind, pattern in forms().kinds.items():
+        for kind, pattern in load_forms().kinds.items():
             if len(self.settings) < _SETTINGS and (found := pattern.search(text)):
                 step = 2 * LONGEST
                 whole = "".join(decoded(raw[at : at + step]) for at in range(0, min(len(raw), _DUMP), step))
@@ -189,22 +189,22 @@ class Printed:
                 return
 
     def _stack(self, text: str) -> None:
-        if found := forms().more["thread"].search(text):
+        if found := load_forms().more["thread"].search(text):
             main = bool(found["current"] or found["main"])
             self._open, self._is_main = main or not self._is_main, main or self._is_main
         elif not text.strip():
             self._open = False
-        elif self._open and (frame := forms().more["frame"].search(text)):
+        elif self._open and (frame := load_forms().more["frame"].search(text)):
             name, file, line = (frame[key] or frame[f"{key}2"] for key in ("name", "file", "line"))
-            if not forms().more["waiting"].search(file):
+            if not load_forms().more["waiting"].search(file):
                 self.frame, self._open = f"{name} ({file.rpartition('/')[2]}:{line})", False
 
     def _collectives(self, text: str) -> None:
-        found = forms().more["stuck"].search(text)
+        found = load_forms().more["stuck"].search(text)
         if found and (not self.collective or (found["op"] and self.collective.startswith("seq "))):
             said = f"{found['op'].strip('_').lower()} (seq {found['seq']})" if found["op"] else f"seq {found['work']}"
             self.collective = said
-        for entry in forms().more["entry"].finditer(text) if not self.collective else ():
+        for entry in load_forms().more["entry"].finditer(text) if not self.collective else ():
             self._entry[entry["field"]] = entry["value"]
             if entry["field"] == "state" and entry["value"] != "completed" and "collective_seq_id" in self._entry:
                 known = self._entry
@@ -216,7 +216,7 @@ class Printed:
 def printed(source: str, lines: Sequence[tuple[int, bytes]]) -> Printed:
     """Reads the kept lines of a source, as (number, raw line) in order."""
     found, whole = Printed(source), b"\n".join(line for _, line in lines)
-    if any(mark in whole for mark in forms().marks):
+    if any(mark in whole for mark in load_forms().marks):
         for number, line in lines:
             found.read(number, line)
     return found
@@ -236,7 +236,7 @@ def differences(sources: Sequence[Printed], phases: Mapping[str, str]) -> tuple[
     for one in sources:
         own = {("", "stack"): one.frame, ("", "collective"): one.collective, **one.settings}
         for key, value in own.items():
-            if value and not forms().more["own"].search(key[1]):
+            if value and not load_forms().more["own"].search(key[1]):
                 every.setdefault(key, {})[one.source] = value[:_SHOWN]
     order = sorted(every, key=lambda key: key[0] != "")
     found = (Difference(key[1], tuple(every[key].items())) for key in order if len(set(every[key].values())) > 1)

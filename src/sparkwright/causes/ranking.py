@@ -119,7 +119,7 @@ def ranked(found: Sequence[FoundCause], words: Mapping[str, str]) -> tuple[tuple
     told = [one for one in found if not _excused(one, found)]
     weighed = [(_weight(one, told), one) for one in told]
     weighed.sort(key=lambda pair: (-round(pair[0] * 20), _place(pair[1].proof[0])))
-    causes = tuple(named(one, weight, words) for weight, one in weighed)
+    causes = tuple(fill_steps(one, weight, words) for weight, one in weighed)
     bad = _once(cause for cause in causes if cause.severity is not Severity.INFO)
     blamed = {key for one in found if one.known.severity is not Severity.INFO for key in one.known.consequences}
     return bad[:MOST], _once(c for c in causes if c.severity is Severity.INFO and c.key not in blamed)
@@ -171,7 +171,7 @@ def without_containers(steps: Sequence[str]) -> list[str]:
     return [step for step in plain if not _OF_IMAGES.search(step)] or plain
 
 
-def named(one: FoundCause, weight: float, words: Mapping[str, str]) -> Cause:
+def fill_steps(one: FoundCause, weight: float, words: Mapping[str, str]) -> Cause:
     """The cause with its steps filled in. words: about the cluster."""
     slots, known = Slots({**words, **one.groups}), one.known
     fix = [step.format_map(slots) for step in known.fix]

@@ -111,5 +111,5 @@ class CauseIndex:
 
 
 @cache
-def index() -> CauseIndex:
+def cause_index() -> CauseIndex:
     return CauseIndex(cause for family in families().values() for cause in family)

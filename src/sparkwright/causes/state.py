@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from sparkwright.causes.candidates import form
+from sparkwright.causes.candidates import line_pattern
 from sparkwright.causes.evidence import is_quiet
 from sparkwright.domain.diagnosis import LogState, Proof
 from sparkwright.domain.values import dataclass
@@ -24,7 +24,7 @@ def _texts() -> Mapping[str, Mapping[str, str]]:
     return found
 
 
-def marks() -> Mapping[str, str]:
+def state_patterns() -> Mapping[str, str]:
     """Patterns to look for in logs: name -> pattern."""
     return _texts()["marks"]
 
@@ -58,7 +58,7 @@ class ServerState:
 
 def server_of(story: Story) -> ServerState:
     """The server's state by its marks: the last of start, readiness, work and shutdown decides."""
-    seen = {name: story.marks[name].last for name in marks() if name in story.marks}
+    seen = {name: story.marks[name].last for name in state_patterns() if name in story.marks}
     ready, starts = (seen.get(name) for name in (READY, STARTS))
     works, stops = ([line for line in story.tail if _last(name).search(line.text)] for name in (AT_WORK, STOPPED))
     last = max((one.number for one in (ready, *works[-1:]) if one), default=0)
@@ -79,7 +79,7 @@ def server_of(story: Story) -> ServerState:
 def _recovered(tail: Sequence[Proof]) -> Proof | None:
     """The last line that takes another way, if no line after it reports a failure."""
     at = max((n for n, line in enumerate(tail) if _last(RECOVERED).search(line.text)), default=None)
-    if at is None or any(form("bad").search(line.text) and not is_quiet(line.text) for line in tail[at + 1 :]):
+    if at is None or any(line_pattern("bad").search(line.text) and not is_quiet(line.text) for line in tail[at + 1 :]):
         return None
     return tail[at]
 

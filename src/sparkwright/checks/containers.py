@@ -12,7 +12,7 @@ from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
 from sparkwright.domain.image import is_built_here
 from sparkwright.domain.recipe import Recipe, Runtime
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.engines.catalog import simulator
 
 _SIGNS = tomllib.loads((files("sparkwright.checks") / "engine_signs.toml").read_text(encoding="utf-8"))["containers"]
@@ -34,7 +34,7 @@ def engine_in(container: Container) -> str:
 
 
 def engine_restarts(facts: NodeFacts) -> Iterator[Found]:
-    docker = known(facts.containers)
+    docker = known_or_none(facts.containers)
     for container in docker.containers if docker else ():
         by_itself = container.restart in ("always", "unless-stopped")
         if by_itself and not container.ours and engine_in(container):
@@ -48,7 +48,7 @@ def engine_restarts(facts: NodeFacts) -> Iterator[Found]:
 def foreign_engine(context: Context) -> Iterator[Found]:
     """A warning; of the same model as the recipe's it stops a start, which would load it a second time."""
     for facts in real_nodes(context):
-        docker = known(facts.containers)
+        docker = known_or_none(facts.containers)
         for container in docker.containers if docker else ():
             engine = engine_in(container)
             if container.running and engine and not container.ours:
@@ -105,7 +105,7 @@ def _short(name: str) -> str:
 def image_architecture(context: Context) -> Iterator[Found]:
     wanted = context.recipe.engine.image if context.recipe else ""
     for facts in real_nodes(context):
-        own, docker = _own(facts), known(facts.containers)
+        own, docker = _own(facts), known_or_none(facts.containers)
         for image in docker.images if own and docker else ():
             tag = _tag(image, wanted)
             if image.arch and image.arch != own and tag:
@@ -119,7 +119,7 @@ def image_architecture(context: Context) -> Iterator[Found]:
 
 
 def _own(facts: NodeFacts) -> str:
-    identity = known(facts.identity)
+    identity = known_or_none(facts.identity)
     return _DOCKER_ARCH.get(identity.arch, "") if identity else ""
 
 
@@ -133,7 +133,7 @@ def _tag(image: Image, wanted: str) -> str:
 def images_differ(context: Context) -> Iterator[Found]:
     ids: dict[str, dict[str, str]] = {}
     for facts in real_nodes(context):
-        docker = known(facts.containers)
+        docker = known_or_none(facts.containers)
         for image in docker.images if docker else ():
             for tag in image.tags:
                 ids.setdefault(tag, {})[facts.node] = image.id
@@ -152,7 +152,7 @@ def image_unpublished(context: Context) -> Iterator[Found]:
     recipe, asked = context.recipe, [name for name in context.images if name in context.facts]
     if recipe is None or recipe.engine.runtime is not Runtime.DOCKER or not recipe.engine.image.startswith(_OURS):
         return
-    dockers = [known(context.facts[name].docker) for name in asked]
+    dockers = [known_or_none(context.facts[name].docker) for name in asked]
     answered = bool(asked) and all(docker and not docker.trouble for docker in dockers)
     if context.cluster.simulated or not answered or any(context.images.values()):
         return

@@ -8,7 +8,7 @@ from sparkwright.domain.facts import Listener, NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE
 from sparkwright.domain.plan import Advice, RankSpec, split_text
 from sparkwright.domain.recipe import RecipeState
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 
 _ANY = ("::", "*")
 _ANY_IPV4 = "0.0.0.0"
@@ -84,7 +84,7 @@ def port_taken(context: Context) -> Iterator[Found]:
         if facts is None:
             continue
         for address, port in spec.listens:
-            listeners = known(facts.listeners) or ()
+            listeners = known_or_none(facts.listeners) or ()
             found = [entry for entry in listeners if entry.port == port and overlap(address, entry.address)]
             holder = next((entry for entry in found if entry.process), found[0] if found else None)
             if holder and not _is_replaced(context, facts, port):

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from sparkwright.checks.reading import dockers, not_gb10, per_node, simulated, specs_on, weigh
+from sparkwright.checks.reading import dockers, not_gb10, per_node, simulated, specs_on, weigh_severity
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import Docker, DockerTrouble, NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 
 # What is found, why, and the remedy.
 _TROUBLES = {
@@ -34,7 +34,7 @@ def daemon_down(context: Context) -> Iterator[Found]:
                 title=f"Docker is {docker.trouble}",
                 cause=cause,
                 fix=remedy,
-                severity=weigh(context, BLOCK),
+                severity=weigh_severity(context, BLOCK),
                 subject=facts.node,
             )
 
@@ -42,14 +42,14 @@ def daemon_down(context: Context) -> Iterator[Found]:
 def socket_forbidden(context: Context) -> Iterator[Found]:
     for facts, docker in dockers(context):
         if docker.trouble is DockerTrouble.NO_RIGHTS:
-            identity = known(facts.identity)
+            identity = known_or_none(facts.identity)
             user = identity.user if identity and identity.user else "$USER"
             yield Found(
                 docker.said or "the daemon's socket is not writable for this user",
                 title=f"{user} has no permission on the Docker socket",
                 cause=f"{user} is not in the group docker, or was added to it after logging in",
                 fix=f"sudo usermod -aG docker {user}   # then log in to the node again; the group is as good as root",
-                severity=weigh(context, BLOCK),
+                severity=weigh_severity(context, BLOCK),
                 subject=facts.node,
             )
 
@@ -57,7 +57,7 @@ def socket_forbidden(context: Context) -> Iterator[Found]:
 def gpu_runtime_missing(context: Context) -> Iterator[Found]:
     for facts, docker in dockers(context):
         planned = any(spec.gpu for spec in specs_on(context, facts.node))
-        here = planned if context.recipe else bool(known(facts.gpus)) and not simulated(context)
+        here = planned if context.recipe else bool(known_or_none(facts.gpus)) and not simulated(context)
         if (
             here
             and docker.version
@@ -70,7 +70,7 @@ def gpu_runtime_missing(context: Context) -> Iterator[Found]:
                 if docker.snap
                 else "the NVIDIA container toolkit is not installed, or Docker was not configured for it",
                 fix=_SNAP if docker.snap else _CONFIGURE,
-                severity=weigh(context, OVERRIDE),
+                severity=weigh_severity(context, OVERRIDE),
                 subject=facts.node,
             )
 
@@ -84,7 +84,7 @@ def memlock_capped(context: Context) -> Iterator[Found]:
                 fix="use the rootful daemon"
                 if docker.rootless
                 else "sudo systemctl edit docker   # add: [Service] LimitMEMLOCK=infinity; then restart docker",
-                severity=weigh(context, WARN),
+                severity=weigh_severity(context, WARN),
                 subject=facts.node,
             )
 
@@ -92,23 +92,23 @@ def memlock_capped(context: Context) -> Iterator[Found]:
 def _rdma_here(context: Context, facts: NodeFacts) -> bool:
     if context.recipe:
         return any(spec.rdma for spec in specs_on(context, facts.node))
-    return any(port.active for port in known(facts.rdma) or ())
+    return any(port.active for port in known_or_none(facts.rdma) or ())
 
 
 def docker_snap(facts: NodeFacts, docker: Docker) -> Iterator[Found]:
-    if docker.snap and bool(known(facts.gpus)):
+    if docker.snap and bool(known_or_none(facts.gpus)):
         yield Found(f"root: {docker.root}")
 
 
 def logs_unbounded(context: Context) -> Iterator[Found]:
     for facts, docker in dockers(context) if not context.recipe else ():
-        held = known(facts.containers)
+        held = known_or_none(facts.containers)
         if docker.log_driver == "json-file" and held and not any("max-size" in line for line in held.daemon):
             yield Found("log driver json-file, no max-size in /etc/docker/daemon.json", subject=facts.node)
 
 
 def storage_driver(facts: NodeFacts, docker: Docker) -> Iterator[Found]:
-    if docker.storage in ("vfs", "devicemapper") and bool(known(facts.gpus)):
+    if docker.storage in ("vfs", "devicemapper") and bool(known_or_none(facts.gpus)):
         yield Found(
             f"docker info: Storage Driver {docker.storage}, {docker.root}",
             title=f"slow Docker storage driver {docker.storage}",
@@ -117,8 +117,8 @@ def storage_driver(facts: NodeFacts, docker: Docker) -> Iterator[Found]:
 
 
 def toolkit_missing(facts: NodeFacts, docker: Docker) -> Iterator[Found]:
-    held = known(facts.containers)
-    gpu = bool(known(facts.gpus)) and not not_gb10(facts)
+    held = known_or_none(facts.containers)
+    gpu = bool(known_or_none(facts.gpus)) and not not_gb10(facts)
     wanted = held is not None and any("nvidia-container-runtime" in line for line in held.daemon)
     if gpu and held and wanted and not held.toolkit and "nvidia" in docker.runtimes and not docker.cdi:
         yield Found(f"runtimes: {', '.join(docker.runtimes)}; no nvidia-ctk on the PATH")

@@ -10,9 +10,9 @@ from sparkwright.checks.reading import (
     driver_package,
     driver_versions,
     everywhere,
-    gb10s,
+    gb10_nodes,
     gpu_may_be_used,
-    nodes,
+    machine_nodes,
     per_node,
     sparks,
     upstream,
@@ -21,7 +21,7 @@ from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
 from sparkwright.domain.host_facts import Package
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 
 _UPDATE = "sudo apt update && sudo apt dist-upgrade && sudo fwupdmgr refresh && sudo fwupdmgr upgrade && sudo reboot"
 _PAIRED = re.compile(r"(nvidia-firmware|libnvidia-compute)-([0-9]{3})(-.*)?", re.ASCII)
@@ -52,7 +52,7 @@ def driver_too_old(node: str, version: str, major: int) -> Iterator[Found]:
 
 def firmware_mismatch(context: Context) -> Iterator[Found]:
     for facts in context.facts.values():
-        driver = known(facts.driver)
+        driver = known_or_none(facts.driver)
         if driver and driver.torn is True and gpu_may_be_used(context, facts.node):
             yield Found(
                 f"kernel module {driver.version}, GSP firmware {driver.gsp_firmware}",
@@ -63,7 +63,7 @@ def firmware_mismatch(context: Context) -> Iterator[Found]:
 
 def packages_mismatch(facts: NodeFacts) -> Iterator[Found]:
     driver = driver_package(facts)
-    lacking = _lacking(driver, known(facts.packages) or ()) if driver else []
+    lacking = _lacking(driver, known_or_none(facts.packages) or ()) if driver else []
     if driver and lacking:
         yield Found(f"{driver.name} {driver.version}; {', '.join(f'{p.name} {p.version}' for p in lacking)}")
 
@@ -81,7 +81,7 @@ def _lacking(driver: Package, packages: tuple[Package, ...]) -> list[Package]:
 
 
 def server_packages(facts: NodeFacts) -> Iterator[Found]:
-    found = [p for p in known(facts.packages) or () if _FOREIGN.fullmatch(p.name)]
+    found = [p for p in known_or_none(facts.packages) or () if _FOREIGN.fullmatch(p.name)]
     if found:
         yield Found(
             ", ".join(f"{p.name} {p.version}" for p in found),
@@ -98,13 +98,13 @@ def driver_580_159(node: str, version: str, _: int) -> Iterator[Found]:
 
 def drivers_differ(context: Context) -> Iterator[Found]:
     shown = differing(context, _versions)
-    if shown and all(gpu_may_be_used(context, facts.node) for facts in nodes(context)):
+    if shown and all(gpu_may_be_used(context, facts.node) for facts in machine_nodes(context)):
         yield Found(shown, subject=everywhere(context))
 
 
 def _versions(facts: NodeFacts) -> str | None:
-    driver = known(facts.driver)
-    version, firmware = (known(driver.version), known(driver.gsp_firmware)) if driver else (None, None)
+    driver = known_or_none(facts.driver)
+    version, firmware = (known_or_none(driver.version), known_or_none(driver.gsp_firmware)) if driver else (None, None)
     return (version if firmware in (None, version) else f"{version} with GSP firmware {firmware}") if version else None
 
 
@@ -123,7 +123,7 @@ def newer_branch(node: str, version: str, major: int) -> Iterator[Found]:
 
 
 def closed_modules(facts: NodeFacts) -> Iterator[Found]:
-    found = [p for p in known(facts.packages) or () if _CLOSED_MODULES.fullmatch(p.name)]
+    found = [p for p in known_or_none(facts.packages) or () if _CLOSED_MODULES.fullmatch(p.name)]
     if found:
         yield Found(", ".join(f"{p.name} {p.version}" for p in found))
 
@@ -133,8 +133,8 @@ CHECKS = explained(
     Check("DRV001", OVERRIDE, "driver deadlocks in CUDA graph capture", per_node(driver_versions, deadlocking_driver)),
     Check("DRV002", BLOCK, "driver too old for GB10", per_node(driver_versions, driver_too_old)),
     Check("DRV003", OVERRIDE, "driver and GSP firmware versions differ", firmware_mismatch),
-    Check("DRV004", WARN, "driver packages have different versions", per_node(gb10s, packages_mismatch)),
-    Check("DRV005", WARN, "server driver packages installed", per_node(gb10s, server_packages)),
+    Check("DRV004", WARN, "driver packages have different versions", per_node(gb10_nodes, packages_mismatch)),
+    Check("DRV005", WARN, "server driver packages installed", per_node(gb10_nodes, server_packages)),
     Check("DRV011", INFO, "driver 580.159.03 has disputed faults", per_node(driver_versions, driver_580_159)),
     Check("DRV012", WARN, "nodes run different drivers", drivers_differ),
     Check("DRV016", INFO, "outdated 580 driver", per_node(driver_versions, early_580)),

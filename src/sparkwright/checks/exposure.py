@@ -9,7 +9,7 @@ from sparkwright.checks.reading import per_node, running, unplanned
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import Listener, NodeFacts
 from sparkwright.domain.finding import INFO, WARN, Severity
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.engines.catalog import ENGINES
 
 # Names that hide what runs: Docker's forwarder and interpreters.
@@ -37,7 +37,7 @@ def exposed(context: Context) -> Iterator[tuple[NodeFacts, Listener]]:
     for facts in context.facts.values() if not context.cluster.simulated and not context.recipe else ():
         ours = running(facts)
         ports = {rank.port for rank in ours or ()}
-        for listener in known(facts.listeners) or () if ours is not None else ():
+        for listener in known_or_none(facts.listeners) or () if ours is not None else ():
             if listener.port not in ports and _beyond(facts, listener.address):
                 yield facts, listener
 
@@ -50,7 +50,7 @@ def runs(facts: NodeFacts, helper: str) -> bool:
 
 def judged(facts: NodeFacts, severity: Severity) -> Severity:
     """The severity on this node: INFO behind a firewall."""
-    network = known(facts.network)
+    network = known_or_none(facts.network)
     return Severity.INFO if network and network.firewall else severity
 
 
@@ -59,14 +59,14 @@ def likely(listener: Listener, *programs: str) -> bool:
     return not listener.process or listener.process.startswith((*programs, *_ANYTHING))
 
 
-def shown(listener: Listener) -> str:
+def describe_listener(listener: Listener) -> str:
     return f"ss: {listener.address}:{listener.port} {listener.process or '(unknown process)'}"
 
 
 def _beyond(facts: NodeFacts, address: str) -> bool:
     bare = address.removeprefix("::ffff:")
     fabric = fabric_netdevs(facts)
-    own = {a.ipv4 for link in known(facts.interfaces) or () if link.name in fabric for a in link.addresses}
+    own = {a.ipv4 for link in known_or_none(facts.interfaces) or () if link.name in fabric for a in link.addresses}
     try:
         return bare not in own and not ip_address(bare).is_loopback
     except ValueError:
@@ -79,19 +79,21 @@ def engine_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     what = "" if engine in _OTHERS else engine or (f"usual for {usual}" if usual else "")
     if what and (listener.port in _ENGINE_PORTS or not running(facts)):
         yield Found(
-            shown(listener), title=f"port {listener.port} ({what}) is open to the network", severity=judged(facts, WARN)
+            describe_listener(listener),
+            title=f"port {listener.port} ({what}) is open to the network",
+            severity=judged(facts, WARN),
         )
 
 
 def ollama_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     if listener.process.startswith("ollama") or (listener.port == _OLLAMA and likely(listener)):
-        yield Found(shown(listener), severity=judged(facts, WARN))
+        yield Found(describe_listener(listener), severity=judged(facts, WARN))
 
 
 def ray_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     what = "" if runs(facts, "ray") else _ray_service(listener)
     if what:
-        yield Found(shown(listener), title=f"Ray {what} open to the network", severity=judged(facts, WARN))
+        yield Found(describe_listener(listener), title=f"Ray {what} open to the network", severity=judged(facts, WARN))
 
 
 def _ray_service(listener: Listener) -> str:
@@ -104,13 +106,13 @@ def _ray_service(listener: Listener) -> str:
 def llama_rpc_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     foreign = listener.process.startswith(_LLAMA_RPC) or (listener.port == _LLAMA_RPC_PORT and likely(listener))
     if foreign and not runs(facts, "rpc"):
-        yield Found(shown(listener), severity=judged(facts, WARN))
+        yield Found(describe_listener(listener), severity=judged(facts, WARN))
 
 
 def notebook_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     if listener.process.startswith("jupyter") or (listener.port == _JUPYTER and not listener.process):
         yield Found(
-            shown(listener),
+            describe_listener(listener),
             title=f"port {listener.port} ({listener.process or 'usual for Jupyter'}) is open to the network",
             severity=judged(facts, WARN),
         )
@@ -118,11 +120,11 @@ def notebook_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
 
 def docker_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     if listener.port == _DOCKERD:
-        yield Found(shown(listener))
+        yield Found(describe_listener(listener))
 
 
 def toolkit_vulnerable(facts: NodeFacts) -> Iterator[Found]:
-    docker = known(facts.containers)
+    docker = known_or_none(facts.containers)
     version = docker.toolkit if docker else ""
     if version and _numbers(version) < _SAFE_TOOLKIT:
         yield Found(
@@ -138,7 +140,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def token_readable(facts: NodeFacts) -> Iterator[Found]:
-    settings = known(facts.settings)
+    settings = known_or_none(facts.settings)
     if settings and settings.token_mode and not settings.token_mode.endswith("00"):
         yield Found(
             f"stat: {settings.token_mode} {settings.token_file}",
@@ -148,7 +150,7 @@ def token_readable(facts: NodeFacts) -> Iterator[Found]:
 
 
 def host_keys_unchecked(facts: NodeFacts) -> Iterator[Found]:
-    settings = known(facts.settings)
+    settings = known_or_none(facts.settings)
     for path in settings.lax_ssh if settings else ():
         yield Found(f"{path}: StrictHostKeyChecking no", fix=f"in {path}: StrictHostKeyChecking accept-new")
 
@@ -156,7 +158,7 @@ def host_keys_unchecked(facts: NodeFacts) -> Iterator[Found]:
 def container_sshd(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     if listener.port in _SSHD_PORTS and listener.process in ("", "sshd"):
         yield Found(
-            shown(listener),
+            describe_listener(listener),
             title=f"SSH server open to the network on port {listener.port}",
             fix=f"see whose it is: docker ps; sudo ss -ltnp 'sport = :{listener.port}'; end what is not needed",
         )
@@ -165,11 +167,11 @@ def container_sshd(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
 def rank_open(facts: NodeFacts) -> Iterator[Found]:
     """An engine that takes no notice of the address it was given: its key, if it has one, is all that protects it."""
     binds = {rank.port: rank.bind for rank in running(facts) or ()}
-    for listener in known(facts.listeners) or ():
+    for listener in known_or_none(facts.listeners) or ():
         bind = binds.get(listener.port, "")
         if bind and bind not in _ALL and listener.address.removeprefix("::ffff:") in _ALL:
             yield Found(
-                f"{shown(listener)}; asked for {bind}",
+                f"{describe_listener(listener)}; asked for {bind}",
                 title=f"our engine on port {listener.port} listens on all addresses",
             )
 

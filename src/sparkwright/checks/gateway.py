@@ -28,7 +28,7 @@ def gateways(context: Context) -> Iterator[tuple[str, GatewayFacts]]:
         yield context.gateway.node, context.gateway
 
 
-def pairs(context: Context) -> Iterator[tuple[str, CertificatePair]]:
+def certificate_pairs(context: Context) -> Iterator[tuple[str, CertificatePair]]:
     """The given certificate and key."""
     if context.gateway and context.gateway.pair:
         yield context.gateway.node, context.gateway.pair
@@ -125,10 +125,14 @@ CHECKS = explained(
     Check("DOOR001", WARN, "no Caddy on the head node: no gateway, no console", per_node(gateways, caddy_missing)),
     Check("DOOR006", WARN, "gateway port already in use", per_node(gateways, gateway_port_taken)),
     Check("DOOR009", WARN, "gateway shared with other settings", gateway_differs),
-    Check("DOOR003", WARN, "certificate not usable, internal CA used", per_node(pairs, certificate_invalid)),
+    Check(
+        "DOOR003", WARN, "certificate not usable, internal CA used", per_node(certificate_pairs, certificate_invalid)
+    ),
     Check("DOOR007", WARN, "gateway key file not readable", per_node(gateways, keys_unreadable)),
     Check("DOOR005", WARN, "gateway secrets readable by other users", per_node(gateways, secrets_readable)),
     Check("DOOR008", WARN, "gateway serves plain HTTP", plain_http),
-    Check("DOOR004", WARN, "gateway certificate expires within 14 days", per_node(pairs, certificate_expiring)),
+    Check(
+        "DOOR004", WARN, "gateway certificate expires within 14 days", per_node(certificate_pairs, certificate_expiring)
+    ),
     Check("DOOR002", WARN, "Caddy hides truncated streams", per_node(gateways, caddy_old)),
 )

@@ -8,7 +8,7 @@ from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NOT_ASKED, GpuProcess, NodeFacts, Unknown
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN, Fix
 from sparkwright.domain.units import MIB, gib
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.remote import repair
 
 # Desktops and monitors hold a few tens of MiB.
@@ -59,7 +59,7 @@ def _foreign(facts: NodeFacts) -> list[GpuProcess]:
     ours = reading.running(facts)
     if ours is None or any(not rank.simulated for rank in ours):
         return []
-    listed = known(facts.gpu_processes) or ()
+    listed = known_or_none(facts.gpu_processes) or ()
     return [p for p in listed if not isinstance(p.used, int) or p.used >= _WORTH_TELLING]
 
 
@@ -68,10 +68,10 @@ def _size(process: GpuProcess) -> str:
 
 
 def other_gpu_model(facts: NodeFacts) -> Iterator[Found]:
-    gpus, identity = known(facts.gpus), known(facts.identity)
+    gpus, identity = known_or_none(facts.gpus), known_or_none(facts.identity)
     if gpus and not reading.is_gb10(facts):
         yield Found(
-            f"nvidia-smi: {gpus[0].name}, compute capability {known(gpus[0].compute_capability) or 'unknown'}"
+            f"nvidia-smi: {gpus[0].name}, compute capability {known_or_none(gpus[0].compute_capability) or 'unknown'}"
             + (f"; uname -m: {identity.arch}" if identity else ""),
             title=f"GPU is not a GB10: {gpus[0].name}",
         )
@@ -97,9 +97,13 @@ def fatal_xid(context: Context) -> Iterator[Found]:
 
 
 def power_wedge(context: Context) -> Iterator[Found]:
-    for facts in reading.gb10s(context):
-        for gpu in known(facts.gpus) or ():
-            busy, clock, power = known(gpu.utilization), known(gpu.sm_clock_mhz), known(gpu.power_w)
+    for facts in reading.gb10_nodes(context):
+        for gpu in known_or_none(facts.gpus) or ():
+            busy, clock, power = (
+                known_or_none(gpu.utilization),
+                known_or_none(gpu.sm_clock_mhz),
+                known_or_none(gpu.power_w),
+            )
             if busy is None or clock is None or power is None:
                 continue
             if busy >= _BUSY_PERCENT and clock < _SLOW_MHZ and power < _FAINT_WATT:
@@ -110,14 +114,17 @@ def power_wedge(context: Context) -> Iterator[Found]:
 
 
 def gpu_hot(facts: NodeFacts) -> Iterator[Found]:
-    degrees = max((t for gpu in known(facts.gpus) or () if (t := known(gpu.temperature_c)) is not None), default=0.0)
+    degrees = max(
+        (t for gpu in known_or_none(facts.gpus) or () if (t := known_or_none(gpu.temperature_c)) is not None),
+        default=0.0,
+    )
     if degrees >= _GPU_HOT:
         evidence = f"nvidia-smi: {degrees:g} °C; up to 86 °C is normal under load"
         yield Found(evidence, title=f"GPU is at {degrees:g} °C", repair=_capped(facts))
 
 
 def board_hot(facts: NodeFacts) -> Iterator[Found]:
-    board = known(facts.board)
+    board = known_or_none(facts.board)
     degrees = board.zones.get("acpitz", 0.0) if board else 0.0
     if degrees >= _BOARD_HOT:
         yield Found(
@@ -129,20 +136,20 @@ def board_hot(facts: NodeFacts) -> Iterator[Found]:
 
 def _capped(facts: NodeFacts) -> Fix | None:
     """None where the cap is there, and where the GPU may be another than a GB10, whose clock the figure is."""
-    upkeep, gpus = known(facts.upkeep), known(facts.gpus) or ()
+    upkeep, gpus = known_or_none(facts.upkeep), known_or_none(facts.gpus) or ()
     there = upkeep is None or upkeep.active(repair.CLOCK_UNIT)
     return None if there or not all("GB10" in gpu.name for gpu in gpus) else repair.clock_fix(facts.node)
 
 
 def clock_cap(facts: NodeFacts) -> Iterator[Found]:
-    upkeep = known(facts.upkeep)
+    upkeep = known_or_none(facts.upkeep)
     if upkeep and upkeep.active(repair.CLOCK_UNIT):
         yield Found(f"systemctl is-active {repair.CLOCK_UNIT}: active")
 
 
 def gpu_silent(facts: NodeFacts) -> Iterator[Found]:
-    board = known(facts.board)
-    functions = known(board.nvidia) if board else None
+    board = known_or_none(facts.board)
+    functions = known_or_none(board.nvidia) if board else None
     address = next((address for address, kind in (functions or {}).items() if kind == reading.GB10_PCI), "")
     if address and not facts.gpus and facts.gpus != NOT_ASKED:
         said = (facts.gpus.raw or facts.gpus.why) if isinstance(facts.gpus, Unknown) else "no GPU listed"
@@ -150,16 +157,21 @@ def gpu_silent(facts: NodeFacts) -> Iterator[Found]:
 
 
 def gpu_throttled(facts: NodeFacts) -> Iterator[Found]:
-    driver = known(facts.driver)
+    driver = known_or_none(facts.driver)
     if driver and driver.slowdowns:
         yield Found(f"nvidia-smi -q: {', '.join(driver.slowdowns)} active")
 
 
 def gpu_off_bus(facts: NodeFacts) -> Iterator[Found]:
-    board, identity = known(facts.board), known(facts.identity)
-    functions = known(board.nvidia) if board else None
-    on_dgx = identity is not None and known(identity.ota_version) is not None
-    if on_dgx and functions is not None and reading.GB10_PCI not in functions.values() and not known(facts.gpus):
+    board, identity = known_or_none(facts.board), known_or_none(facts.identity)
+    functions = known_or_none(board.nvidia) if board else None
+    on_dgx = identity is not None and known_or_none(identity.ota_version) is not None
+    if (
+        on_dgx
+        and functions is not None
+        and reading.GB10_PCI not in functions.values()
+        and not known_or_none(facts.gpus)
+    ):
         yield Found(
             f"NVIDIA's PCI functions: {', '.join(sorted(set(functions.values()))) or 'none'};"
             f" expected {reading.GB10_PCI}"
@@ -170,14 +182,16 @@ CHECKS = explained(
     __file__,
     Check("GPU001", OVERRIDE, "no GPU detected", gpu_missing),
     Check("GPU002", WARN, "GPU memory in use by other processes", gpu_in_use),
-    Check("GPU003", INFO, "GPU is not a GB10", reading.per_node(reading.nodes, other_gpu_model)),
+    Check("GPU003", INFO, "GPU is not a GB10", reading.per_node(reading.machine_nodes, other_gpu_model)),
     Check("GPU004", WARN, "fatal Xid since boot", fatal_xid),
     Check("GPU005", WARN, "GPU stuck at low clock and power", power_wedge),
-    Check("GPU006", WARN, "GPU is overheating", reading.per_node(reading.nodes, gpu_hot)),
+    Check("GPU006", WARN, "GPU is overheating", reading.per_node(reading.machine_nodes, gpu_hot)),
     Check("GPU007", WARN, "board is overheating", reading.per_node(reading.sparks, board_hot)),
     Check("GPU008", OVERRIDE, "GPU present but not responding", reading.per_node(reading.gpu_nodes, gpu_silent)),
-    Check("GPU009", WARN, "hardware slowdown of the GPU is active", reading.per_node(reading.nodes, gpu_throttled)),
+    Check(
+        "GPU009", WARN, "hardware slowdown of the GPU is active", reading.per_node(reading.machine_nodes, gpu_throttled)
+    ),
     Check("GPU010", WARN, "thermal limit reached since boot", reading.in_kernel_log(_THERMAL)),
     Check("GPU011", OVERRIDE, "GPU fell off the PCI bus", reading.per_node(reading.gpu_nodes, gpu_off_bus)),
-    Check("GPU012", INFO, "GPU clock is capped", reading.per_node(reading.nodes, clock_cap)),
+    Check("GPU012", INFO, "GPU clock is capped", reading.per_node(reading.machine_nodes, clock_cap)),
 )

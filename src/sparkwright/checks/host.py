@@ -4,18 +4,18 @@ import re
 from collections.abc import Iterator
 from itertools import combinations, groupby
 
-from sparkwright.checks.reading import NEW_IDENTITY, differs, nodes, per_node, sparks, specs_on
+from sparkwright.checks.reading import NEW_IDENTITY, differs, machine_nodes, per_node, sparks, specs_on
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 
 _OEM_IDS = ("295f5139615f4bbaa29921a29574c7a3",)
 _LEAKS_CMA = re.compile(r"7\.0\.0-1019-nvidia.*")
 
 
 def machine_id_shared(context: Context) -> Iterator[Found]:
-    rows = [(node, identity) for node, facts in context.facts.items() if (identity := known(facts.identity))]
+    rows = [(node, identity) for node, facts in context.facts.items() if (identity := known_or_none(facts.identity))]
     rows = sorted((row for row in rows if row[1].machine_id), key=lambda row: row[1].machine_id)
     for machine_id, group in groupby(rows, key=lambda row: row[1].machine_id):
         same = list(group)
@@ -31,7 +31,7 @@ def machine_id_shared(context: Context) -> Iterator[Found]:
 def same_machine(context: Context) -> Iterator[Found]:
     remote = () if context.cluster.simulated else [node.name for node in context.cluster.nodes if not node.is_local]
     for one, other in combinations([facts for facts in context.facts.values() if facts.node in remote], 2):
-        first, second = known(one.identity), known(other.identity)
+        first, second = known_or_none(one.identity), known_or_none(other.identity)
         same = first and second and (first.boot_id, first.hostname) == (second.boot_id, second.hostname)
         if same and first and first.boot_id:
             yield Found(
@@ -42,13 +42,13 @@ def same_machine(context: Context) -> Iterator[Found]:
 
 
 def machine_id_of_image(facts: NodeFacts) -> Iterator[Found]:
-    identity = known(facts.identity)
+    identity = known_or_none(facts.identity)
     if identity and identity.machine_id in _OEM_IDS:
         yield Found(f"machine-id {identity.machine_id}")
 
 
 def host_keys_shared(context: Context) -> Iterator[Found]:
-    for one, other in combinations(nodes(context), 2):
+    for one, other in combinations(machine_nodes(context), 2):
         shared = sorted(set(_keys(one)) & set(_keys(other)))
         if shared and not _one_machine(one, other):
             yield Found(
@@ -60,24 +60,24 @@ def host_keys_shared(context: Context) -> Iterator[Found]:
 
 
 def _keys(facts: NodeFacts) -> tuple[str, ...]:
-    upkeep = known(facts.upkeep)
+    upkeep = known_or_none(facts.upkeep)
     return upkeep.host_keys if upkeep else ()
 
 
 def _one_machine(one: NodeFacts, other: NodeFacts) -> bool:
     """Containers on one machine share its boot; two names for one machine are HOST002."""
-    first, second = known(one.identity), known(other.identity)
+    first, second = known_or_none(one.identity), known_or_none(other.identity)
     return first is None or second is None or first.boot_id == second.boot_id
 
 
 def _arch(facts: NodeFacts) -> str | None:
-    identity = known(facts.identity)
+    identity = known_or_none(facts.identity)
     return identity.arch if identity else None
 
 
 def kernel_leaks_cma(context: Context) -> Iterator[Found]:
-    for facts in nodes(context):
-        kernel = known(facts.kernel)
+    for facts in machine_nodes(context):
+        kernel = known_or_none(facts.kernel)
         if kernel and _LEAKS_CMA.fullmatch(kernel.release) and "kho=off" not in kernel.cmdline.split():
             yield Found(
                 f"uname -r: {kernel.release}; /proc/cmdline has no kho=off",
@@ -88,19 +88,19 @@ def kernel_leaks_cma(context: Context) -> Iterator[Found]:
 
 
 def kernel_not_nvidia(facts: NodeFacts) -> Iterator[Found]:
-    kernel = known(facts.kernel)
+    kernel = known_or_none(facts.kernel)
     if kernel and "-nvidia" not in kernel.release:
         yield Found(f"uname -r: {kernel.release}; DGX OS has 6.11-6.17 with -nvidia")
 
 
 def _kernel(facts: NodeFacts) -> str | None:
-    kernel = known(facts.kernel)
+    kernel = known_or_none(facts.kernel)
     return kernel.release if kernel else None
 
 
 def _dgx_release(facts: NodeFacts) -> str | None:
-    identity = known(facts.identity)
-    return (known(identity.ota_version) or None) if identity else None
+    identity = known_or_none(facts.identity)
+    return (known_or_none(identity.ota_version) or None) if identity else None
 
 
 def firmware_differs(context: Context) -> Iterator[Found]:
@@ -116,9 +116,9 @@ def firmware_differs(context: Context) -> Iterator[Found]:
 
 
 def _rows(context: Context) -> Iterator[tuple[str, str, str]]:
-    for facts in nodes(context):
-        identity, board = known(facts.identity), known(facts.board)
-        product = known(identity.product) if identity else None
+    for facts in machine_nodes(context):
+        identity, board = known_or_none(facts.identity), known_or_none(facts.board)
+        product = known_or_none(identity.product) if identity else None
         if product and board and board.bios:
             yield product, f"BIOS {board.bios}" + (f", EC {board.ec}" if board.ec else ""), facts.node
 
@@ -127,7 +127,7 @@ CHECKS = explained(
     __file__,
     Check("HOST001", WARN, "duplicate machine-id on different machines", machine_id_shared),
     Check("HOST002", OVERRIDE, "two cluster entries are one machine", same_machine),
-    Check("HOST003", WARN, "machine-id is the OEM image's", per_node(nodes, machine_id_of_image)),
+    Check("HOST003", WARN, "machine-id is the OEM image's", per_node(machine_nodes, machine_id_of_image)),
     Check("HOST004", WARN, "duplicate SSH host key", host_keys_shared),
     Check("HOST005", WARN, "nodes have different architectures", differs(_arch)),
     Check("HOST006", WARN, "kernel 7.0.0-1019 without kho=off", kernel_leaks_cma),

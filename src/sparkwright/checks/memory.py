@@ -4,13 +4,22 @@ import re
 from collections.abc import Iterator
 
 from sparkwright.checks.memory_plan import MIN_FREE, biggest_process
-from sparkwright.checks.reading import gb10s, gpu_may_be_used, idle, kernel_notes, per_node, quoted, simulated, sparks
+from sparkwright.checks.reading import (
+    gb10_nodes,
+    gpu_may_be_used,
+    is_idle,
+    kernel_notes,
+    per_node,
+    quoted,
+    simulated,
+    sparks,
+)
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, WARN
 from sparkwright.domain.host_facts import LARGE_BLOCK, Process
 from sparkwright.domain.units import GIB, gib
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.remote import repair
 
 # A freshly booted GB10 has 5.4-7.6 GiB that no counter explains: firmware and carve-outs.
@@ -32,8 +41,8 @@ _UNCORRECTED = re.compile(r"section_type: memory error|Memory failure: 0x|EDAC .
 
 
 def memory_retained(facts: NodeFacts) -> Iterator[Found]:
-    memory = known(facts.memory)
-    if memory and known(facts.gpu_processes) == () and memory.unaccounted > _RETAINED:
+    memory = known_or_none(facts.memory)
+    if memory and known_or_none(facts.gpu_processes) == () and memory.unaccounted > _RETAINED:
         yield Found(
             f"in no counter {gib(memory.unaccounted)}, available {gib(memory.available)}, no GPU process; "
             f"up to {gib(KEPT_AT_BOOT)} is normal",
@@ -42,7 +51,7 @@ def memory_retained(facts: NodeFacts) -> Iterator[Found]:
 
 
 def memory_leaked(facts: NodeFacts) -> Iterator[Found]:
-    memory, processes = known(facts.memory), known(facts.gpu_processes)
+    memory, processes = known_or_none(facts.memory), known_or_none(facts.gpu_processes)
     sizes = [process.used for process in processes or () if isinstance(process.used, int)]
     beyond = memory.unaccounted - sum(sizes) - KEPT_AT_BOOT if memory else 0
     if memory and processes and len(sizes) == len(processes) and beyond > _LEAKED:
@@ -54,28 +63,28 @@ def memory_leaked(facts: NodeFacts) -> Iterator[Found]:
 
 
 def swapping(facts: NodeFacts) -> Iterator[Found]:
-    activity = known(facts.activity)
-    moved = [known(activity.swapped_in) or 0, known(activity.swapped_out) or 0] if activity else [0, 0]
+    activity = known_or_none(facts.activity)
+    moved = [known_or_none(activity.swapped_in) or 0, known_or_none(activity.swapped_out) or 0] if activity else [0, 0]
     if activity and max(moved) > _SWAPPED_PAGES:
         yield Found(f"/proc/vmstat: {moved[0]} pages in, {moved[1]} out within {activity.seconds:g} s")
 
 
 def swap_used(facts: NodeFacts) -> Iterator[Found]:
-    memory = known(facts.memory)
+    memory = known_or_none(facts.memory)
     used = memory.swap_total - memory.swap_free if memory else 0
     if memory and used > GIB:
         yield Found(f"{gib(used)} used of {gib(memory.swap_total)}", title=f"{gib(used)} of swap in use")
 
 
 def cma_uncounted(facts: NodeFacts) -> Iterator[Found]:
-    memory = known(facts.memory)
+    memory = known_or_none(facts.memory)
     if memory and memory.cma_free > memory.cma_total == 0:
         yield Found(f"/proc/meminfo: CmaTotal 0 kB, CmaFree {memory.cma_free // 1024} kB")
 
 
 def page_cache(context: Context) -> Iterator[Found]:
     for facts in sparks(context) if context.recipe and not simulated(context) else ():
-        memory = known(facts.memory)
+        memory = known_or_none(facts.memory)
         if memory and memory.free < _FREE_ENOUGH and memory.page_cache > _CACHED_SHARE * memory.total:
             yield Found(
                 f"MemFree {gib(memory.free)}, page cache {gib(memory.page_cache)}, available {gib(memory.available)}",
@@ -85,27 +94,28 @@ def page_cache(context: Context) -> Iterator[Found]:
 
 
 def fragmented(facts: NodeFacts) -> Iterator[Found]:
-    memory = known(facts.memory)
+    memory = known_or_none(facts.memory)
     if memory and memory.fragmented:
         large = memory.in_blocks(LARGE_BLOCK)
         yield Found(f"/proc/buddyinfo: {gib(large)} of {gib(memory.free)} MemFree in blocks of 16 MiB or more")
 
 
 def memory_pressure(facts: NodeFacts) -> Iterator[Found]:
-    activity = known(facts.activity)
-    full = known(activity.stall_full) if activity else None
+    activity = known_or_none(facts.activity)
+    full = known_or_none(activity.stall_full) if activity else None
     if activity and full is not None and full > _STALLED:
         yield Found(
-            f"/proc/pressure/memory: full avg10={full:g}, some avg10={known(activity.stall_some) or 0:g} (percent)",
+            f"/proc/pressure/memory: full avg10={full:g}, some avg10={known_or_none(activity.stall_some) or 0:g} "
+            "(percent)",
             severity=WARN if full > _STALLED_MUCH else INFO,
         )
 
 
 def big_programs(facts: NodeFacts) -> Iterator[Found]:
-    activity = known(facts.activity)
-    processes = (known(activity.processes) or ()) if activity else ()
+    activity = known_or_none(facts.activity)
+    processes = (known_or_none(activity.processes) or ()) if activity else ()
     big = [process for process in processes if process.rss >= _BIG]
-    if big and idle(facts):
+    if big and is_idle(facts):
         held = sum(process.rss for process in big)
         yield Found(
             ", ".join(f"{p.name} (pid {p.pid}, {gib(p.rss)})" for p in big[:_BIG_SHOWN]),
@@ -122,8 +132,8 @@ def _stop(process: Process) -> str:
 
 
 def memory_low(facts: NodeFacts) -> Iterator[Found]:
-    memory = known(facts.memory)
-    if memory and memory.available < _LOW and idle(facts):
+    memory = known_or_none(facts.memory)
+    if memory and memory.available < _LOW and is_idle(facts):
         yield Found(
             f"MemAvailable {gib(memory.available)} of {gib(memory.total)}, no rank of ours runs",
             title=f"only {gib(memory.available)} available",
@@ -132,7 +142,7 @@ def memory_low(facts: NodeFacts) -> Iterator[Found]:
 
 
 def huge_pages(facts: NodeFacts) -> Iterator[Found]:
-    memory = known(facts.memory)
+    memory = known_or_none(facts.memory)
     if memory and memory.huge_pages >= GIB:
         yield Found(
             f"huge pages: {gib(memory.huge_free)} free of {gib(memory.huge_pages)}",
@@ -142,16 +152,16 @@ def huge_pages(facts: NodeFacts) -> Iterator[Found]:
 
 def earlyoom_active(context: Context) -> Iterator[Found]:
     for facts in sparks(context) if len(context.cluster.nodes) > 1 else ():
-        upkeep = known(facts.upkeep)
+        upkeep = known_or_none(facts.upkeep)
         if upkeep and upkeep.active(_EARLYOOM):
             yield Found(f"systemctl is-active {_EARLYOOM}: active", subject=facts.node)
 
 
 def min_free_low(facts: NodeFacts) -> Iterator[Found]:
-    upkeep = known(facts.upkeep)
+    upkeep = known_or_none(facts.upkeep)
     now = upkeep.sysctl(MIN_FREE) if upkeep else None
     if now is not None and now < _MIN_FREE_LEAST:
-        memory = known(facts.memory)
+        memory = known_or_none(facts.memory)
         yield Found(
             f"{MIN_FREE} = {now}; expected: {_MIN_FREE_WANTED} (3 GiB)",
             fix=f"sudo sysctl -w {MIN_FREE}={_MIN_FREE_WANTED}, and the same line in {repair.sysctl_file(MIN_FREE)}",
@@ -162,9 +172,9 @@ def min_free_low(facts: NodeFacts) -> Iterator[Found]:
 
 
 def oom_kill(facts: NodeFacts) -> Iterator[Found]:
-    log, activity = known(facts.kernel_log), known(facts.activity)
+    log, activity = known_or_none(facts.kernel_log), known_or_none(facts.activity)
     lines = log.matching(_OOM_KILLED) if log else ()
-    count = (known(activity.oom_kills) or 0) if activity else 0
+    count = (known_or_none(activity.oom_kills) or 0) if activity else 0
     if lines or count:
         yield Found(quoted(lines) if lines else f"/proc/vmstat: oom_kill {count} since boot")
 
@@ -176,13 +186,13 @@ def driver_enomem(context: Context) -> Iterator[Found]:
 
 
 def pools_differ(context: Context) -> Iterator[Found]:
-    pools = {facts.node: m.total for facts in sparks(context) if (m := known(facts.memory))}
+    pools = {facts.node: m.total for facts in sparks(context) if (m := known_or_none(facts.memory))}
     if pools and max(pools.values()) - min(pools.values()) > GIB:
         yield Found(", ".join(f"{node} {gib(total)}" for node, total in pools.items()), subject=", ".join(pools))
 
 
 def overcommit_off(facts: NodeFacts) -> Iterator[Found]:
-    upkeep = known(facts.upkeep)
+    upkeep = known_or_none(facts.upkeep)
     if upkeep and upkeep.sysctl(_OVERCOMMIT) == _NEVER_OVERCOMMIT:
         yield Found(
             f"{_OVERCOMMIT} = {_NEVER_OVERCOMMIT}; expected: {_USUAL_OVERCOMMIT}",
@@ -192,7 +202,7 @@ def overcommit_off(facts: NodeFacts) -> Iterator[Found]:
 
 
 def memory_failing(facts: NodeFacts) -> Iterator[Found]:
-    memory, log = known(facts.memory), known(facts.kernel_log)
+    memory, log = known_or_none(facts.memory), known_or_none(facts.kernel_log)
     lines = log.matching(_UNCORRECTED) if log else ()
     if lines or (memory and memory.corrupted):
         yield Found(
@@ -203,7 +213,7 @@ def memory_failing(facts: NodeFacts) -> Iterator[Found]:
 CHECKS = explained(
     __file__,
     Check("MEM004", WARN, "memory retained by the driver", per_node(sparks, memory_retained)),
-    Check("MEM005", WARN, "memory leak in the GPU driver", per_node(gb10s, memory_leaked)),
+    Check("MEM005", WARN, "memory leak in the GPU driver", per_node(gb10_nodes, memory_leaked)),
     Check("MEM006", WARN, "node is swapping", per_node(sparks, swapping)),
     Check("MEM007", INFO, "swap is in use", per_node(sparks, swap_used)),
     Check("MEM010", WARN, "reserved CMA memory is not counted", per_node(sparks, cma_uncounted)),

@@ -9,7 +9,7 @@ from sparkwright.domain.finding import OVERRIDE, WARN
 from sparkwright.domain.ledger import GRAPHS, IN_USE, KV_POOL, Counts, Lack, MemoryLedger
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import GIB, gib
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.traits import Claim
 
@@ -34,7 +34,7 @@ def arithmetic(ledger: MemoryLedger) -> str:
 
 def biggest_process(facts: NodeFacts | None) -> str:
     """The advice to stop the largest, `stop VLLM::EngineCore (pid 12, 9.0 GiB)`; '' if no size is known."""
-    listed = known(facts.gpu_processes) or () if facts else ()
+    listed = known_or_none(facts.gpu_processes) or () if facts else ()
     sized = [(process.used, process) for process in listed if isinstance(process.used, int)]
     if not sized:
         return ""
@@ -176,7 +176,7 @@ def _fixed_pool(ledger: MemoryLedger, needed: int, pool: int) -> str:
 def reserve_counted(context: Context) -> Iterator[Found]:
     for ledger in context.ledgers if context.recipe and not simulated(context) else ():
         facts, seen = context.facts.get(ledger.node), ledger.seen
-        upkeep = known(facts.upkeep) if facts else None
+        upkeep = known_or_none(facts.upkeep) if facts else None
         reserve = (upkeep.sysctl(MIN_FREE) or 0) * 1024 if upkeep else 0
         if seen and seen.counts is Counts.AVAILABLE and 0 < ledger.claim - seen.available <= 2 * reserve:
             lacks = ledger.claim - seen.available

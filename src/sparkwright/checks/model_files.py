@@ -10,7 +10,7 @@ from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.recipe import Model
 from sparkwright.domain.units import gib
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import dataclass
 from sparkwright.remote.repair import ref_fix
 
@@ -100,7 +100,7 @@ def ref_invalid(context: Context) -> Iterator[Found]:
 
 def _stores(context: Context) -> Iterator[tuple[NodeFacts, Store]]:
     """All caches of the hub on the nodes; none where a recipe is checked."""
-    yield from ((facts, store) for facts in unplanned(context) for store in known(facts.stores) or ())
+    yield from ((facts, store) for facts in unplanned(context) for store in known_or_none(facts.stores) or ())
 
 
 def _in_store(node: str, store: str, ref: Ref) -> Found:

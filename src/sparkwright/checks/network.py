@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from sparkwright.checks.rails import Rail, fabric_netdevs, network_of, nics, parsed, rails, wired
+from sparkwright.checks.rails import Rail, fabric_netdevs, network_of, parsed, rails_of, wired_nics, wired_nodes
 from sparkwright.checks.reading import node_of, not_gb10, per_node, real_nodes, sparks
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.fabric_facts import Firewall, Profile
 from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.finding import INFO, WARN
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.facts.upkeep import AVAHI
 from sparkwright.remote.repair import mode_fix
 
@@ -23,7 +23,7 @@ _AVAHI_NAME = re.compile(r"Host name is ([^\s.]+)\.")
 
 
 def fabric_gateway(facts: NodeFacts) -> Iterator[Found]:
-    network = known(facts.network)
+    network = known_or_none(facts.network)
     for route in network.routes if network else ():
         if route.gateway and route.interface in fabric_netdevs(facts):
             yield Found(
@@ -37,7 +37,7 @@ def fabric_gateway(facts: NodeFacts) -> Iterator[Found]:
 
 def subnet_clash(facts: NodeFacts) -> Iterator[Found]:
     others = _others(facts)
-    for rail in rails(facts):
+    for rail in rails_of(facts):
         met = [(net, name) for name, net in others if _takes(net, rail)]
         if met:
             yield Found(f"{rail.shown}; {met[0][1]} {met[0][0]}", title=f"{rail.name} and {met[0][1]} share a subnet")
@@ -55,10 +55,10 @@ def _takes(net: IPv4Network, rail: Rail) -> bool:
 
 def _others(facts: NodeFacts) -> list[tuple[str, IPv4Network]]:
     """Networks of this node outside the fabric, by interface; bonds of fabric netdevs belong to it."""
-    nic, network = known(facts.nic), known(facts.network)
+    nic, network = known_or_none(facts.nic), known_or_none(facts.network)
     fabric = fabric_netdevs(facts)
     fabric |= {bond for bond, slaves in (nic.bonds if nic else {}).items() if fabric & set(slaves)}
-    links = [link for link in known(facts.interfaces) or () if link.up and link.name not in fabric]
+    links = [link for link in known_or_none(facts.interfaces) or () if link.up and link.name not in fabric]
     found = [(link.name, net) for link in links for a in link.addresses if (net := network_of(a))]
     routes = [
         r for r in (network.routes if network else ()) if r.interface not in fabric and r.destination != "default"
@@ -68,7 +68,7 @@ def _others(facts: NodeFacts) -> list[tuple[str, IPv4Network]]:
 
 
 def bonded(context: Context) -> Iterator[Found]:
-    for facts, nic in nics(context) if not context.recipe else ():
+    for facts, nic in wired_nics(context) if not context.recipe else ():
         for bond, members in nic.bonds.items():
             if fabric_netdevs(facts) & set(members):
                 yield Found(
@@ -77,14 +77,14 @@ def bonded(context: Context) -> Iterator[Found]:
 
 
 def slow_link(facts: NodeFacts) -> Iterator[Found]:
-    for rail in rails(facts) if not not_gb10(facts) else ():
+    for rail in rails_of(facts) if not not_gb10(facts) else ():
         told = _slow(facts, rail)
         if told:
             yield Found(f"{rail.port.device}: {told}", title=f"link of {rail.name} is slower than {_RATED_GBIT} Gb/s")
 
 
 def _slow(facts: NodeFacts, rail: Rail) -> str:
-    nic, speed = known(facts.nic), known(rail.link.speed_mbps)
+    nic, speed = known_or_none(facts.nic), known_or_none(rail.link.speed_mbps)
     rate = next((d.rate_gbit for d in (nic.devices if nic else ()) if d.name == rail.port.device), None)
     if speed is not None:
         return f"speed {speed} Mb/s" if speed in _SLOW_MBIT else ""
@@ -92,11 +92,11 @@ def _slow(facts: NodeFacts, rail: Rail) -> str:
 
 
 def auto_addresses(context: Context) -> Iterator[Found]:
-    here = [(facts, _profiles(facts)) for facts in wired(context)]
+    here = [(facts, _profiles(facts)) for facts in wired_nodes(context)]
     alike = all(
         found
         and {profile.ipv4 for profile in found} == {_MADE_UP}
-        and {profile.interface for profile in found} == {rail.name for rail in rails(facts)}
+        and {profile.interface for profile in found} == {rail.name for rail in rails_of(facts)}
         for facts, found in here
     )
     for facts, found in here if not alike else ():
@@ -107,8 +107,8 @@ def auto_addresses(context: Context) -> Iterator[Found]:
 
 def _profiles(facts: NodeFacts) -> tuple[Profile, ...]:
     """The profiles of the node's rails."""
-    network = known(facts.network)
-    names = {rail.name for rail in rails(facts)}
+    network = known_or_none(facts.network)
+    names = {rail.name for rail in rails_of(facts)}
     return tuple(profile for profile in (network.profiles if network else ()) if profile.interface in names)
 
 
@@ -129,7 +129,7 @@ def _auto_configured(node: str, profile: Profile) -> Found:
 
 
 def netplan_mode(facts: NodeFacts) -> Iterator[Found]:
-    network = known(facts.network)
+    network = known_or_none(facts.network)
     for path, mode in network.netplan.items() if network else ():
         if not mode.endswith("00"):
             yield Found(
@@ -141,17 +141,17 @@ def netplan_mode(facts: NodeFacts) -> Iterator[Found]:
 
 
 def firewall_blocks(context: Context) -> Iterator[Found]:
-    for facts in wired(context):
-        network = known(facts.network)
+    for facts in wired_nodes(context):
+        network = known_or_none(facts.network)
         firewall = network.firewall if network else None
-        closed = [rail.name for rail in rails(facts) if firewall and not _lets_in(firewall, rail)]
+        closed = [rail.name for rail in rails_of(facts) if firewall and not _lets_in(firewall, rail)]
         if firewall and closed:
             yield _blocked(facts.node, firewall, closed)
 
 
 def _lets_in(firewall: Firewall, rail: Rail) -> bool:
     """True if the firewall admits the rail, by its name or by its networks."""
-    allowed = known(firewall.allows) or ()
+    allowed = known_or_none(firewall.allows) or ()
     open_to = [network for word in allowed if (network := parsed(word))]
     own = [net for net in rail.networks if any(net.subnet_of(network) for network in open_to)]
     return rail.name in allowed or bool(own and len(own) == len(rail.networks))
@@ -179,7 +179,7 @@ def _allow(firewall: str, interface: str) -> str:
 
 def proxy_catches(facts: NodeFacts) -> Iterator[Found]:
     for where, proxy, exceptions in _proxies(facts):
-        wanted = [_LOOPBACK, *(a.ipv4 for rail in rails(facts) for a in rail.link.addresses)]
+        wanted = [_LOOPBACK, *(a.ipv4 for rail in rails_of(facts) for a in rail.link.addresses)]
         caught = [address for address in wanted if not _excepted(address, exceptions)]
         if caught:
             yield Found(
@@ -191,7 +191,7 @@ def proxy_catches(facts: NodeFacts) -> Iterator[Found]:
 
 def _proxies(facts: NodeFacts) -> Iterator[tuple[str, str, str]]:
     """Proxies of the environment and of the daemon: (where, proxy, exceptions)."""
-    settings, docker = known(facts.settings), known(facts.docker)
+    settings, docker = known_or_none(facts.settings), known_or_none(facts.docker)
     entries = settings.proxies if settings else ()
     for where in dict.fromkeys(entry.where for entry in entries):
         here = {entry.name.lower(): entry.value for entry in entries if entry.where == where}
@@ -227,7 +227,7 @@ def mdns_renamed(context: Context) -> Iterator[Found]:
 
 def _names(facts: NodeFacts) -> tuple[str, str]:
     """The first word of the hostname, and what avahi announces; '' for what is not known."""
-    identity, upkeep = known(facts.identity), known(facts.upkeep)
+    identity, upkeep = known_or_none(facts.identity), known_or_none(facts.upkeep)
     unit = upkeep.units.get(AVAHI) if upkeep else None
     said = _AVAHI_NAME.search(unit.says) if unit else None
     return (identity.hostname.partition(".")[0] if identity else "", said[1] if said else "")
@@ -235,10 +235,10 @@ def _names(facts: NodeFacts) -> tuple[str, str]:
 
 def duplicate_address(context: Context) -> Iterator[Found]:
     """Addresses that two nodes have. One that is alone in its network is no way to a node: Docker's bridge, or NAT."""
-    fabric = {a.ipv4 for facts in wired(context) for rail in rails(facts) for a in rail.link.addresses}
+    fabric = {a.ipv4 for facts in wired_nodes(context) for rail in rails_of(facts) for a in rail.link.addresses}
     found: dict[IPv4Network, dict[str, dict[str, str]]] = {}
-    for facts in wired(context):
-        for link in known(facts.interfaces) or ():
+    for facts in wired_nodes(context):
+        for link in known_or_none(facts.interfaces) or ():
             for address in link.addresses:
                 if net := network_of(address):
                     found.setdefault(net, {}).setdefault(address.ipv4, {}).setdefault(facts.node, link.name)
@@ -257,10 +257,10 @@ def duplicate_address(context: Context) -> Iterator[Found]:
 
 CHECKS = explained(
     __file__,
-    Check("NET005", WARN, "fabric interface has a gateway", per_node(wired, fabric_gateway)),
-    Check("NET006", WARN, "fabric subnet collides with another network", per_node(wired, subnet_clash)),
+    Check("NET005", WARN, "fabric interface has a gateway", per_node(wired_nodes, fabric_gateway)),
+    Check("NET006", WARN, "fabric subnet collides with another network", per_node(wired_nodes, subnet_clash)),
     Check("NET007", INFO, "fabric interfaces are bonded", bonded),
-    Check("NET008", WARN, "fabric link slower than 200 Gb/s", per_node(wired, slow_link)),
+    Check("NET008", WARN, "fabric link slower than 200 Gb/s", per_node(wired_nodes, slow_link)),
     Check("NET009", WARN, "NetworkManager auto-configures the fabric", auto_addresses),
     Check("NET011", WARN, "netplan file readable by other users", per_node(real_nodes, netplan_mode)),
     Check("NET012", WARN, "firewall blocks the fabric", firewall_blocks),

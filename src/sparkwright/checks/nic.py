@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 
-from sparkwright.checks.rails import nics, rails, wired
+from sparkwright.checks.rails import rails_of, wired_nics, wired_nodes
 from sparkwright.checks.reading import not_gb10, per_node, real_nodes
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.fabric_facts import Nic, RdmaDevice
 from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.facts.nic import MARKER
 
 _PLUGGED = re.compile(r"\bcable plug(ged|in)\b", re.IGNORECASE)
@@ -26,11 +26,11 @@ _FAULT = re.compile(
 
 
 def hot_attached(facts: NodeFacts) -> Iterator[Found]:
-    log = known(facts.kernel_log)
+    log = known_or_none(facts.kernel_log)
     notes = log.matching(_PLUGGED) if log else ()
     timed = [(note.last, note) for note in notes if note.last is not None and note.last > _BOOT_SECONDS]
     late = max(timed, key=lambda pair: pair[0])[1] if timed else None
-    if late and rails(facts):
+    if late and rails_of(facts):
         yield Found(f"kernel, {late.last:.0f} s after boot: {late.latest or late.text}")
 
 
@@ -40,11 +40,11 @@ def hotplug_armed(facts: NodeFacts, nic: Nic) -> Iterator[Found]:
 
 
 def functions_missing(context: Context) -> Iterator[Found]:
-    for facts, nic in nics(context):
+    for facts, nic in wired_nics(context):
         functions = nic.functions
-        if isinstance(functions, Unknown) or not known(facts.gpus) or not_gb10(facts):
+        if isinstance(functions, Unknown) or not known_or_none(facts.gpus) or not_gb10(facts):
             continue
-        elsewhere = not functions and rails(facts)  # ports without a function: they are not on this bus
+        elsewhere = not functions and rails_of(facts)  # ports without a function: they are not on this bus
         if len(functions) < _FUNCTIONS and not elsewhere:
             yield Found(
                 ", ".join(function.address for function in functions) or "no network function of vendor 15b3",
@@ -54,8 +54,8 @@ def functions_missing(context: Context) -> Iterator[Found]:
 
 
 def verbs_missing(context: Context) -> Iterator[Found]:
-    for facts, nic in nics(context):
-        active = [port.device for port in known(facts.rdma) or () if port.active]
+    for facts, nic in wired_nics(context):
+        active = [port.device for port in known_or_none(facts.rdma) or () if port.active]
         if active and nic.verbs == ():
             yield Found(
                 f"{', '.join(active)} ACTIVE; no /dev/infiniband/uverbs*",
@@ -85,14 +85,16 @@ def _is_old(version: str) -> bool:
 
 
 def nic_firmware_differs(context: Context) -> Iterator[Found]:
-    versions = {facts.node: sorted({d.firmware for d in nic.devices if d.firmware}) for facts, nic in nics(context)}
+    versions = {
+        facts.node: sorted({d.firmware for d in nic.devices if d.firmware}) for facts, nic in wired_nics(context)
+    }
     told = {node: found for node, found in versions.items() if found}
     if len({tuple(found) for found in told.values()}) > 1:
         yield Found("; ".join(f"{node}: {', '.join(found)}" for node, found in told.items()), subject=", ".join(told))
 
 
 def pcie_slow(facts: NodeFacts, nic: Nic) -> Iterator[Found]:
-    known_gb10 = bool(known(facts.gpus)) and not not_gb10(facts)
+    known_gb10 = bool(known_or_none(facts.gpus)) and not not_gb10(facts)
     functions = () if isinstance(nic.functions, Unknown) else nic.functions
     narrow = [
         function
@@ -108,8 +110,8 @@ def pcie_slow(facts: NodeFacts, nic: Nic) -> Iterator[Found]:
 
 
 def link_bounced(context: Context) -> Iterator[Found]:
-    for facts, nic in nics(context) if not context.recipe else ():
-        active = {rail.port.device for rail in rails(facts)}
+    for facts, nic in wired_nics(context) if not context.recipe else ():
+        active = {rail.port.device for rail in rails_of(facts)}
         for device in nic.devices:
             counted = _counted(device) if device.name in active else ""
             if counted:
@@ -129,7 +131,7 @@ def _counted(device: RdmaDevice) -> str:
 
 
 def nic_fault(facts: NodeFacts) -> Iterator[Found]:
-    log = known(facts.kernel_log)
+    log = known_or_none(facts.kernel_log)
     notes = log.matching(_FAULT) if log else ()
     if notes:
         yield Found(f"kernel: {notes[0].text}" + (f" ({notes[0].count} times)" if notes[0].count > 1 else ""))
@@ -137,13 +139,13 @@ def nic_fault(facts: NodeFacts) -> Iterator[Found]:
 
 CHECKS = explained(
     __file__,
-    Check("RDMA001", WARN, "cable hot-plugged, link may be capped", per_node(wired, hot_attached)),
-    Check("RDMA002", WARN, "NIC hot-plug handler is active", per_node(nics, hotplug_armed)),
+    Check("RDMA001", WARN, "cable hot-plugged, link may be capped", per_node(wired_nodes, hot_attached)),
+    Check("RDMA002", WARN, "NIC hot-plug handler is active", per_node(wired_nics, hotplug_armed)),
     Check("RDMA003", WARN, "NIC functions missing on the PCI bus", functions_missing),
     Check("RDMA004", OVERRIDE, "no /dev/infiniband device nodes", verbs_missing),
-    Check("RDMA005", WARN, "outdated NIC firmware", per_node(nics, nic_firmware_old)),
+    Check("RDMA005", WARN, "outdated NIC firmware", per_node(wired_nics, nic_firmware_old)),
     Check("RDMA006", WARN, "NIC firmware differs between nodes", nic_firmware_differs),
-    Check("RDMA010", WARN, "slow PCIe link of the NIC", per_node(nics, pcie_slow)),
+    Check("RDMA010", WARN, "slow PCIe link of the NIC", per_node(wired_nics, pcie_slow)),
     Check("RDMA011", INFO, "error counters of the link are high", link_bounced),
     Check("RDMA014", WARN, "ConnectX-7 fault in the kernel log", per_node(real_nodes, nic_fault)),
 )

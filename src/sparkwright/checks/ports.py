@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from itertools import combinations
 
-from sparkwright.checks.rails import Rail, compared, netplan, port_pairs, rails, wired
+from sparkwright.checks.rails import Rail, compared, netplan, port_pairs, rails_of, wired_nodes
 from sparkwright.checks.reading import per_node, running
 from sparkwright.domain.check import Check, Context, Found, explained
-from sparkwright.domain.fabric_facts import cage
+from sparkwright.domain.fabric_facts import cage_name
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, WARN, Fix
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.remote.repair import mtu_fix
 
 _JUMBO = 9000
@@ -18,7 +18,7 @@ _JUMBO = 9000
 def raised(context: Context, rail: Rail, mtu: int) -> Fix | None:
     """None while an engine may run there: the driver rebuilds its queues, and connections stall."""
     facts = context.facts.get(rail.node)
-    if facts is None or running(facts) != () or known(facts.gpu_processes) != ():
+    if facts is None or running(facts) != () or known_or_none(facts.gpu_processes) != ():
         return None
     return mtu_fix(rail.node, rail.name, mtu, rail.link.mtu)
 
@@ -34,7 +34,7 @@ def second_port_bare(context: Context) -> Iterator[Found]:
 
 
 def pair_mtu(context: Context) -> Iterator[Found]:
-    for facts in wired(context):
+    for facts in wired_nodes(context):
         for pair in port_pairs(facts):
             low, high = sorted(pair, key=lambda rail: rail.link.mtu)
             if low.link.mtu < high.link.mtu:
@@ -53,7 +53,7 @@ def _lower(context: Context, low: Rail, high: Rail, evidence: str, other: str) -
 
 
 def peer_mtu(context: Context) -> Iterator[Found]:
-    everyone = [rail for facts in wired(context) for rail in rails(facts)]
+    everyone = [rail for facts in wired_nodes(context) for rail in rails_of(facts)]
     for rail in everyone:
         peers = [r for r in everyone if r.node != rail.node and set(r.networks) & set(rail.networks)]
         highest = max(peers, key=lambda peer: peer.link.mtu, default=rail)
@@ -63,7 +63,7 @@ def peer_mtu(context: Context) -> Iterator[Found]:
 
 
 def mtu_small(context: Context) -> Iterator[Found]:
-    everyone = [rail for facts in compared(context) for rail in rails(facts)]
+    everyone = [rail for facts in compared(context) for rail in rails_of(facts)]
     if everyone and all(rail.link.mtu < _JUMBO for rail in everyone):
         yield Found(
             ", ".join(f"{rail.node} {rail.name} mtu {rail.link.mtu}" for rail in everyone),
@@ -73,13 +73,13 @@ def mtu_small(context: Context) -> Iterator[Found]:
 
 
 def link_local_only(facts: NodeFacts) -> Iterator[Found]:
-    for rail in rails(facts):
+    for rail in rails_of(facts):
         if rail.networks and all(net.is_link_local for net in rail.networks):
             yield Found(rail.shown, title=f"{rail.name} has a link-local address only")
 
 
 def cages_differ(context: Context) -> Iterator[Found]:
-    cages = {facts.node: {cage(rail.name) for rail in rails(facts)} for facts in compared(context)}
+    cages = {facts.node: {cage_name(rail.name) for rail in rails_of(facts)} for facts in compared(context)}
     cabled = {node: names for node, names in cages.items() if names}
     if len(cabled) > 1 and not set.intersection(*cabled.values()):
         yield Found(
@@ -89,14 +89,14 @@ def cages_differ(context: Context) -> Iterator[Found]:
 
 
 def second_cage(facts: NodeFacts) -> Iterator[Found]:
-    here = rails(facts)
+    here = rails_of(facts)
     bare = [rail.name for rail in here if not rail.link.addresses]
-    if len({cage(rail.name) for rail in here}) > 1 and 0 < len(bare) < len(here):
+    if len({cage_name(rail.name) for rail in here}) > 1 and 0 < len(bare) < len(here):
         yield Found("; ".join(rail.shown for rail in here), title=f"two cables, but no address on {', '.join(bare)}")
 
 
 def pair_subnets(context: Context) -> Iterator[Found]:
-    pairs = [pair for facts in wired(context) for pair in port_pairs(facts)]
+    pairs = [pair for facts in wired_nodes(context) for pair in port_pairs(facts)]
     for (first, twin), (other, far) in combinations(pairs, 2):
         addressed = bool(twin.networks and far.networks)
         if first.node != other.node and _meet(first, other) and addressed and not _meet(twin, far):
@@ -113,7 +113,7 @@ def _meet(one: Rail, other: Rail) -> bool:
 
 
 def pair_one_sided(context: Context) -> Iterator[Found]:
-    seconds = [twin for facts in wired(context) for first, twin in port_pairs(facts) if first.networks]
+    seconds = [twin for facts in wired_nodes(context) for first, twin in port_pairs(facts) if first.networks]
     bare = [twin for twin in seconds if not twin.networks]
     addressed = [twin for twin in seconds if twin.networks and twin.node not in {b.node for b in bare}]
     for twin in bare if addressed else ():
@@ -133,7 +133,7 @@ CHECKS = explained(
     Check("NET004", INFO, "no jumbo frames on the fabric", mtu_small),
     Check("NET010", INFO, "fabric has link-local addresses only", per_node(compared, link_local_only)),
     Check("NET014", INFO, "nodes are cabled in different cages", cages_differ),
-    Check("NET015", WARN, "two cables, but netdevs without address", per_node(wired, second_cage)),
+    Check("NET015", WARN, "two cables, but netdevs without address", per_node(wired_nodes, second_cage)),
     Check("NET016", WARN, "second ports are in different subnets", pair_subnets),
     Check("NET017", WARN, "second port has an address on one node only", pair_one_sided),
 )

@@ -5,9 +5,9 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network
 
 from sparkwright.checks.reading import simulated
 from sparkwright.domain.check import Context
-from sparkwright.domain.fabric_facts import Nic, cage
+from sparkwright.domain.fabric_facts import Nic, cage_name
 from sparkwright.domain.facts import Address, Interface, NodeFacts, RdmaPort
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import dataclass
 
 
@@ -26,14 +26,16 @@ class Rail:
     @property
     def first(self) -> bool:
         """True for the rail of PCI domain 0."""
-        return cage(self.name) == self.name
+        return cage_name(self.name) == self.name
 
     @property
     def networks(self) -> tuple[IPv4Network, ...]:
         return tuple(found for address in self.link.addresses if (found := network_of(address)))
 
     def pair_mate(self, others: tuple["Rail", ...]) -> "Rail | None":
-        return next((rail for rail in others if rail.name != self.name and cage(rail.name) == cage(self.name)), None)
+        return next(
+            (rail for rail in others if rail.name != self.name and cage_name(rail.name) == cage_name(self.name)), None
+        )
 
     @property
     def shown(self) -> str:
@@ -56,43 +58,43 @@ def parsed(text: str) -> IPv4Network | None:
         return None
 
 
-def wired(context: Context) -> tuple[NodeFacts, ...]:
+def wired_nodes(context: Context) -> tuple[NodeFacts, ...]:
     """Real nodes that need each other: all of a cluster of several, unless the recipe takes one of them."""
     alone = len(context.cluster.nodes) < 2 or (context.recipe is not None and context.recipe.nodes < 2)
     return () if alone or simulated(context) else tuple(context.facts.values())
 
 
 def compared(context: Context) -> tuple[NodeFacts, ...]:
-    """The wired nodes like `wired`, but none with a recipe: these notes do not belong into a start."""
-    return () if context.recipe else wired(context)
+    """The wired nodes like `wired_nodes`, but none with a recipe: these notes do not belong into a start."""
+    return () if context.recipe else wired_nodes(context)
 
 
-def rails(facts: NodeFacts) -> tuple[Rail, ...]:
-    links = {link.name: link for link in known(facts.interfaces) or ()}
-    ports = [port for port in known(facts.rdma) or () if port.active and port.netdev in links]
+def rails_of(facts: NodeFacts) -> tuple[Rail, ...]:
+    links = {link.name: link for link in known_or_none(facts.interfaces) or ()}
+    ports = [port for port in known_or_none(facts.rdma) or () if port.active and port.netdev in links]
     found = [Rail(facts.node, port, links[port.netdev]) for port in ports]
-    return tuple(sorted(found, key=lambda rail: (cage(rail.name), not rail.first)))
+    return tuple(sorted(found, key=lambda rail: (cage_name(rail.name), not rail.first)))
 
 
 def port_pairs(facts: NodeFacts) -> Iterator[tuple[Rail, Rail]]:
     """Cages of which both rails are up: the one of PCI domain 0, and the other port of its pair."""
-    here = rails(facts)
+    here = rails_of(facts)
     for rail in here:
         twin = rail.pair_mate(here)
         if rail.first and twin:
             yield rail, twin
 
 
-def nics(context: Context) -> Iterator[tuple[NodeFacts, Nic]]:
-    for facts in wired(context):
-        nic = known(facts.nic)
+def wired_nics(context: Context) -> Iterator[tuple[NodeFacts, Nic]]:
+    for facts in wired_nodes(context):
+        nic = known_or_none(facts.nic)
         if nic is not None:
             yield facts, nic
 
 
 def fabric_netdevs(facts: NodeFacts) -> frozenset[str]:
     """Netdevs of RDMA ports, with or without a link."""
-    return frozenset(port.netdev for port in known(facts.rdma) or () if port.netdev)
+    return frozenset(port.netdev for port in known_or_none(facts.rdma) or () if port.netdev)
 
 
 def netplan(rail: Rail, what: str) -> str:

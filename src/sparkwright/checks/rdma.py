@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator
 
-from sparkwright.checks.rails import compared, rails, roce_index, wired
+from sparkwright.checks.rails import compared, rails_of, roce_index, wired_nodes
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.fabric_facts import EnvironmentSetting
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 
 _GID_INDEX = "NCCL_IB_GID_INDEX"
 _INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "MN_IF_NAME")
 
 
 def gid_drift(context: Context) -> Iterator[Found]:
-    indices = [(rail, roce_index(rail.port)) for facts in compared(context) for rail in rails(facts)]
+    indices = [(rail, roce_index(rail.port)) for facts in compared(context) for rail in rails_of(facts)]
     found = [(rail, index) for rail, index in indices if index is not None]
     if len({index for _, index in found}) > 1:
         yield Found(
@@ -24,7 +24,7 @@ def gid_drift(context: Context) -> Iterator[Found]:
 
 
 def gid_pinned(context: Context) -> Iterator[Found]:
-    for facts in wired(context):
+    for facts in wired_nodes(context):
         for where, value in _pinned(context, facts):
             wrong = _wrong(facts, value)
             if wrong:
@@ -41,7 +41,7 @@ def gid_pinned(context: Context) -> Iterator[Found]:
 def _pinned(context: Context, facts: NodeFacts) -> Iterator[tuple[str, str]]:
     if context.recipe and _GID_INDEX in context.recipe.env:
         yield "the recipe", context.recipe.env[_GID_INDEX]
-    settings = known(facts.settings)
+    settings = known_or_none(facts.settings)
     for setting in settings.communication if settings else ():
         if setting.name == _GID_INDEX:
             yield setting.where, setting.value
@@ -52,7 +52,7 @@ def _wrong(facts: NodeFacts, value: str) -> str:
     index = int(value) if value.isascii() and value.isdigit() and len(value) < 4 else None
     if value == "":
         return "set and empty, which is not the same as not set"
-    for port in (rail.port for rail in rails(facts) if rail.link.addresses and rail.port.gids):
+    for port in (rail.port for rail in rails_of(facts) if rail.link.addresses and rail.port.gids):
         entry = next((gid for gid in port.gids if gid.index == index), None)
         if index is not None and not (entry and entry.version.endswith("v2") and entry.ipv4):
             kind = f"RoCE {entry.version} {entry.ipv4 or 'link-local'}" if entry else "nothing"
@@ -61,7 +61,9 @@ def _wrong(facts: NodeFacts, value: str) -> str:
 
 
 def hcas_differ(context: Context) -> Iterator[Found]:
-    active = {f.node: [port.device for port in known(f.rdma) or () if port.active] for f in wired(context)}
+    active = {
+        f.node: [port.device for port in known_or_none(f.rdma) or () if port.active] for f in wired_nodes(context)
+    }
     cabled = {node: names for node, names in active.items() if names}
     if len({len(names) for names in cabled.values()}) > 1:
         fewest = min(cabled, key=lambda node: len(cabled[node]))
@@ -74,8 +76,8 @@ def hcas_differ(context: Context) -> Iterator[Found]:
 
 
 def variables_left(context: Context) -> Iterator[Found]:
-    for facts in wired(context):
-        settings = known(facts.settings)
+    for facts in wired_nodes(context):
+        settings = known_or_none(facts.settings)
         for setting in settings.communication if settings else ():
             harm = _harm(facts, setting)
             if context.recipe and not harm:
@@ -103,14 +105,14 @@ def _harm(facts: NodeFacts, setting: EnvironmentSetting) -> str:
 
 def _no_interface(facts: NodeFacts, value: str) -> str:
     """`^eth` excludes, `=eth0` is exact, anything else a prefix."""
-    links = known(facts.interfaces)
+    links = known_or_none(facts.interfaces)
     wanted = [word.strip().lstrip("=") for word in value.split(",") if word.strip()]
     there = [word for word in wanted if any(link.name.startswith(word) for link in links or ())]
     return "" if links is None or there or value.startswith("^") else f"the node has no interface {value}"
 
 
 def _few_hcas(facts: NodeFacts, value: str) -> str:
-    active = [rail.port.device for rail in rails(facts)]
+    active = [rail.port.device for rail in rails_of(facts)]
     wanted = {word.strip().partition(":")[0].lstrip("=") for word in value.split(",")}
     if not active or value.startswith("^"):
         return ""
@@ -121,7 +123,9 @@ def _few_hcas(facts: NodeFacts, value: str) -> str:
 
 
 def nccl_versions(context: Context) -> Iterator[Found]:
-    files = {f.node: settings.nccl for f in compared(context) if (settings := known(f.settings)) and settings.nccl}
+    files = {
+        f.node: settings.nccl for f in compared(context) if (settings := known_or_none(f.settings)) and settings.nccl
+    }
     versions = {path.rpartition(".so.")[2] for paths in files.values() for path in paths}
     if len(versions) > 1:
         yield Found(

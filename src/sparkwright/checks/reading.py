@@ -12,7 +12,7 @@ from sparkwright.domain.finding import Severity
 from sparkwright.domain.host_facts import KernelNote, Package
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.engines.catalog import simulator, traits
 
 GB10_PCI = "10de:2e12"
@@ -46,11 +46,11 @@ def specs_on(context: Context, node: str) -> tuple[RankSpec, ...]:
 
 def running(facts: NodeFacts) -> tuple[RankStatus, ...] | None:
     """Our ranks that run on the node; None when that is not known."""
-    ranks = known(facts.ranks)
+    ranks = known_or_none(facts.ranks)
     return None if ranks is None else tuple(rank for rank in ranks if rank.running)
 
 
-def idle(facts: NodeFacts) -> bool:
+def is_idle(facts: NodeFacts) -> bool:
     """No rank of ours is known to run a real engine there; not known counts as busy."""
     ours = running(facts)
     return ours is not None and all(rank.simulated for rank in ours)
@@ -58,8 +58,8 @@ def idle(facts: NodeFacts) -> bool:
 
 def offset(facts: NodeFacts) -> tuple[float, float] | None:
     """The range of seconds that the node's clock is ahead: it was read at some time between request and answer."""
-    times = known(facts.times)
-    now = known(times.now) if times else None
+    times = known_or_none(facts.times)
+    now = known_or_none(times.now) if times else None
     return (now - facts.at, now - facts.asked) if now is not None and facts.asked else None
 
 
@@ -71,47 +71,47 @@ def gpu_may_be_used(context: Context, node: str) -> bool:
 
 def other_gpu(facts: NodeFacts) -> bool:
     """The node shows a GPU and it is another one than a GB10."""
-    return any("GB10" not in gpu.name for gpu in known(facts.gpus) or ())
+    return any("GB10" not in gpu.name for gpu in known_or_none(facts.gpus) or ())
 
 
 def not_gb10(facts: NodeFacts) -> bool:
     """True if the node shows another GPU, or none and the processor is none of Arm's: what is known of GB10 drivers
     does not hold there."""
-    identity = known(facts.identity)
+    identity = known_or_none(facts.identity)
     foreign = identity is not None and identity.arch not in ("", "aarch64")
     return other_gpu(facts) or (foreign and not is_gb10(facts))
 
 
-def nodes(context: Context) -> Iterator[NodeFacts]:
+def machine_nodes(context: Context) -> Iterator[NodeFacts]:
     """Nodes that are machines of their own: a simulated cluster shows the settings of the machine that plays it."""
     yield from () if context.cluster.simulated else context.facts.values()
 
 
 def gpu_nodes(context: Context) -> Iterator[NodeFacts]:
     """Nodes whose GPU may be used: what is wrong with a GPU stops no rank that does without."""
-    yield from (facts for facts in nodes(context) if gpu_may_be_used(context, facts.node))
+    yield from (facts for facts in machine_nodes(context) if gpu_may_be_used(context, facts.node))
 
 
-def gb10s(context: Context) -> Iterator[NodeFacts]:
+def gb10_nodes(context: Context) -> Iterator[NodeFacts]:
     """The nodes with a GPU that is a GB10 or is not known."""
     yield from (facts for facts in gpu_nodes(context) if not not_gb10(facts))
 
 
 def is_gb10(facts: NodeFacts) -> bool:
     """nvidia-smi shows a GB10, or where it does not answer the PCI bus has one."""
-    board = known(facts.board)
-    functions = (known(board.nvidia) or {}) if board else {}
-    return GB10_PCI in functions.values() or any("GB10" in gpu.name for gpu in known(facts.gpus) or ())
+    board = known_or_none(facts.board)
+    functions = (known_or_none(board.nvidia) or {}) if board else {}
+    return GB10_PCI in functions.values() or any("GB10" in gpu.name for gpu in known_or_none(facts.gpus) or ())
 
 
 def sparks(context: Context) -> Iterator[NodeFacts]:
     """Nodes that are known to be GB10 machines. What others run and how they are set up is their owners' affair."""
-    yield from (facts for facts in nodes(context) if is_gb10(facts))
+    yield from (facts for facts in machine_nodes(context) if is_gb10(facts))
 
 
 def differing(context: Context, read: Callable[[NodeFacts], str | None]) -> str:
     """`spark-1 6.17, spark-2 6.14` where real nodes have not all the same; '' where they do. None: not known."""
-    rows = [(facts.node, value) for facts in nodes(context) if (value := read(facts))]
+    rows = [(facts.node, value) for facts in machine_nodes(context) if (value := read(facts))]
     return ", ".join(f"{node} {value}" for node, value in rows) if len({value for _, value in rows}) > 1 else ""
 
 
@@ -127,7 +127,7 @@ def unplanned(context: Context) -> Iterator[NodeFacts]:
 
 def everywhere(context: Context) -> str:
     """The subject of a finding about several nodes."""
-    return ", ".join(facts.node for facts in nodes(context))
+    return ", ".join(facts.node for facts in machine_nodes(context))
 
 
 def dockers(context: Context) -> Iterator[tuple[NodeFacts, Docker]]:
@@ -135,12 +135,12 @@ def dockers(context: Context) -> Iterator[tuple[NodeFacts, Docker]]:
     recipe = context.recipe
     wanted = recipe.engine.runtime is Runtime.DOCKER if recipe else not context.cluster.simulated
     for facts in context.facts.values() if wanted else ():
-        docker = known(facts.docker)
+        docker = known_or_none(facts.docker)
         if docker is not None:
             yield facts, docker
 
 
-def weigh(context: Context, severity: Severity) -> Severity:
+def weigh_severity(context: Context, severity: Severity) -> Severity:
     """The severity for a recipe that needs it; without a recipe it is only worth knowing."""
     return severity if context.recipe else Severity.INFO
 
@@ -175,7 +175,7 @@ def served_on_gb10(context: Context, code: str = "") -> Recipe | None:
 def kernel_notes(context: Context, pattern: re.Pattern[str]) -> Iterator[tuple[NodeFacts, tuple[KernelNote, ...]]]:
     """GB10 nodes whose log of this boot has such lines, with them."""
     for facts in sparks(context):
-        log = known(facts.kernel_log)
+        log = known_or_none(facts.kernel_log)
         found = log.matching(pattern) if log else ()
         if found:
             yield facts, found
@@ -196,7 +196,7 @@ def quoted(found: tuple[KernelNote, ...]) -> str:
 def driver_versions(context: Context) -> Iterator[tuple[str, str, int]]:
     """(node, `580.142`, 580) of GB10 nodes whose GPU may be used and whose loaded module is known."""
     for facts in context.facts.values():
-        driver = known(facts.driver)
+        driver = known_or_none(facts.driver)
         match = _VERSION.fullmatch(driver.version) if driver and isinstance(driver.version, str) else None
         if match and gpu_may_be_used(context, facts.node) and not not_gb10(facts):
             yield facts.node, match[0], int(match[1])
@@ -204,7 +204,7 @@ def driver_versions(context: Context) -> Iterator[tuple[str, str, int]]:
 
 def driver_package(facts: NodeFacts) -> Package | None:
     """The package that represents the driver as a whole: `nvidia-driver-580-open`."""
-    return next((p for p in known(facts.packages) or () if _PACKAGE.fullmatch(p.name)), None)
+    return next((p for p in known_or_none(facts.packages) or () if _PACKAGE.fullmatch(p.name)), None)
 
 
 def upstream(version: str) -> str:
@@ -214,9 +214,9 @@ def upstream(version: str) -> str:
 
 def library_differs(facts: NodeFacts) -> tuple[str, str] | None:
     """(loaded module, libcuda) when both are known and are not of one version: CUDA refuses such a pair."""
-    driver, board = known(facts.driver), known(facts.board)
-    library = known(board.libcuda) if board else None
-    loaded = known(driver.version) if driver else None
+    driver, board = known_or_none(facts.driver), known_or_none(facts.board)
+    library = known_or_none(board.libcuda) if board else None
+    loaded = known_or_none(driver.version) if driver else None
     if not loaded or not library or not library.version or library.version == loaded:
         return None
     return loaded, library.version

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from sparkwright.checks.compat.combination import flag, shape_of, variables
+from sparkwright.checks.compat.combination import flag_text, shape_of, variables
 from sparkwright.checks.reading import environments, interface_names, served_on_gb10
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import Interface
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import GIB, gib
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.engines.catalog import traits
 
 _LOOPBACK = "lo"
@@ -32,7 +32,7 @@ def interface_variable(context: Context) -> Iterator[Found]:
     for variable in ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
         for spec, value in environments(context, variable) if len(context.specs) > 1 else ():
             facts = context.facts_of(spec)
-            links = known(facts.interfaces) if facts else None
+            links = known_or_none(facts.interfaces) if facts else None
             wrong = _wrong(variable, value, links)
             if wrong:
                 yield Found(
@@ -59,7 +59,7 @@ def _wrong(variable: str, value: str, links: tuple[Interface, ...] | None) -> st
 def hca_variable(context: Context) -> Iterator[Found]:
     for spec, value in environments(context, "NCCL_IB_HCA") if len(context.specs) > 1 else ():
         facts = context.facts_of(spec)
-        ports = known(facts.rdma) if facts else None
+        ports = known_or_none(facts.rdma) if facts else None
         active = [port.device for port in ports or () if port.active]
         dead = [
             name
@@ -81,7 +81,7 @@ def rdma_off(context: Context) -> Iterator[Found]:
     for variable, off in _RDMA_OFF.items():
         for spec, value in environments(context, variable) if len(context.specs) > 1 else ():
             facts = context.facts_of(spec)
-            active = [port.device for port in (known(facts.rdma) or () if facts else ()) if port.active]
+            active = [port.device for port in (known_or_none(facts.rdma) or () if facts else ()) if port.active]
             if value.lower() == off and active:
                 yield Found(
                     f"active: {', '.join(active)}",
@@ -96,7 +96,7 @@ def rank_timeout(context: Context) -> Iterator[Found]:
     if recipe is None or recipe.nodes == 1:
         return
     name, usual = traits(recipe).timeout
-    value = flag(recipe, name)
+    value = flag_text(recipe, name)
     if value.isdecimal() and int(value) < _LEAST_TIMEOUT:
         yield Found(
             f"{name}: {value}",
@@ -127,7 +127,7 @@ def memory_unbalanced(context: Context) -> Iterator[Found]:
     sizes = [
         (memory.available, name)
         for name in nodes
-        if name in context.facts and (memory := known(context.facts[name].memory))
+        if name in context.facts and (memory := known_or_none(context.facts[name].memory))
     ]
     least, most = min(sizes, default=(0, "")), max(sizes, default=(0, ""))
     if least[0] < most[0] * _BALANCED:

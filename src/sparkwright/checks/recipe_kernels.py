@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
-from sparkwright.checks.compat.combination import flag, on, shape_of, variables
+from sparkwright.checks.compat.combination import flag_text, is_switched_on, shape_of, variables
 from sparkwright.checks.reading import served_on_gb10
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
@@ -33,7 +33,7 @@ def nvfp4_cutlass(context: Context) -> Iterator[Found]:
 
 def _chosen(recipe: Recipe, env: Mapping[str, str]) -> str:
     """The setting that chooses a doubtful kernel, or the lack of one that avoids it."""
-    backend = flag(recipe, "moe-backend").lower()
+    backend = flag_text(recipe, "moe-backend").lower()
     if backend in _CUTLASS["backends"]:
         return f"moe-backend: {backend}"
     if backend not in ("", "auto") or not within(recipe.engine.name, recipe.engine.version, _CUTLASS["doubted"]):
@@ -59,8 +59,8 @@ def marlin_atomic_add(context: Context) -> Iterator[Found]:
 
 
 def _marlin(recipe: Recipe, env: Mapping[str, str]) -> str:
-    quantization = flag(recipe, "quantization")
-    if flag(recipe, "moe-backend") == "marlin":
+    quantization = flag_text(recipe, "quantization")
+    if flag_text(recipe, "moe-backend") == "marlin":
         return "moe-backend: marlin"
     if quantization.endswith("_marlin"):
         return f"quantization: {quantization}"
@@ -70,7 +70,7 @@ def _marlin(recipe: Recipe, env: Mapping[str, str]) -> str:
 
 def flashinfer_fp8(context: Context) -> Iterator[Found]:
     recipe, shape = served_on_gb10(context, "RCP010"), shape_of(context)
-    if recipe is None or flag(recipe, "attention-backend").upper() != "FLASHINFER":
+    if recipe is None or flag_text(recipe, "attention-backend").upper() != "FLASHINFER":
         return
     weights = shape.format if shape else ""
     if recipe.serving.kv_dtype.startswith("fp8") or weights == "fp8":
@@ -86,7 +86,7 @@ def no_graphs(context: Context) -> Iterator[Found]:
         return
     # SGLang over several nodes has deadlocked in the capture (ENG026).
     name = traits(recipe).eager_flag
-    if on(recipe, name) and (name == "enforce-eager" or recipe.nodes == 1):
+    if is_switched_on(recipe, name) and (name == "enforce-eager" or recipe.nodes == 1):
         yield Found(
             f"{name}: true",
             fix=f"remove flags.{name}; if a start needs it, fix what it works around",
@@ -98,7 +98,7 @@ def fastsafetensors(context: Context) -> Iterator[Found]:
     recipe = served_on_gb10(context, "RCP012")
     if (
         recipe
-        and flag(recipe, "load-format") == "fastsafetensors"
+        and flag_text(recipe, "load-format") == "fastsafetensors"
         and re.search(_IMAGES["without_fastsafetensors"], recipe.engine.image)
     ):
         yield Found(f"load-format: fastsafetensors; image {recipe.engine.image}", subject="flags.load-format")
@@ -108,7 +108,7 @@ def mxfp4_loader(context: Context) -> Iterator[Found]:
     recipe, shape = served_on_gb10(context, "RCP013"), shape_of(context)
     if recipe is None or shape is None or not shape.architecture or shape.architecture.startswith("GptOss"):
         return
-    if flag(recipe, "quantization") == "mxfp4" and within(recipe.engine.name, recipe.engine.version, "<0.20"):
+    if flag_text(recipe, "quantization") == "mxfp4" and within(recipe.engine.name, recipe.engine.version, "<0.20"):
         yield Found(
             f"quantization: mxfp4; architecture {shape.architecture}",
             title=f"MXFP4 loader of vLLM {recipe.engine.version} supports gpt-oss only",
@@ -139,9 +139,9 @@ def flash_attention_3(context: Context) -> Iterator[Found]:
         return
     for name in traits(recipe).fa3:
         mild = name == _FA_VERSION
-        if flag(recipe, name).lower() == ("3" if mild else "fa3"):
+        if flag_text(recipe, name).lower() == ("3" if mild else "fa3"):
             yield Found(
-                f"{name}: {flag(recipe, name)}",
+                f"{name}: {flag_text(recipe, name)}",
                 cause="vLLM takes another version automatically" if mild else "the engine ends while it loads",
                 fix=f"remove flags.{name}" if mild else f"flags.{name}: flashinfer, or triton",
                 severity=INFO if mild else OVERRIDE,
@@ -151,7 +151,7 @@ def flash_attention_3(context: Context) -> Iterator[Found]:
 
 def piecewise_on_ray(context: Context) -> Iterator[Found]:
     recipe = served_on_gb10(context, "RCP020")
-    if recipe and flag(recipe, "compilation-config.cudagraph_mode").upper() == "PIECEWISE":
+    if recipe and flag_text(recipe, "compilation-config.cudagraph_mode").upper() == "PIECEWISE":
         yield Found("cudagraph_mode: PIECEWISE on vllm-ray", subject="flags.compilation-config")
 
 

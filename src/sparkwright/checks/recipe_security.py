@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cache
 
-from sparkwright.checks.compat.combination import flag, on, shape_of
+from sparkwright.checks.compat.combination import flag_text, is_switched_on, shape_of
 from sparkwright.checks.reading import served_on_gb10
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN, Severity
@@ -77,14 +77,14 @@ def media_fetches(context: Context) -> Iterator[Found]:
     recipe, shape = context.recipe, shape_of(context)
     if recipe is None or shape is None or not shape.senses or recipe.model.simulated:
         return
-    if traits(recipe).media == "files" and flag(recipe, "enable-multimodal") != "false":
+    if traits(recipe).media == "files" and flag_text(recipe, "enable-multimodal") != "false":
         exposed = recipe.serving.expose is Expose.ALL
         yield _finding(
             OVERRIDE if exposed else WARN,
             "image_url may also be file:///... or a path: clients read files of the head node",
             "keep the endpoint to clients that you trust (expose: loopback or fabric), or serve the model with vLLM",
         )
-    closed = flag(recipe, "allowed-media-domains") or on(recipe, "language-model-only")
+    closed = flag_text(recipe, "allowed-media-domains") or is_switched_on(recipe, "language-model-only")
     if traits(recipe).media == "hosts" and not closed:
         yield _finding(
             INFO if recipe.serving.expose is Expose.LOOPBACK else WARN,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sparkwright.checks.compat.combination import flag, on, shape_of, variables
+from sparkwright.checks.compat.combination import flag_text, is_switched_on, shape_of, variables
 from sparkwright.checks.reading import driver_versions, served_on_gb10
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
@@ -65,7 +65,7 @@ def few_answer_tokens(context: Context) -> Iterator[Found]:
     if recipe is None or not recipe.parsers.reasoning:
         return
     for name in _ANSWER_LIMITS:
-        value = flag(recipe, name)
+        value = flag_text(recipe, name)
         if value.isdecimal() and int(value) < _LEAST_ANSWER:
             yield Found(
                 f"{name}: {value}; reasoning parser {recipe.parsers.reasoning}",
@@ -105,18 +105,20 @@ def ngram_on_state(context: Context) -> Iterator[Found]:
 
 def mapped_model(context: Context) -> Iterator[Found]:
     recipe = served_on_gb10(context, "RCP025")
-    if recipe is None or "0" in (flag(recipe, "n-gpu-layers"), flag(recipe, "gpu-layers")):
+    if recipe is None or "0" in (flag_text(recipe, "n-gpu-layers"), flag_text(recipe, "gpu-layers")):
         return
-    mapped = "mmap" if on(recipe, "mmap") else "load-mode" if flag(recipe, "load-mode") == "mmap" else ""
+    mapped = (
+        "mmap" if is_switched_on(recipe, "mmap") else "load-mode" if flag_text(recipe, "load-mode") == "mmap" else ""
+    )
     if mapped:
-        yield Found(f"{mapped}: {flag(recipe, mapped)}", fix=f"remove flags.{mapped}", subject=f"flags.{mapped}")
+        yield Found(f"{mapped}: {flag_text(recipe, mapped)}", fix=f"remove flags.{mapped}", subject=f"flags.{mapped}")
 
 
 def repetition_penalty(context: Context) -> Iterator[Found]:
     recipe = served_on_gb10(context, "RCP026")
     if recipe is None or recipe.speculation.method not in ("dspark", "mtp"):
         return
-    value = flag(recipe, _REPETITION)
+    value = flag_text(recipe, _REPETITION)
     if value not in ("", "1", "1.0"):
         yield Found(
             f"repetition_penalty: {value}; speculation {recipe.speculation.method}",
@@ -126,7 +128,7 @@ def repetition_penalty(context: Context) -> Iterator[Found]:
 
 def marlin_drafts(context: Context) -> Iterator[Found]:
     recipe = served_on_gb10(context, "RCP027")
-    if recipe is None or recipe.speculation.method != "mtp" or flag(recipe, "moe-backend") != "marlin":
+    if recipe is None or recipe.speculation.method != "mtp" or flag_text(recipe, "moe-backend") != "marlin":
         return
     if recipe.speculation.options.get("moe_backend") in (None, "marlin"):
         yield Found("moe-backend: marlin; the drafts take it over", subject="speculation.options")

@@ -11,7 +11,7 @@ from sparkwright.domain.finding import BLOCK, INFO, WARN
 from sparkwright.domain.homes import expand_home, home_of
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import GIB, gib
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import dataclass
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.disk_cache import disk_of_cache
@@ -69,7 +69,7 @@ def _weights(context: Context, recipe: Recipe, facts: NodeFacts, node: Node) -> 
 
 def _image(context: Context, recipe: Recipe, facts: NodeFacts) -> Iterator[_Need]:
     size = max(context.images.values(), default=0)
-    docker = known(facts.docker)
+    docker = known_or_none(facts.docker)
     lacks = context.images.get(facts.node, size) == 0
     disk = _disk_of(facts, docker.root) if docker and docker.root else None
     if recipe.engine.runtime is Runtime.DOCKER and size and lacks and disk:
@@ -86,7 +86,9 @@ def _folder(recipe: Recipe, node: Node) -> str:
 def _disk_of(facts: NodeFacts, folder: str) -> Disk | None:
     """The disk of this folder, or of the nearest known folder above it; None if neither is known."""
     home = home_of(facts)
-    disks = [d for d in known(facts.disks) or () if _holds(expand_home(d.path, home), expand_home(folder, home))]
+    disks = [
+        d for d in known_or_none(facts.disks) or () if _holds(expand_home(d.path, home), expand_home(folder, home))
+    ]
     return max(disks, key=lambda disk: len(disk.path), default=None)
 
 
@@ -101,7 +103,7 @@ def disk_cache(context: Context) -> Iterator[Found]:
         return
     folder, size, setting = cache.folder, cache.size, cache.setting
     for facts in real_nodes(context):
-        disk = next((one for one in known(facts.disks) or () if one.path == folder), None)
+        disk = next((one for one in known_or_none(facts.disks) or () if one.path == folder), None)
         if disk is None:
             continue
         # A folder that is not there has the figures of the first one above it that is
@@ -127,7 +129,7 @@ def disk_cache(context: Context) -> Iterator[Found]:
 
 def disk_low(facts: NodeFacts) -> Iterator[Found]:
     by_mount: dict[str, list[Disk]] = {}
-    for disk in known(facts.disks) or ():
+    for disk in known_or_none(facts.disks) or ():
         by_mount.setdefault(disk.mount, []).append(disk)
     for mount, disks in by_mount.items():
         free, total = disks[0].available, disks[0].total
@@ -140,7 +142,7 @@ def disk_low(facts: NodeFacts) -> Iterator[Found]:
 
 
 def inodes_low(facts: NodeFacts) -> Iterator[Found]:
-    for store in known(facts.stores) or ():
+    for store in known_or_none(facts.stores) or ():
         if store.inodes and store.inodes_free < store.inodes * _INODE_SHARE:
             yield Found(
                 f"stat -f: {store.inodes_free} of {store.inodes} inodes free ({store.fs})",
@@ -150,15 +152,15 @@ def inodes_low(facts: NodeFacts) -> Iterator[Found]:
 
 
 def network_store(facts: NodeFacts) -> Iterator[Found]:
-    for store in known(facts.stores) or ():
+    for store in known_or_none(facts.stores) or ():
         if store.fs.startswith(_NETWORK_FS):
             yield Found(f"/proc/mounts: {store.fs} at {store.path}", title=f"{store.path} is on {store.fs}")
 
 
 def foreign_owner(context: Context) -> Iterator[Found]:
     for facts in real_nodes(context):
-        identity, node = known(facts.identity), node_of(context, facts.node)
-        for store in known(facts.stores) or ():
+        identity, node = known_or_none(facts.identity), node_of(context, facts.node)
+        for store in known_or_none(facts.stores) or ():
             owner, _, path = store.foreign.partition(" ")
             if path and identity and identity.user not in (owner, "root"):
                 yield Found(

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from sparkwright.checks import reading
-from sparkwright.checks.rails import rails
+from sparkwright.checks.rails import rails_of
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NOT_ASKED, NodeFacts, Unknown
 from sparkwright.domain.finding import INFO, WARN
 from sparkwright.domain.recipe import Runtime
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.facts.upkeep import SLEEP_TARGETS
 from sparkwright.remote import repair
 
@@ -34,13 +34,13 @@ _CLOCK_OFF = 60.0
 
 
 def desktop(facts: NodeFacts) -> Iterator[Found]:
-    upkeep = known(facts.upkeep)
+    upkeep = known_or_none(facts.upkeep)
     if upkeep and upkeep.active(_DESKTOP):
         yield Found(f"{_DESKTOP} is active; boots to {upkeep.target or 'an unknown target'}")
 
 
 def may_sleep(facts: NodeFacts) -> Iterator[Found]:
-    upkeep = known(facts.upkeep)
+    upkeep = known_or_none(facts.upkeep)
     awake = [u.name for name in SLEEP_TARGETS if upkeep and (u := upkeep.units.get(name)) and u.load == "loaded"]
     if upkeep and awake:
         yield Found(
@@ -52,7 +52,7 @@ def may_sleep(facts: NodeFacts) -> Iterator[Found]:
 
 
 def reboot_pending(facts: NodeFacts) -> Iterator[Found]:
-    upkeep = known(facts.upkeep)
+    upkeep = known_or_none(facts.upkeep)
     if upkeep and upkeep.reboot_needed:
         weighty = any(_WEIGHTY_UPDATE.match(name) for name in upkeep.reboot_for)
         yield Found(
@@ -62,7 +62,7 @@ def reboot_pending(facts: NodeFacts) -> Iterator[Found]:
 
 
 def automatic_upgrades(facts: NodeFacts) -> Iterator[Found]:
-    upkeep, driver = known(facts.upkeep), reading.driver_package(facts)
+    upkeep, driver = known_or_none(facts.upkeep), reading.driver_package(facts)
     if upkeep and driver and not driver.held and upkeep.active("unattended-upgrades.service"):
         yield Found(
             f"unattended-upgrades is active, {driver.name} {driver.version} is not held",
@@ -71,7 +71,7 @@ def automatic_upgrades(facts: NodeFacts) -> Iterator[Found]:
 
 
 def reached_over_wifi(facts: NodeFacts) -> Iterator[Found]:
-    upkeep = known(facts.upkeep)
+    upkeep = known_or_none(facts.upkeep)
     if upkeep and upkeep.wifi:
         saving = upkeep.power_save is True
         state = "on" if saving else "off" if upkeep.power_save is False else "not known"
@@ -83,9 +83,9 @@ def reached_over_wifi(facts: NodeFacts) -> Iterator[Found]:
 
 
 def memlock_low(context: Context) -> Iterator[Found]:
-    for facts in reading.nodes(context):
-        upkeep = known(facts.upkeep)
-        limit = known(upkeep.memlock) if upkeep else None
+    for facts in reading.machine_nodes(context):
+        upkeep = known_or_none(facts.upkeep)
+        limit = known_or_none(upkeep.memlock) if upkeep else None
         if (
             limit is not None
             and limit < _MEMLOCK_ENOUGH
@@ -95,21 +95,21 @@ def memlock_low(context: Context) -> Iterator[Found]:
 
 
 def crash_dumps(facts: NodeFacts) -> Iterator[Found]:
-    upkeep = known(facts.upkeep)
+    upkeep = known_or_none(facts.upkeep)
     pattern = upkeep.sysctls.get("kernel.core_pattern", "") if upkeep else ""
     if upkeep and "apport" in pattern and upkeep.active("apport.service"):
         yield Found(f"kernel.core_pattern = {pattern[:80]}")
 
 
 def no_boot_menu(facts: NodeFacts) -> Iterator[Found]:
-    upkeep = known(facts.upkeep)
-    dkms = next((p for p in known(facts.packages) or () if p.name.startswith("nvidia-dkms-")), None)
+    upkeep = known_or_none(facts.upkeep)
+    dkms = next((p for p in known_or_none(facts.packages) or () if p.name.startswith("nvidia-dkms-")), None)
     if upkeep and dkms and upkeep.grub_timeout == 0:
         yield Found(f"GRUB_TIMEOUT=0, {dkms.name} {dkms.version} is installed")
 
 
 def fwupd_mismatch(facts: NodeFacts) -> Iterator[Found]:
-    packages = known(facts.packages) or ()
+    packages = known_or_none(facts.packages) or ()
     daemon = next((p for p in packages if p.name == "fwupd"), None)
     libraries = [p for p in packages if _LIBFWUPD.fullmatch(p.name)]
     versions = {reading.upstream(p.version) for p in libraries}
@@ -122,33 +122,33 @@ def fwupd_mismatch(facts: NodeFacts) -> Iterator[Found]:
 
 
 def locale_not_english(facts: NodeFacts) -> Iterator[Found]:
-    upkeep, identity = known(facts.upkeep), known(facts.identity)
+    upkeep, identity = known_or_none(facts.upkeep), known_or_none(facts.identity)
     told_language = upkeep.locale if upkeep else ""
-    if told_language and identity and known(identity.ota_version) and not told_language.startswith(_ENGLISH):
+    if told_language and identity and known_or_none(identity.ota_version) and not told_language.startswith(_ENGLISH):
         yield Found(f"/etc/default/locale: {told_language}")
 
 
 def asus_bios_old(facts: NodeFacts) -> Iterator[Found]:
-    board = known(facts.board)
+    board = known_or_none(facts.board)
     told = _BIOS.fullmatch(board.bios) if board else None
     if told and int(told[1]) < _GOOD_BIOS:
         yield Found(
             f"bios_version: {told[0]}; expected: GX10DGX.{_GOOD_BIOS:04} or later",
             title=f"outdated BIOS {told[1]} on ASUS GX10",
-            severity=WARN if any(rail.port.device.endswith("f1") for rail in rails(facts)) else INFO,
+            severity=WARN if any(rail.port.device.endswith("f1") for rail in rails_of(facts)) else INFO,
         )
 
 
 def unclean_shutdown(facts: NodeFacts) -> Iterator[Found]:
-    times = known(facts.times)
+    times = known_or_none(facts.times)
     if times and times.unclean is True:
         yield Found("last -x: two boots and no shutdown between them")
 
 
 def watchdog_idle(facts: NodeFacts) -> Iterator[Found]:
-    upkeep = known(facts.upkeep)
-    found = known(upkeep.watchdog) if upkeep else None
-    systemd = known(found.systemd) if found else None
+    upkeep = known_or_none(facts.upkeep)
+    found = known_or_none(upkeep.watchdog) if upkeep else None
+    systemd = known_or_none(found.systemd) if found else None
     if not found or systemd is None or found.armed is not False:
         return
     if not (found.device or found.driver):
@@ -173,7 +173,7 @@ def log_unread(facts: NodeFacts) -> Iterator[Found]:
 
 
 def clock_skew(context: Context) -> Iterator[Found]:
-    for one, other in combinations(reading.nodes(context), 2):
+    for one, other in combinations(reading.machine_nodes(context), 2):
         first, second = reading.offset(one), reading.offset(other)
         if first is None or second is None:
             continue
@@ -183,7 +183,7 @@ def clock_skew(context: Context) -> Iterator[Found]:
 
 
 def clock_unsynchronized(facts: NodeFacts) -> Iterator[Found]:
-    times = known(facts.times)
+    times = known_or_none(facts.times)
     if times and times.synchronized is False:
         off = times.ntp is False
         yield Found(
@@ -209,8 +209,8 @@ def clock_off(facts: NodeFacts) -> Iterator[Found]:
 
 def wake_not_armed(context: Context) -> Iterator[Found]:
     """The card of `wake:` is not there, or does not wake its node."""
-    for facts in reading.nodes(context):
-        node, network = reading.node_of(context, facts.node), known(facts.network)
+    for facts in reading.machine_nodes(context):
+        node, network = reading.node_of(context, facts.node), known_or_none(facts.network)
         if not (node and node.wake and network and network.cards is not None):
             continue
         card = next((one for one in network.cards if one.mac == node.wake), None)
@@ -247,7 +247,7 @@ CHECKS = explained(
     Check("HOST018", INFO, "apport captures core dumps", reading.per_node(reading.sparks, crash_dumps)),
     Check("HOST019", INFO, "boot menu is disabled", reading.per_node(reading.sparks, no_boot_menu)),
     Check("HOST020", WARN, "fwupd and libfwupd versions differ", reading.per_node(reading.sparks, fwupd_mismatch)),
-    Check("HOST022", INFO, "system locale is not English", reading.per_node(reading.nodes, locale_not_english)),
+    Check("HOST022", INFO, "system locale is not English", reading.per_node(reading.machine_nodes, locale_not_english)),
     Check("HOST025", WARN, "outdated BIOS on ASUS GX10", reading.per_node(reading.sparks, asus_bios_old)),
     Check("HOST015", WARN, "kernel oops or lockup since boot", reading.in_kernel_log(_KERNEL_FAILED)),
     Check("HOST021", WARN, "disk or PCIe errors since boot", reading.in_kernel_log(_DISK_OR_PCIE)),
@@ -256,6 +256,6 @@ CHECKS = explained(
     Check("HOST027", WARN, "node cannot be woken", wake_not_armed),
     Check("HOST024", INFO, "kernel log is not readable", reading.per_node(reading.sparks, log_unread)),
     Check("TIME001", WARN, "clock skew between nodes", clock_skew),
-    Check("TIME002", WARN, "clock is not synchronized", reading.per_node(reading.nodes, clock_unsynchronized)),
-    Check("TIME003", WARN, "clock skew between node and client", reading.per_node(reading.nodes, clock_off)),
+    Check("TIME002", WARN, "clock is not synchronized", reading.per_node(reading.machine_nodes, clock_unsynchronized)),
+    Check("TIME003", WARN, "clock skew between node and client", reading.per_node(reading.machine_nodes, clock_off)),
 )

@@ -22,7 +22,7 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_screen import bench_screen, found_text, plan_json, plan_text
-from sparkwright.cli.columns import echo
+from sparkwright.cli.columns import echo_text
 from sparkwright.cli.gate_file import gates_of
 from sparkwright.cli.kinds import Whole, checked_url, renamed_option, time_option
 from sparkwright.domain.errors import UsageError
@@ -32,7 +32,7 @@ from sparkwright.domain.workload import Workload
 from sparkwright.loadgen import profiles
 from sparkwright.loadgen.recorded import with_counts
 from sparkwright.wiring import bench as tools
-from sparkwright.wiring import keys, places, plan_history
+from sparkwright.wiring import keys_to_try, places, plan_history
 
 _QUICK = "quick"
 _Names = tuple[str, ...]
@@ -95,7 +95,7 @@ def request_of(options: EndpointOptions, workload: Workload, resume: Run | None 
         options.note,
         files,
         model=options.model,
-        keys=keys(options.key_file),
+        keys=keys_to_try(options.key_file),
         key_given=options.key_file is not None,
         gateway="" if options.gateway else None,
     )
@@ -221,7 +221,7 @@ async def _planned(options: BenchOptions) -> list[dict[str, Any]]:
             async with endpoint(made, named, options.where, request) as ready:
                 plans.append(plan_json(ready))
                 if not options.as_json:
-                    echo(_opening(ready))
+                    echo_text(_opening(ready))
     return plans
 
 
@@ -248,12 +248,12 @@ async def _one(made: Bench, named: str, options: BenchOptions, request: BenchReq
     quiet = options.as_json
     async with endpoint(made, named, options.where, request) as ready:
         if not quiet:
-            echo(_opening(ready), err=True)
+            echo_text(_opening(ready), err=True)
         with bench_screen(ready.levels, ready.workload.repeats, quiet, ready.conditions.simulated) as screen:
             run = await run_benchmark(ready, screen)
     if (found := compare_with_plan(FilePlanHistory(plan_history()), run)) and not quiet:
         told = f"{found.predicted:.1f} tokens/s ({found.low:.1f} to {found.high:.1f})"
-        echo(f"one user: {found.measured:.1f} tokens/s; the plan promised {told}: plan --history", err=True)
+        echo_text(f"one user: {found.measured:.1f} tokens/s; the plan promised {told}: plan --history", err=True)
     return run
 
 

@@ -13,7 +13,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from sparkwright.app.bench.target import PreparedBench
-from sparkwright.cli.columns import aligned, echo, fold, mark
+from sparkwright.cli.columns import aligned, echo_text, fold_line, simulated_mark
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Lag, Row
 from sparkwright.domain.units import counted, duration, three_digits
@@ -35,8 +35,8 @@ def found_text(ready: PreparedBench) -> str:
     if known.deployment:
         rows.append(("recipe", f"{known.recipe} {known.recipe_hash[:12]}"))
         rows += [("node", line) for line in known.nodes]
-    lacking = [fold(f"  lacking: {text}", 11) for text in missing_features(ready)]
-    return "\n".join([f"{mark(known.simulated)}{known.endpoint}", *aligned(rows).splitlines(), *lacking])
+    lacking = [fold_line(f"  lacking: {text}", 11) for text in missing_features(ready)]
+    return "\n".join([f"{simulated_mark(known.simulated)}{known.endpoint}", *aligned(rows).splitlines(), *lacking])
 
 
 def missing_features(ready: PreparedBench) -> list[str]:
@@ -71,7 +71,7 @@ def plan_text(ready: PreparedBench) -> str:
     tokens = f", {ready.tokens:,} tokens" if ready.tokens else ""
     each = " for each rate that is tried" if workload.search else ""
     total = f"{counted(ready.requests, 'request')} in {counted(workload.repeats, 'repeat')}{tokens}{each}"
-    left_out = (fold(f"  left out: {text}", 12) for text in ready.left_out)
+    left_out = (fold_line(f"  left out: {text}", 12) for text in ready.left_out)
     return "\n".join([head, aligned(rows), f"  {total}; {duration(workload.deadline)} at most", *left_out])
 
 
@@ -317,7 +317,7 @@ def bench_screen(
     """levels: those that will run, `repeats` times each. Begins to count time at the first level."""
     progress = BenchProgress(levels, repeats, simulated)
     if quiet or not sys.stderr.isatty():
-        yield (QuietScreen if quiet else BenchScreen)(progress, partial(echo, err=True), _EVERY)
+        yield (QuietScreen if quiet else BenchScreen)(progress, partial(echo_text, err=True), _EVERY)
         return
     from rich.console import Console
     from rich.live import Live
@@ -325,7 +325,7 @@ def bench_screen(
     # click writes past rich's redirection: what scrolls up is printed by the console that draws the block.
     console = Console(stderr=True, highlight=False)
     if console.is_dumb_terminal:  # nothing can be drawn again there
-        yield BenchScreen(progress, partial(echo, err=True), _EVERY)
+        yield BenchScreen(progress, partial(echo_text, err=True), _EVERY)
         return
     with Live(
         console=console, refresh_per_second=4, transient=True, redirect_stdout=False, redirect_stderr=False

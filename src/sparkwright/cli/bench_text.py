@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from sparkwright.app.bench.report import judged
-from sparkwright.cli.columns import aligned, fold, mark
+from sparkwright.cli.columns import aligned, fold_line, simulated_mark
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import Comparison, GateResult, RunSummary
 from sparkwright.domain.units import duration
@@ -42,7 +42,7 @@ def summary_text(summary: RunSummary) -> str:
     notes += [f"note:  {note}" for note in tables.level_notes(summary)]
     notes += [f"hint:  {_SHORT_OF_CPU}"] if always_late(summary.run) else []
     parts = [_title(summary), *(table_text(table) for table in found if table and table.rows)]
-    parts += [fold(gap_words([summary]), 0), "\n".join(fold(f"  {note}", 9) for note in notes)]
+    parts += [fold_line(gap_words([summary]), 0), "\n".join(fold_line(f"  {note}", 9) for note in notes)]
     return "\n\n".join(filter(None, parts))
 
 
@@ -77,8 +77,8 @@ def next_text(run: Run) -> str:
 
 def comparison_text(comparison: Comparison) -> str:
     table = tables.comparison_table(comparison)
-    refused = [fold(f"not comparable: {why}", 2) for why in comparison.refused]
-    said = [fold(f"note: {note}", 2) for note in comparison.notes]
+    refused = [fold_line(f"not comparable: {why}", 2) for why in comparison.refused]
+    said = [fold_line(f"note: {note}", 2) for note in comparison.notes]
     return "\n".join([*refused, *said, *([table_text(table)] if table.rows else [])])
 
 
@@ -92,7 +92,7 @@ def _title(summary: RunSummary) -> str:
     run, known = summary.run, summary.run.conditions
     engine = f" on {engine_text(known)}" if known.engine else ""
     took = f", {duration(run.ended - run.began)}" if run.ended > run.began else ""
-    head = f"{mark(known.simulated)}{run.id}  {known.model}{engine}: {tables.verdict(summary)}"
+    head = f"{simulated_mark(known.simulated)}{run.id}  {known.model}{engine}: {tables.verdict(summary)}"
     against = f" against {known.endpoint}" if known.endpoint else ""
     return f"{head}\n  {run.workload.name}@{run.workload.version}{against}{took}"
 

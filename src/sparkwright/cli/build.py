@@ -10,7 +10,7 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.copy.build import BuildOptions, Built, section_of
 from sparkwright.app.copy.build import build as make
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import echo
+from sparkwright.cli.columns import echo_text
 from sparkwright.domain.recipe import Build, Recipe
 from sparkwright.domain.units import duration, gib
 from sparkwright.domain.values import dataclass
@@ -60,7 +60,7 @@ def build(**given: Any) -> None:
         _show(opened, section, call.as_json)
         return
     options = BuildOptions(call.node, not call.no_ship, call.seize)
-    built = shared.drive(call.where, lambda services: make(services, opened, options), quiet=call.as_json)
+    built = shared.with_services(call.where, lambda services: make(services, opened, options), quiet=call.as_json)
     shared.answer(call.as_json, built_json(built), built_text(opened, built))
 
 
@@ -72,9 +72,9 @@ def _show(recipe: Recipe, section: Build, as_json: bool) -> None:
         del marks["sparkwright.build.date"]
         shared.print_json({"image": name, "platform": section.platform, "labels": marks, "files": files})
         return
-    echo(f"# image {name} for {section.platform}")
+    echo_text(f"# image {name} for {section.platform}")
     for file, text in files.items():
-        echo(f"\n# ---- {file}\n{text.rstrip()}")
+        echo_text(f"\n# ---- {file}\n{text.rstrip()}")
 
 
 def built_text(recipe: Recipe, built: Built) -> str:

@@ -16,16 +16,16 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import (
     FixOptions,
     fix,
+    least_severe,
     leave_undone,
     print_lost,
     quiet_lines,
     results_text,
-    shown,
     summary,
     undone,
     wanted_json,
 )
-from sparkwright.cli.columns import echo, findings_text, mark
+from sparkwright.cli.columns import echo_text, findings_text, simulated_mark
 from sparkwright.cli.facts_text import facts_text
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import NodeError, UsageError
@@ -66,14 +66,14 @@ class CheckOptions:
     "--only",
     multiple=True,
     metavar="CODE",
-    shell_complete=shared.complete.codes,
+    shell_complete=shared.complete.complete_codes,
     help="Fix or undo only this finding; may be repeated.",
 )
 @click.option(
     "--ignore",
     multiple=True,
     metavar="CODE[,CODE]",
-    shell_complete=shared.complete.codes,
+    shell_complete=shared.complete.complete_codes,
     help="Count these findings but hide them; may be repeated.",
 )
 @click.option(
@@ -158,10 +158,10 @@ def _fix(cluster: Cluster, where: ClusterOptions, how: FixOptions, least: Severi
         changes = wanted_json(fixed.wanted, fixed.results)
         shared.print_json({"dry_run": how.dry_run, "changes": changes, **_check_json(cluster, after)})
     elif how.dry_run:
-        echo(mark(cluster.simulated) + summary(after))
+        echo_text(simulated_mark(cluster.simulated) + summary(after))
     else:
-        told = results_text(fixed.results) or f"{mark(cluster.simulated)}nothing to change by --fix"
-        echo(f"{told}\n")
+        told = results_text(fixed.results) or f"{simulated_mark(cluster.simulated)}nothing to change by --fix"
+        echo_text(f"{told}\n")
         _say(cluster, after, least, fixed.results)
     _leave(after, any(one.outcome is FixOutcome.FAILED for one in fixed.results))
 
@@ -185,12 +185,12 @@ def _check_json(cluster: Cluster, checked: CheckReport) -> dict[str, Any]:
 
 
 def _say(cluster: Cluster, checked: CheckReport, least: Severity, results: Sequence[Result] = ()) -> None:
-    if told := shown(checked.findings, least):
-        echo(findings_text(told, checked.facts, fixes=True) + "\n")
+    if told := least_severe(checked.findings, least):
+        echo_text(findings_text(told, checked.facts, fixes=True) + "\n")
     for line in quiet_lines(checked):
-        echo(line)
+        echo_text(line)
     print_lost(checked.lost)
-    echo(mark(cluster.simulated) + summary(checked, least, results))
+    echo_text(simulated_mark(cluster.simulated) + summary(checked, least, results))
 
 
 @click.command()
@@ -210,7 +210,7 @@ def facts(node: str, where: ClusterOptions, as_json: bool) -> None:
     lost = any(isinstance(one, NodeError) for one in found.values())
     nodes = {n: {"error": one.message} if isinstance(one, NodeError) else asdict(one) for n, one in found.items()}
     document = {"cluster": opened.name, "simulated": opened.simulated, "nodes": nodes}
-    text = "\n\n".join(_text(mark(opened.simulated) + name, value) for name, value in found.items())
+    text = "\n\n".join(_text(simulated_mark(opened.simulated) + name, value) for name, value in found.items())
     shared.answer(as_json, document, text, 3 if lost else 0)
 
 

@@ -24,7 +24,7 @@ from sparkwright.app.check.fix import (
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import echo, fold, mark, severity_word
+from sparkwright.cli.columns import echo_text, fold_line, severity_word, simulated_mark
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, UsageError
@@ -77,10 +77,10 @@ def undone(cluster: Cluster, where: ClusterOptions, how: FixOptions, of_init: bo
         shared.print_json({**head, **changes, "unreachable": {error.node: error.message for error in lost}})
     else:
         if results:
-            echo(results_text(results))
+            echo_text(results_text(results))
         elif not wanted:
             by = "init" if of_init else "--fix"
-            echo(f"{mark(cluster.simulated)}nothing is recorded that {by} has changed")
+            echo_text(f"{simulated_mark(cluster.simulated)}nothing is recorded that {by} has changed")
         print_lost(lost)
     return results, lost
 
@@ -104,8 +104,8 @@ def _take_back(
 
 def print_lost(lost: Sequence[NodeError]) -> None:
     for error in lost:
-        echo(click.style(f"error: {error.message}", fg="red"), err=True)
-        echo(f"hint:  {error.hint}", err=True)
+        echo_text(click.style(f"error: {error.message}", fg="red"), err=True)
+        echo_text(f"hint:  {error.hint}", err=True)
 
 
 def leave_undone(results: Sequence[Result], lost: Sequence[NodeError]) -> None:
@@ -155,7 +155,7 @@ def _agreed(cluster: Cluster, wanted: Sequence[WantedFix], how: FixOptions, opti
     """Shows what would be done; whether it is to be done."""
     ready = [one for one in wanted if not one.by_hand]
     if wanted and not (how.as_json and (how.yes or how.dry_run)):
-        echo(mark(cluster.simulated) + proposal_text(wanted), err=how.as_json)
+        echo_text(simulated_mark(cluster.simulated) + proposal_text(wanted), err=how.as_json)
     if how.dry_run or not ready:
         return False
     nodes = len({one.fix.node for one in ready})
@@ -171,7 +171,7 @@ def proposal_text(wanted: Sequence[WantedFix]) -> str:
         mine = [one for one in wanted if one.fix.node == node]
         lines = [line for one in mine if not one.by_hand for line in _proposed(one)]
         if hand := [one for one in mine if one.by_hand]:
-            lines.append(fold(f"  not done from here, these need root: {hand[0].by_hand}. By hand:", 2))
+            lines.append(fold_line(f"  not done from here, these need root: {hand[0].by_hand}. By hand:", 2))
             lines += [line for one in hand for line in _proposed(one)]
         bodies.setdefault("\n".join(lines), []).append(node)
     return "\n".join(f"{click.style(', '.join(nodes), bold=True)}\n{body}" for body, nodes in bodies.items())
@@ -181,10 +181,10 @@ def _proposed(one: WantedFix) -> list[str]:
     says, change = one.fix.says, one.change
     if change:
         says = f"back from: {says} ({change.who}, {_date(change.at)}{'' if change.done else ', cut off'})"
-    return [fold(f"  {one.code}  {says}", 11), *(f"             {line}" for line in typed(one))]
+    return [fold_line(f"  {one.code}  {says}", 11), *(f"             {line}" for line in typed_commands(one))]
 
 
-def typed(one: WantedFix) -> list[str]:
+def typed_commands(one: WantedFix) -> list[str]:
     """The commands as a person would type them on the node."""
     lines = []
     for command in one.commands:
@@ -201,7 +201,7 @@ def results_text(results: Sequence[Result]) -> str:
         nodes.setdefault((one.outcome, one.wanted.code, one.wanted.fix.says, one.why), []).append(one.wanted.fix.node)
     lines = []
     for (outcome, code, says, why), names in nodes.items():
-        line = fold(f"{outcome:<8} {code}  {', '.join(names)}: {says}{f': {why}' if why else ''}", 9)
+        line = fold_line(f"{outcome:<8} {code}  {', '.join(names)}: {says}{f': {why}' if why else ''}", 9)
         lines.append(click.style(line[:8], fg=_COLORS[outcome]) + line[8:])
     return "\n".join(lines)
 
@@ -217,13 +217,13 @@ def _row(one: WantedFix, result: Result | None) -> dict[str, Any]:
     why = result.why if result else one.by_hand
     fix = one.fix
     head = {"node": fix.node, "code": one.code, "says": fix.says, "root": fix.root}
-    return {**head, "commands": typed(one), "outcome": outcome, "why": why}
+    return {**head, "commands": typed_commands(one), "outcome": outcome, "why": why}
 
 
 _ORDER = tuple(Severity)
 
 
-def shown(findings: Sequence[Finding], least: Severity) -> list[Finding]:
+def least_severe(findings: Sequence[Finding], least: Severity) -> list[Finding]:
     """The findings that weigh at least so much."""
     return [one for one in findings if _ORDER.index(one.severity) <= _ORDER.index(least)]
 
@@ -233,7 +233,7 @@ def quiet_lines(checked: CheckReport) -> list[str]:
     old = [f"{one.code}  {one.subject}: {one.evidence} (first seen {_date(at)})" for one, at in checked.old]
     codes = ", ".join(sorted({one.code for one in checked.ignored}))
     ignored = [f"{len(checked.ignored)} ignored: {codes}"] if codes else []
-    return [*(fold(f"seen before  {line}", 13) for line in old), *ignored]
+    return [*(fold_line(f"seen before  {line}", 13) for line in old), *ignored]
 
 
 def _date(at: float) -> str:
@@ -250,7 +250,7 @@ def summary(checked: CheckReport, least: Severity = Severity.INFO, tried: Sequen
         return f"none of {checked.asked} nodes answered: nothing was checked"
     nodes = "all " if answered == checked.asked else f"{answered} of "
     told = [f"{nodes}{checked.asked} nodes answered in {duration(checked.seconds)}: {_counts(findings)}"]
-    if hidden := len(findings) - len(shown(findings, least)):
+    if hidden := len(findings) - len(least_severe(findings, least)):
         told.append(f"{hidden} not shown (--severity info)")
     # What is left for --fix, and what it could not do.
     left = {(one.code, one.fix): one.fix.root for one in findings if one.fix}

@@ -20,17 +20,17 @@ _COLORS = re.compile(r"(\x1b\[(?:0|1|3[1-6])m)")
 SIMULATED = "SIMULATED"
 
 
-def mark(simulated: bool) -> str:
+def simulated_mark(simulated: bool) -> str:
     """The beginning of a line about simulated things."""
     return f"{SIMULATED}  " if simulated else ""
 
 
-def echo(text: str, err: bool = False) -> None:
+def echo_text(text: str, err: bool = False) -> None:
     """Prints text that may come from nodes: of control sequences only the colors of `click.style` pass."""
-    click.echo(shown(text), err=err)
+    click.echo(printable_text(text), err=err)
 
 
-def shown(text: str) -> str:
+def printable_text(text: str) -> str:
     return "".join(part if n % 2 else printable(part) for n, part in enumerate(_COLORS.split(text)))
 
 
@@ -46,7 +46,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"  {line}".rstrip() for line in in_columns(list(zip(*used, strict=True))))
 
 
-def fold(text: str, indent: int) -> str:
+def fold_line(text: str, indent: int) -> str:
     """A long line broken for the terminal, its other lines indented; as it is where no terminal is."""
     if not sys.stdout.isatty():
         return text
@@ -64,11 +64,12 @@ def published_text(figures: "Sequence[Figure]", why: bool) -> str:
     for source, group in groups.items():
         if why:
             lines += [
-                fold(f"  {_published(one)} ({'; '.join(filter(None, (one.conditions, source)))})", 6) for one in group
+                fold_line(f"  {_published(one)} ({'; '.join(filter(None, (one.conditions, source)))})", 6)
+                for one in group
             ]
         else:
-            lines.append(fold(f"  {'; '.join(map(_published, group))} ({source})", 4))
-    return "\n".join(fold(line, 4) for line in lines) if figures else ""
+            lines.append(fold_line(f"  {'; '.join(map(_published, group))} ({source})", 4))
+    return "\n".join(fold_line(line, 4) for line in lines) if figures else ""
 
 
 def _published(one: "Figure") -> str:
@@ -78,10 +79,10 @@ def _published(one: "Figure") -> str:
 def fold_command(head: str, step: str) -> str:
     """head and step as fold does, but a command stays in one piece, to be copied; its remark goes on below it."""
     command, sharp, remark = step.partition("   # ")
-    folded = fold(head + step, len(head))
+    folded = fold_line(head + step, len(head))
     if folded == head + step or not (sharp or _looks_typed(command)):
         return folded
-    return head + command + ("\n" + fold(" " * (len(head) + 2) + "# " + remark, len(head) + 4) if sharp else "")
+    return head + command + ("\n" + fold_line(" " * (len(head) + 2) + "# " + remark, len(head) + 4) if sharp else "")
 
 
 def _looks_typed(text: str) -> bool:
@@ -114,7 +115,7 @@ def _entry(group: Sequence[Finding], nodes: Collection[str], fixes: bool) -> Ite
     head = f"{severity_word(first.severity).upper():<8} {first.code}"
     for number, (title, subjects) in enumerate(_by_text((one.subject, one.title) for one in group).items()):
         lead = head if not number else " " * len(head)
-        line = fold(f"{lead}  {_named(subjects, nodes)}: {title}", len(head) + 2)
+        line = fold_line(f"{lead}  {_named(subjects, nodes)}: {title}", len(head) + 2)
         yield click.style(lead, fg=COLORS[first.severity], bold=True) + line[len(lead) :]
     for label in ("evidence", "cause"):
         yield from _lines(label, [(one.subject, getattr(one, label)) for one in group], nodes)
@@ -137,7 +138,7 @@ def _lines(label: str, told: Sequence[tuple[str, str]], nodes: Collection[str]) 
     alone = len(by_text) == 1 and all(text for _, text in told)
     for number, (text, subjects) in enumerate(by_text.items()):
         where = "" if alone else f"{_named(subjects, nodes)}: "
-        yield fold(f"    {f'{label}:' if not number else '':<9} {where}{text}", _INDENT)
+        yield fold_line(f"    {f'{label}:' if not number else '':<9} {where}{text}", _INDENT)
 
 
 def _by_text(told: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

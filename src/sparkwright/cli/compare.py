@@ -15,7 +15,7 @@ from sparkwright.app.bench.runs import chosen, publish
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import comparison_text, gates_text
-from sparkwright.cli.columns import aligned, mark
+from sparkwright.cli.columns import aligned, simulated_mark
 from sparkwright.cli.gate_file import read_gates
 from sparkwright.cli.runs import with_store
 from sparkwright.domain.errors import UsageError
@@ -73,7 +73,7 @@ def _changes(runs: Sequence[Run], allow_simulated: bool) -> tuple[dict[str, Any]
         rows = () if why else changes(first, run)
         failed = failed or bool(why) or any(one.verdict == "worse" for one in rows)
         documents.append({"run": run.id, "refused": list(why), "changes": [asdict(one) for one in rows]})
-        head = f"{mark(first.conditions.simulated or run.conditions.simulated)}{run.id} against {first.id}"
+        head = f"{simulated_mark(first.conditions.simulated or run.conditions.simulated)}{run.id} against {first.id}"
         lines = [(one.name, one.base, one.new, one.verdict) for one in rows]
         texts.append("\n".join(filter(None, [head, *(f"not comparable: {one}" for one in why), aligned(lines)])))
     document = {"schema": SCHEMA, "base": first.id, "compared": documents, "passed": not failed}
@@ -86,7 +86,7 @@ def _against_text(base: RunSummary, one: Against) -> str:
         comparison_text(one.comparison),
     )
     if either or one.comparison.refused:
-        text = f"{mark(either)}{one.summary.run.id} against {base.run.id}\n{text}"  # the table has it, too
+        text = f"{simulated_mark(either)}{one.summary.run.id} against {base.run.id}\n{text}"  # the table has it, too
     return f"{text}\n\n{gates_text(one.summary.run.id, one.results)}" if one.results else text
 
 
@@ -130,7 +130,7 @@ def gate(runs: tuple[str, ...], file: Path, baseline: str, allow_simulated: bool
     passed = all(result.passed for result in found.results)
     document = {"schema": SCHEMA, "run": names[0], "runs": names, "simulated": simulated, "passed": passed}
     document |= {"gates": [asdict(result) for result in found.results], "no_baseline": list(found.refused)}
-    text = mark(simulated) + gates_text(", ".join(names), found.results, found.refused)
+    text = simulated_mark(simulated) + gates_text(", ".join(names), found.results, found.refused)
     shared.answer(as_json, document, text, int(not passed))
 
 
@@ -205,7 +205,7 @@ def report(**given: Any) -> None:
             return tuple([await chosen(kept, name) for name in names])
 
         found = with_store(listed)
-        head = shared.drive(options.where, lambda services: publish(services, found, text), quiet=True)
+        head = shared.with_services(options.where, lambda services: publish(services, found, text), quiet=True)
         told = f"{', '.join(names)}: in the console of {head}, page Runs"
         shared.answer(as_json, {"runs": names, "console": head}, told)
         return
@@ -231,9 +231,9 @@ def _write_report(names: Sequence[str], text: str, form: str, target: str, as_js
     path = Path(target).expanduser()
     content = text.encode()
     if form == _PDF:
-        from sparkwright.adapters.pdf import pdf_of
+        from sparkwright.adapters.pdf import print_pdf
 
-        content = pdf_of(text)
+        content = print_pdf(text)
     write(content, str(path))
     told = f"wrote {path} ({len(content) / 1000:.0f} kB)"
     shared.answer(as_json, {"runs": names, "file": str(path), "format": form, "bytes": len(content)}, told)

@@ -114,12 +114,14 @@ def targets_and_runs(ctx: click.Context, parameter: click.Parameter, incomplete:
     return [*targets(ctx, parameter, incomplete), *runs(ctx, parameter, incomplete)]
 
 
-def codes(_: click.Context, __: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+def complete_codes(_: click.Context, __: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     """Complete codes of findings in either case, and keys of causes."""
-    from sparkwright.cli.explain_pages import pages
+    from sparkwright.cli.explain_pages import code_pages
     from sparkwright.wiring import shell_names
 
-    known = shell_names().codes(lambda: [name for one in pages().values() for name in (one.code, one.cause) if name])
+    known = shell_names().codes(
+        lambda: [name for one in code_pages().values() for name in (one.code, one.cause) if name]
+    )
     return _begin_with(incomplete.lower(), known) or _begin_with(incomplete.upper(), known)
 
 

@@ -13,7 +13,7 @@ import click
 
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import SIMULATED, aligned, echo
+from sparkwright.cli.columns import SIMULATED, aligned, echo_text
 from sparkwright.cli.kinds import checked_url
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.units import duration
@@ -126,10 +126,10 @@ def _list(where: ClusterOptions, as_json: bool) -> None:
 
 
 def _connect(options: ConnectOptions) -> None:
-    from sparkwright.app.setup.connect import EndpointCheck, EndpointWay, check, found
+    from sparkwright.app.setup.connect import EndpointCheck, EndpointWay, check, check_endpoint
     from sparkwright.gateway.clients import client as known
     from sparkwright.gateway.clients import settings
-    from sparkwright.wiring import asker
+    from sparkwright.wiring import make_asker
 
     client = _placed(known(options.client))
     if options.write and not client.file:
@@ -137,8 +137,8 @@ def _connect(options: ConnectOptions) -> None:
 
     async def run(way: EndpointWay) -> EndpointCheck:
         shared.end_like_ctrl_c()
-        able = asker(way.authority)
-        return await (check(able, way, client) if options.check else found(able, way))
+        able = make_asker(way.authority)
+        return await (check(able, way, client) if options.check else check_endpoint(able, way))
 
     way = _way(options)
     seen = asyncio.run(run(way))
@@ -173,13 +173,13 @@ def _way(options: ConnectOptions) -> Any:
     """The way to an endpoint: a deployment, or a URL, which needs no cluster file. Opens the tunnel where one is asked
     for. Raises UsageError."""
     from sparkwright.app.setup import connect as use
-    from sparkwright.wiring import authority, keys
+    from sparkwright.wiring import authority, keys_to_try
 
     target, where = options.target, options.where
     if "://" in target and not target.startswith(("http://", "https://")):
         raise UsageError(f"{target}: only http and https, as in https://HOST:8443/v1")
     if "://" in target:
-        secret = keys(options.key_file)[0] if options.key_file else None
+        secret = keys_to_try(options.key_file)[0] if options.key_file else None
         paths = {"key_file": _path(options.key_file), "authority": _path(options.ca)}
         return use.EndpointWay(checked_url(target).rstrip("/"), key=secret, model=options.model, **paths)
     if options.key_file or options.ca:
@@ -187,7 +187,7 @@ def _way(options: ConnectOptions) -> Any:
     cluster = shared.open_cluster(where)
     trusted = authority(cluster.name)
     way = shared.drive_on(
-        cluster, where, lambda services: use.way_to(services, target, options.key, trusted), quiet=True
+        cluster, where, lambda services: use.find_endpoint(services, target, options.key, trusted), quiet=True
     )
     return asyncio.run(_tunnelled(replace(way, model=options.model), where, options.tunnel))
 
@@ -199,14 +199,14 @@ async def _tunnelled(way: Any, where: ClusterOptions, asked: bool) -> Any:
 
     if not way.tunnel:
         if asked:
-            echo(f"no tunnel is needed: {way.url} is reached from here", err=True)
+            echo_text(f"no tunnel is needed: {way.url} is reached from here", err=True)
         return way
     open_, port = tunnels(where), port_of(way)
     one = Tunnel(f"{way.node}-{port}", way.tunnel, port, time.time())
     if asked:
         new = await open_.open(one)
         state = "open in the background" if new else "open already"
-        echo(f"tunnel {one.name}: {state}; `sparkwright connect --stop {one.name}` ends it", err=True)
+        echo_text(f"tunnel {one.name}: {state}; `sparkwright connect --stop {one.name}` ends it", err=True)
     elif (known := {one.name: one for one in await open_.listed()}.get(one.name)) is None or known.ended:
         text = f"the gateway of {way.deployment} listens on the loopback of {way.node} only"
         text += f", and the tunnel {one.name} has ended" if known else ""

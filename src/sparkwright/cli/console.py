@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sparkwright.cli.columns import echo
+from sparkwright.cli.columns import echo_text
 from sparkwright.domain.deployment import Phase
 from sparkwright.domain.printable import printable
 from sparkwright.domain.progress import Happening, Notice, Progress, RankPhase, StepDone, StepStarted
@@ -25,10 +25,10 @@ class Quiet:
 
     def report(self, happening: Happening) -> None:
         if isinstance(happening, Notice) and happening.warning:
-            echo(f"warning: {happening.text}", err=True)
+            echo_text(f"warning: {happening.text}", err=True)
 
 
-_to_stderr = partial(echo, err=True)
+_to_stderr = partial(echo_text, err=True)
 
 
 class PlainProgress:

@@ -15,8 +15,8 @@ from sparkwright.adapters.files import open_recipe
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import echo, fold
-from sparkwright.cli.demo_story import Stage, play
+from sparkwright.cli.columns import echo_text, fold_line
+from sparkwright.cli.demo_story import Stage, play_demo
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.homes import expand_home
@@ -64,12 +64,14 @@ def demo(wanted: str, keep: bool, as_json: bool) -> None:
         ending.callback(shutil.rmtree, folder, ignore_errors=True)
         ending.callback(shutil.rmtree, keys, ignore_errors=True)
         lend_caddy(folder)
-        say = (lambda text: None) if as_json else echo
+        say = (lambda text: None) if as_json else echo_text
         say(f"{WHAT}\n")
-        stage = Stage(recipe, folder, keep, lambda text: say(fold(f"{time.monotonic() - began:6.1f} s  {text}", 20)))
+        stage = Stage(
+            recipe, folder, keep, lambda text: say(fold_line(f"{time.monotonic() - began:6.1f} s  {text}", 20))
+        )
 
         async def played(services: Services) -> dict[str, Any]:
-            return await play(services, stage)
+            return await play_demo(services, stage)
 
         result = shared.drive_on(cluster, ClusterOptions(), played, quiet=True)
         if keep:

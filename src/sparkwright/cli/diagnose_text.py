@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from sparkwright.app.diagnose.examine import Examined
-from sparkwright.cli.columns import findings_text, fold, fold_command, mark
+from sparkwright.cli.columns import findings_text, fold_command, fold_line, simulated_mark
 from sparkwright.domain.diagnosis import (
     Cause,
     Diagnosis,
@@ -16,7 +16,7 @@ from sparkwright.domain.diagnosis import (
     Proof,
     Sureness,
     likely,
-    named,
+    named_causes,
 )
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.units import counted
@@ -43,9 +43,9 @@ def examined_text(examined: Examined) -> str:
         parts = [nothing, failure_text(told.causes, why)]
     elif why:
         parts.append(explanation_text(why, bool(told.causes) and told.causes[0].sureness is Sureness.HIGH))
-    stated = [fold(f"  {one.text}   ({_place(one.line)})", 4) for one in told.stated]
+    stated = [fold_line(f"  {one.text}   ({_place(one.line)})", 4) for one in told.stated]
     differs = [
-        fold(f"  {one.what}: " + ", ".join(f"{value} ({source})" for source, value in one.values), 4)
+        fold_line(f"  {one.what}: " + ", ".join(f"{value} ({source})" for source, value in one.values), 4)
         for one in told.differs
     ]
     shown = (("commands in the logs show", stated), ("what differs", differs))
@@ -59,7 +59,7 @@ def examined_text(examined: Examined) -> str:
         missing = (_list("could not determine", told.untold), _list("to narrow it down", told.collect))
     more = (_noted(told), _harmless(told), *missing)
     parts += [text for text in more if text]
-    return mark(examined.simulated) + "\n\n".join([*parts, _read(told.sources), *examined.trouble])
+    return simulated_mark(examined.simulated) + "\n\n".join([*parts, _read(told.sources), *examined.trouble])
 
 
 def _state_text(told: Diagnosis) -> str:
@@ -74,13 +74,13 @@ def _state_text(told: Diagnosis) -> str:
 
 def _noted(told: Diagnosis) -> str:
     """Notes about lines before the server was ready: they explain no failure."""
-    lines = [fold(f"  {one.title} ({_place(one.proof[0])}, {one.code})", 4) for one in told.notes]
+    lines = [fold_line(f"  {one.title} ({_place(one.proof[0])}, {one.code})", 4) for one in told.notes]
     return "\n".join(["noted; explains no failure", *lines]) if lines else ""
 
 
 def failure_text(causes: Sequence[Cause], why: Explanation | None) -> str:
     """The causes, or the line that explains and what may be related to it."""
-    if named(causes, why) or not why:
+    if named_causes(causes, why) or not why:
         return causes_text(causes)
     return "\n\n".join([explanation_text(why), *([_related(causes)] if causes else ())])
 
@@ -108,7 +108,7 @@ def _related(causes: Sequence[Cause]) -> str:
         + (f"; shared: {', '.join(cause.resembles)}" if cause.resembles else "")
         for cause in causes
     )
-    return "\n".join(["may be related (possible)", *(fold(line, 4) for line in lines)])
+    return "\n".join(["may be related (possible)", *(fold_line(line, 4) for line in lines)])
 
 
 def _since(examined: Examined) -> str:
@@ -125,7 +125,7 @@ def _moment(at: float) -> str:
 def _earlier(cause: Cause) -> str:
     last = cause.proof[0]
     when = f"{_moment(last.at)}  " if last.at is not None else ""
-    return fold(f"  {when}{cause.title} ({_place(last)}, {cause.code})", 4)
+    return fold_line(f"  {when}{cause.title} ({_place(last)}, {cause.code})", 4)
 
 
 def causes_text(causes: Sequence[Cause]) -> str:
@@ -134,7 +134,7 @@ def causes_text(causes: Sequence[Cause]) -> str:
     unsure = ["nothing here is certain; the likeliest:"] if sure is Sureness.LOW else []
     least = _FAINT_BESIDE_CERTAIN if sure is Sureness.HIGH else _FAINT
     less = [
-        fold(f"   less likely: {cause.title} (sparkwright explain {cause.code})", 5)
+        fold_line(f"   less likely: {cause.title} (sparkwright explain {cause.code})", 5)
         for cause in causes
         if cause not in shown and cause.confidence >= least
     ]
@@ -147,12 +147,12 @@ def cause_text(cause: Cause, number: int = 1) -> str:
     lines = [f"{number}. {click.style(cause.title, bold=True)}", f"   [{cause.code} {cause.key}, {sure}]"]
     lines += [_proof(proof) for proof in _in_order(cause.proof[:_SHOWN])]
     if cause.resembles:
-        lines.append(fold(f"   like   it shares with its description: {', '.join(cause.resembles)}", 10))
-    lines += [fold(f"   known  {one.text}   ({_place(one.line)})", 10) for one in cause.versions]
+        lines.append(fold_line(f"   like   it shares with its description: {', '.join(cause.resembles)}", 10))
+    lines += [fold_line(f"   known  {one.text}   ({_place(one.line)})", 10) for one in cause.versions]
     if cause.seen > len(cause.proof[:_SHOWN]):
         often = f"more than {_COUNTED}" if cause.seen > _COUNTED else cause.seen
         lines.append(f"     such lines came {often} times")
-    lines.append(fold(f"   why    {cause.why}", 10))
+    lines.append(fold_line(f"   why    {cause.why}", 10))
     lines += [fold_command(f"   {'fix' if n == 0 else '   '}    ", step) for n, step in enumerate(cause.fix)]
     return "\n".join(lines)
 
@@ -165,7 +165,7 @@ def _in_order(proofs: Sequence[Proof]) -> list[Proof]:
 
 def _proof(proof: Proof) -> str:
     text = proof.text if len(proof.text) <= _LONG else f"{proof.text[:_LONG]}..."
-    return fold(f"   {click.style(_place(proof), fg='cyan')}  {text}", 5)
+    return fold_line(f"   {click.style(_place(proof), fg='cyan')}  {text}", 5)
 
 
 def _place(proof: Proof) -> str:
@@ -176,7 +176,7 @@ def _harmless(told: Diagnosis) -> str:
     """Each with its first line; the source is named where there are several."""
     several = sum(source.lines > 0 for source in told.sources) > 1
     places = ((c, _place(c.proof[0]) if several else f"line {c.proof[0].number}") for c in told.harmless)
-    lines = [fold(f"  {cause.title} ({place}, {cause.code})", 4) for cause, place in places]
+    lines = [fold_line(f"  {cause.title} ({place}, {cause.code})", 4) for cause, place in places]
     return "\n".join(["ignored as harmless", *lines]) if lines else ""
 
 
@@ -189,7 +189,7 @@ def _read(sources: Sequence[LogSource]) -> str:
     read = [source for source in sources if source.lines or len(sources) == 1]
     if len(read) > _NAMED:
         return f"read: {len(read):,} logs with {sum(source.lines for source in read):,} lines"
-    return fold("read: " + "; ".join(map(_source, read)), 6)
+    return fold_line("read: " + "; ".join(map(_source, read)), 6)
 
 
 def _source(source: LogSource) -> str:

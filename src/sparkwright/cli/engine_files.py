@@ -10,7 +10,7 @@ import click
 
 from sparkwright.adapters.files import engine_files, read_text
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, echo
+from sparkwright.cli.columns import aligned, echo_text
 from sparkwright.domain.engine import EngineDefinition
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.units import counted
@@ -73,7 +73,7 @@ def described() -> tuple[Mapping[str, EngineDefinition], list[dict[str, str]]]:
     return {**others, **shipped_definitions(), **own}, broken
 
 
-def row(made: EngineDefinition) -> dict[str, Any]:
+def engine_row(made: EngineDefinition) -> dict[str, Any]:
     """One engine for `list`."""
     return {
         "engine": made.name,
@@ -116,9 +116,11 @@ def show_definition(made: EngineDefinition, as_json: bool) -> None:
         "sources": " ".join(made.see),
     }
     rows = [(name, text or "not known") for name, text in words.items()]
-    shared.answer(as_json, row(made) | {"definition": asdict(made)}, f"{made.name}: {made.title}\n{aligned(rows)}")
+    shared.answer(
+        as_json, engine_row(made) | {"definition": asdict(made)}, f"{made.name}: {made.title}\n{aligned(rows)}"
+    )
 
 
 def warn_of(broken: list[dict[str, str]]) -> None:
     for one in broken:
-        echo(f"warning: {one['file']} is not used: {one['error']}", err=True)
+        echo_text(f"warning: {one['file']} is not used: {one['error']}", err=True)

@@ -56,7 +56,7 @@ def list_engines(as_json: bool) -> None:
     broken = [{"file": path, "error": why} for path, why in found.items() if isinstance(why, str)]
     lines = [(row["engine"], row["version"], str(row["options"]), row["from"]) for row in rows]
     others, unusable = engine_files.described()
-    files = [engine_files.row(made) for made in others.values()]
+    files = [engine_files.engine_row(made) for made in others.values()]
     lines += [(one["engine"], one["version"], "-", one["from"]) for one in files]
     forks = [engine_files.variant_row(one) for one in shipped_variants().values()]
     lines += [(one["engine"], f"+ {one['variant']}", "-", one["from"]) for one in forks]
@@ -66,11 +66,11 @@ def list_engines(as_json: bool) -> None:
     engine_files.warn_of(broken)
 
 
-@engines.command(short_help="Show the options of an engine's version and where they were read.")
+@engines.command("show", short_help="Show the options of an engine's version and where they were read.")
 @click.argument("engine", metavar="ENGINE")
 @click.argument("version", metavar="[VERSION]", default="")
 @shared.json_option
-def show(engine: str, version: str, as_json: bool) -> None:
+def show_engine(engine: str, version: str, as_json: bool) -> None:
     """Show the options of an engine's version and where they were read; of an engine that a file describes, the file.
     [default: the newest version]
 

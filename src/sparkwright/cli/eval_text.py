@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sparkwright.cli.columns import aligned, fold, mark
+from sparkwright.cli.columns import aligned, fold_line, simulated_mark
 from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState
 from sparkwright.domain.printable import printable
 from sparkwright.domain.run import Run
@@ -63,14 +63,14 @@ def _missing_parser(run: Run) -> str:
     return missing_parser(run)
 
 
-def text(run: Run) -> str:
+def eval_text(run: Run) -> str:
     """One run: its outcomes, then each failure with its meaning and exchanges, and the next command."""
     found = _of(run)
     counts = ", ".join(f"{count} {state}" for state, count in found.counts.items() if count)
-    head = f"{mark(run.conditions.simulated)}{run.id}  {run.workload.name}@{run.workload.version} of "
+    head = f"{simulated_mark(run.conditions.simulated)}{run.id}  {run.workload.name}@{run.workload.version} of "
     where = f" at {run.conditions.endpoint}" if run.conditions.endpoint else ""
     head += f"{run.conditions.model or 'an unknown model'}{where}: {found.verdict or counts}"
-    rows = [(one.name, one.state, score_text(one), fold(one.detail, 4)) for one in found.outcomes]
+    rows = [(one.name, one.state, score_text(one), fold_line(one.detail, 4)) for one in found.outcomes]
     failed = [line for one in found.outcomes if one.state is ProbeState.FAILED for line in _failure(one)]
     unfinished = ["stopped before its end: not everything was asked"] if run.state != "done" else []
     if found.answers and not found.outcomes:
@@ -81,16 +81,16 @@ def text(run: Run) -> str:
     if run.conditions.ours:
         after += f"\n  sparkwright report {run.id} --console        the same for all who may see the console"
     return "\n\n".join(
-        filter(None, [fold(_missing_parser(run), 4), head, aligned(rows), "\n".join(failed), *unfinished, after])
+        filter(None, [fold_line(_missing_parser(run), 4), head, aligned(rows), "\n".join(failed), *unfinished, after])
     )
 
 
 def _failure(outcome: ProbeOutcome) -> Iterator[str]:
     yield click.style(f"FAILED {outcome.name}", fg="red", bold=True)
-    yield fold(f"  breaks: {outcome.detail}", 10)
-    yield fold(f"  means:  {outcome.means}", 10)
-    yield fold(f"  hint:   {outcome.hint}", 10)
+    yield fold_line(f"  breaks: {outcome.detail}", 10)
+    yield fold_line(f"  means:  {outcome.means}", 10)
+    yield fold_line(f"  hint:   {outcome.hint}", 10)
     for number, one in enumerate(outcome.evidence[:_SHOWN]):
-        yield from [fold(f"  found:  {one.what}", 10)] if number else []
-        yield fold(f"    sent:     {one.sent[:400]}", 14)
-        yield fold(f"    received: {one.received[:400]}", 14)
+        yield from [fold_line(f"  found:  {one.what}", 10)] if number else []
+        yield fold_line(f"    sent:     {one.sent[:400]}", 14)
+        yield fold_line(f"    received: {one.received[:400]}", 14)

@@ -24,9 +24,9 @@ from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench import endpoint, request_of
 from sparkwright.cli.bench_screen import found_text
-from sparkwright.cli.columns import aligned, echo
+from sparkwright.cli.columns import aligned, echo_text
 from sparkwright.cli.engine_files import described
-from sparkwright.cli.eval_text import SCHEMA, EvalLines, document, exit_code, text
+from sparkwright.cli.eval_text import SCHEMA, EvalLines, document, eval_text, exit_code
 from sparkwright.cli.kinds import Whole, renamed_option, time_option
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.evaluation import Evaluation
@@ -120,12 +120,12 @@ async def _opened(named: str, options: EvalOptions, workload: Workload) -> Async
     request = request_of(options, replace(workload, deadline=options.seconds))
     async with tools(None) as made, endpoint(made, named, options.where, request) as ready:
         if not options.as_json:
-            echo(f"{found_text(ready)}\n", err=True)
+            echo_text(f"{found_text(ready)}\n", err=True)
         yield ready
 
 
 def _answer(run: Run, as_json: bool) -> None:
-    shared.answer(as_json, {"schema": SCHEMA, "run": document(run)}, text(run), exit_code(run))
+    shared.answer(as_json, {"schema": SCHEMA, "run": document(run)}, eval_text(run), exit_code(run))
 
 
 @evals.command()
@@ -253,7 +253,7 @@ def tool_eval_bench(options: EvalOptions, short: bool, only: tuple[str, ...], pa
 @click.option("--serial", is_flag=True, help="Compare with the same endpoint's answers without drafts.")
 @click.option("--allow-simulated", is_flag=True, help="Allow comparing a simulated endpoint with a real one.")
 @target_options
-def same_(options: EvalOptions, new: str, count: int, serial: bool, allow_simulated: bool) -> None:
+def compare_answers(options: EvalOptions, new: str, count: int, serial: bool, allow_simulated: bool) -> None:
     """Compare greedy answers of two endpoints or settings.
 
     Each endpoint is asked everything twice, so its own noise is known. Verdict: as before, within noise of itself, or

@@ -9,14 +9,14 @@ from itertools import groupby
 import click
 
 from sparkwright.cli import complete
-from sparkwright.cli.columns import aligned, fold
-from sparkwright.cli.explain_pages import FORMER, CodePage, pages
+from sparkwright.cli.columns import aligned, fold_line
+from sparkwright.cli.explain_pages import FORMER, CodePage, code_pages
 from sparkwright.cli.options import answer, json_option
 from sparkwright.domain.errors import UsageError
 
 
 @click.command(short_help="Explain a finding's code or a cause.")
-@click.argument("code", metavar="[CODE|CAUSE]", required=False, shell_complete=complete.codes)
+@click.argument("code", metavar="[CODE|CAUSE]", required=False, shell_complete=complete.complete_codes)
 @json_option
 def explain(code: str | None, as_json: bool) -> None:
     """Explain a finding's code or a cause of `diagnose`: what it detects, why it matters, the evidence and the fix.
@@ -29,7 +29,7 @@ def explain(code: str | None, as_json: bool) -> None:
       sparkwright explain gloo-wrong-interface-loopback
       sparkwright explain | grep -i memlock
     """
-    found = tuple(pages().values()) if code is None else _found(code)
+    found = tuple(code_pages().values()) if code is None else _found(code)
     text = _list(found) if code is None else "\n\n".join(page_text(page) for page in found)
     answer(as_json, {"codes": [asdict(page) for page in found]}, text)
 
@@ -42,7 +42,7 @@ def _list(listed: Sequence[CodePage]) -> str:
 
 def _found(asked: str) -> tuple[CodePage, ...]:
     """The page of a code, or those of a cause. Raises UsageError that names near ones."""
-    known = pages()
+    known = code_pages()
     code = FORMER.get(asked.upper(), asked.upper())
     found = tuple(p for p in known.values() if asked and (code == p.code or asked.lower() == p.cause))
     if found:
@@ -61,6 +61,6 @@ def page_text(page: CodePage) -> str:
     """Head, then a paragraph a heading; commands of the fix are never folded."""
     cause = f", cause {page.cause}" if page.cause else ""
     head = f"{click.style(page.code, bold=True)}: {page.title}\n{page.family}; {page.severity}, {page.status}{cause}"
-    lines = [head, *(f"\n{name}\n{fold(f'  {text}', 2)}" for name, text in page.parts.items())]
+    lines = [head, *(f"\n{name}\n{fold_line(f'  {text}', 2)}" for name, text in page.parts.items())]
     lines += ["\nFix", *(f"  {step}" for step in page.fix)] if page.fix else []
     return "\n".join(lines)

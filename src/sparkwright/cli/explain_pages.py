@@ -56,7 +56,7 @@ class CodePage:
 
 
 @cache
-def pages() -> Mapping[str, CodePage]:
+def code_pages() -> Mapping[str, CodePage]:
     """Code -> page; checks and planner first, then the causes that logs show; each in the order of its codes."""
     found = map(_page_of_check, (*CHECKS, *fabric_findings.CHECKS, *engines.CHECKS, *supervision.CHECKS))
     logs = [_page_of_cause(cause, family) for family, causes in families().items() for cause in causes]

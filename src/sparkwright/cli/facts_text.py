@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from sparkwright.cli.columns import fold
+from sparkwright.cli.columns import fold_line
 from sparkwright.domain.fabric_facts import Network, Nic, Store
 from sparkwright.domain.facts import (
     Disk,
@@ -33,8 +33,8 @@ def _board(found: Board) -> Sequence[str]:
     zone = max(found.zones.items(), key=lambda zone: zone[1], default=None)
     hottest = f"hottest zone {zone[0]} {zone[1]:g} °C" if zone else ""
     library = "" if isinstance(found.libcuda, Unknown) else f"libcuda {found.libcuda.version} {gib(found.libcuda.size)}"
-    firmware = listed(known(found.bios, "BIOS {}"), known(found.ec, "EC {}"), hottest)
-    return list(filter(None, (firmware, listed(library, known(found.module, "driver on disk {}"), *found.drm))))
+    firmware = listed(known_text(found.bios, "BIOS {}"), known_text(found.ec, "EC {}"), hottest)
+    return list(filter(None, (firmware, listed(library, known_text(found.module, "driver on disk {}"), *found.drm))))
 
 
 def _packages(found: Sequence[Package]) -> Sequence[str]:
@@ -44,17 +44,17 @@ def _packages(found: Sequence[Package]) -> Sequence[str]:
 
 
 def _upkeep(found: Upkeep) -> Sequence[str]:
-    memlock = "no limit" if found.memlock is None else known(found.memlock, "{} KiB")
+    memlock = "no limit" if found.memlock is None else known_text(found.memlock, "{} KiB")
     sleep = found.units.get(_SLEEP)
     return [
         listed(
             *(f"{name} {value}" for name, value in found.sysctls.items() if name.startswith("vm.min_free")),
             f"memlock {memlock}" if memlock else "",
-            known(found.target, "boots to {}"),
+            known_text(found.target, "boots to {}"),
             "may sleep" if sleep and sleep.load != "masked" else "",
             "reboot pending" if found.reboot_needed else "",
             _watchdog(found),
-            known(found.wifi, "reached over {}"),
+            known_text(found.wifi, "reached over {}"),
         )
     ]
 
@@ -67,13 +67,13 @@ def _watchdog(found: Upkeep) -> str:
 
 
 def _activity(found: Activity) -> Sequence[str]:
-    moved = [known(found.swapped_in, "{} pages in"), known(found.swapped_out, "{} out")]
+    moved = [known_text(found.swapped_in, "{} pages in"), known_text(found.swapped_out, "{} out")]
     big = [] if isinstance(found.processes, Unknown) else [p for p in found.processes if p.rss >= _BIG]
     return [
         listed(
             f"swap {listed(*moved)} in {found.seconds:g} s" if all(moved) else "",
-            known(found.stall_full, "all waited for memory {:g} % of 10 s"),
-            known(found.oom_kills, "{} killed for lack of memory"),
+            known_text(found.stall_full, "all waited for memory {:g} % of 10 s"),
+            known_text(found.oom_kills, "{} killed for lack of memory"),
             *(f"{p.name} (pid {p.pid}, {gib(p.rss)})" for p in big[:_SHOWN]),
         )
     ]
@@ -104,7 +104,9 @@ def _network(found: Network) -> Sequence[str]:
 
 def _store(found: Store) -> str:
     partial = f"{len(found.partial)} unfinished downloads" if found.partial else ""
-    return listed(f"{found.path}: {found.fs or 'file system unknown'}", partial, known(found.foreign, "not yours: {}"))
+    return listed(
+        f"{found.path}: {found.fs or 'file system unknown'}", partial, known_text(found.foreign, "not yours: {}")
+    )
 
 
 _LABEL = 12
@@ -117,15 +119,15 @@ def facts_text(facts: NodeFacts, title: str) -> str:
         ("machine", lines_of(facts.identity, _machine)),
         ("system", lines_of(facts.kernel, lambda found: [listed(found.os, f"Linux {found.release}")])),
         ("memory", lines_of(facts.memory, _memory)),
-        ("gpu", lines_of(facts.gpus, each(_gpu))),
-        ("gpu use", lines_of(facts.gpu_processes, each(_gpu_process))),
+        ("gpu", lines_of(facts.gpus, line_for_each(_gpu))),
+        ("gpu use", lines_of(facts.gpu_processes, line_for_each(_gpu_process))),
         ("driver", lines_of(facts.driver, _driver)),
-        ("interfaces", lines_of(facts.interfaces, each(_interface))),
-        ("rdma", lines_of(facts.rdma, each(_port))),
+        ("interfaces", lines_of(facts.interfaces, line_for_each(_interface))),
+        ("rdma", lines_of(facts.rdma, line_for_each(_port))),
         ("docker", lines_of(facts.docker, _docker)),
         ("disks", lines_of(facts.disks, lambda found: _disks(found, home))),
         ("listening", lines_of(facts.listeners, _listeners)),
-        ("ranks", lines_of(facts.ranks, each(_rank))),
+        ("ranks", lines_of(facts.ranks, line_for_each(_rank))),
         ("board", lines_of(facts.board, _board)),
         ("packages", lines_of(facts.packages, _packages)),
         ("settings", lines_of(facts.upkeep, _upkeep)),
@@ -154,19 +156,19 @@ def facts_text(facts: NodeFacts, title: str) -> str:
                 facts.containers, lambda found: [f"{one.name} ({one.image})" for one in found.containers if one.running]
             ),
         ),
-        ("stores", lines_of(facts.stores, each(_store))),
+        ("stores", lines_of(facts.stores, line_for_each(_store))),
     )
     return "\n".join([title, *(line for label, lines in rows for line in _row(label, lines))])
 
 
 def _row(label: str, lines: Sequence[str]) -> Iterator[str]:
     for number, line in enumerate(lines or ("none",)):
-        yield fold(f"  {label if number == 0 else '':<{_LABEL}}{line}".rstrip(), _LABEL + 4)
+        yield fold_line(f"  {label if number == 0 else '':<{_LABEL}}{line}".rstrip(), _LABEL + 4)
 
 
 def _machine(found: Identity) -> Sequence[str]:
-    dgx = known(found.ota_version, "DGX OS {}")
-    first = listed(known(found.product), found.arch, dgx, f"hostname {found.hostname}")
+    dgx = known_text(found.ota_version, "DGX OS {}")
+    first = listed(known_text(found.product), found.arch, dgx, f"hostname {found.hostname}")
     return [first, listed(f"user {found.user}", f"home {found.home}")]
 
 
@@ -185,13 +187,13 @@ def _memory(found: Memory) -> Sequence[str]:
 def _gpu(found: Gpu) -> str:
     return listed(
         found.name,
-        known(found.compute_capability, "compute capability {}"),
+        known_text(found.compute_capability, "compute capability {}"),
         f"driver {found.driver}" if found.driver else "",
-        known(found.memory_total) and f"{gib(float(known(found.memory_total)))} of its own",
-        known(found.temperature_c, "{:g} °C"),
-        known(found.power_w, "{:g} W"),
-        known(found.sm_clock_mhz, "{:g} MHz"),
-        known(found.utilization, "{:g} % busy"),
+        known_text(found.memory_total) and f"{gib(float(known_text(found.memory_total)))} of its own",
+        known_text(found.temperature_c, "{:g} °C"),
+        known_text(found.power_w, "{:g} W"),
+        known_text(found.sm_clock_mhz, "{:g} MHz"),
+        known_text(found.utilization, "{:g} % busy"),
     )
 
 
@@ -208,7 +210,7 @@ def _driver(found: Driver) -> Sequence[str]:
 
 def _interface(found: Interface) -> str:
     addresses = " ".join(f"{a.ipv4}/{a.prefix}" for a in found.addresses)
-    speed = known(found.speed_mbps, "{} Mb/s")
+    speed = known_text(found.speed_mbps, "{} Mb/s")
     return f"{found.name:<15} {listed('up' if found.up else 'down', f'MTU {found.mtu}', speed, addresses)}"
 
 
@@ -269,12 +271,12 @@ def unknown(fact: Unknown) -> str:
     return f"unknown: {fact.why}{said}"
 
 
-def each(read: Callable[[T], str]) -> Callable[[Sequence[T]], Sequence[str]]:
+def line_for_each(read: Callable[[T], str]) -> Callable[[Sequence[T]], Sequence[str]]:
     """One line for each."""
     return lambda found: [read(one) for one in found]
 
 
-def known(value: object, form: str = "{}") -> str:
+def known_text(value: object, form: str = "{}") -> str:
     """The formatted value; '' if it is unknown: inside a line only known values are worth a word."""
     return "" if isinstance(value, Unknown) or value in ("", None) else form.format(value)
 

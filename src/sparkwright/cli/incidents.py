@@ -11,7 +11,7 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.diagnose import incidents as use
 from sparkwright.app.diagnose.incidents import Remembered, ShownIncident
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, echo, fold, fold_command, mark
+from sparkwright.cli.columns import aligned, echo_text, fold_command, fold_line, simulated_mark
 from sparkwright.cli.kinds import Whole
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.incident import Incident
@@ -47,7 +47,7 @@ def _deployment(_: click.Context, __: click.Parameter, value: str) -> str:
 )
 @shared.cluster_options
 @shared.json_option
-def list_(deployment: str, where: ClusterOptions, as_json: bool) -> None:
+def list_incidents(deployment: str, where: ClusterOptions, as_json: bool) -> None:
     """List incidents, and restarts of its own programs, newest first.
 
     Exit status: 0 also when there is none, 3 a node could not be reached.
@@ -57,12 +57,12 @@ def list_(deployment: str, where: ClusterOptions, as_json: bool) -> None:
       sparkwright incidents list
       sparkwright incidents list deepseek-v4-flash --json
     """
-    found = shared.drive(where, lambda services: use.remembered(services, deployment), quiet=True)
+    found = shared.with_services(where, lambda services: use.remembered(services, deployment), quiet=True)
     rows = [{**_json(incident), "on": node} for node, incident in found.incidents]
     restarts = [{"deployment": name, **asdict(event), "on": node} for node, name, event in found.restarts]
     document = {"schema": SCHEMA, "incidents": rows, "restarts": restarts, "trouble": list(found.trouble)}
     for line in found.trouble if not as_json else ():
-        echo(line, err=True)
+        echo_text(line, err=True)
     shared.answer(as_json, document, list_text(found) or "no incidents", 3 if found.lost else 0)
 
 
@@ -70,7 +70,7 @@ def list_(deployment: str, where: ClusterOptions, as_json: bool) -> None:
 @click.argument("number", type=Whole(min=1), metavar="NUMBER")
 @shared.cluster_options
 @shared.json_option
-def show(number: int, where: ClusterOptions, as_json: bool) -> None:
+def show_incident(number: int, where: ClusterOptions, as_json: bool) -> None:
     """Show one incident: what it was, evidence, cause and fix, the actions with their times, and its end.
 
     \b
@@ -78,7 +78,7 @@ def show(number: int, where: ClusterOptions, as_json: bool) -> None:
       sparkwright incidents show 3
       sparkwright incidents show 3 --json
     """
-    shown = shared.drive(where, lambda services: use.incident(services, number), quiet=True)
+    shown = shared.with_services(where, lambda services: use.incident(services, number), quiet=True)
     files = [{"name": name, "bytes": size} for name, size in shown.files]
     told = {**_json(shown.incident), "on": shown.node, "files": files, "diagnosis": shown.diagnosis}
     shared.answer(as_json, {"schema": SCHEMA, "incident": told}, shown_text(shown))
@@ -92,7 +92,7 @@ _SHORT = 70
 _LINES = 8
 
 
-def when(at: float) -> str:
+def local_time(at: float) -> str:
     """The time in the user's time zone."""
     return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
@@ -101,17 +101,17 @@ def list_text(found: Remembered) -> str:
     """A restart has no number."""
     rows = [(incident.opened_at, _row(incident)) for _, incident in found.incidents]
     for _, name, event in found.restarts:
-        rows.append((event.at, ("", when(event.at), name, event.kind, "", shortened(event.text, _SHORT))))
+        rows.append((event.at, ("", local_time(event.at), name, event.kind, "", shortened(event.text, _SHORT))))
     return aligned([row for _, row in sorted(rows, key=itemgetter(0), reverse=True)])
 
 
 def _row(incident: Incident) -> tuple[str, ...]:
     away = "" if incident.away is None else f", {duration(incident.away)} away"
     outcome = "open" if incident.is_open else f"{incident.outcome}{away}"
-    kind = f"{mark(incident.simulated)}{incident.kind}"
+    kind = f"{simulated_mark(incident.simulated)}{incident.kind}"
     cause = f"; cause: {shortened(incident.cause, _SHORT)}" if incident.cause else ""
     what = f"{shortened(incident.what, _SHORT)}{cause}"
-    return str(incident.number), when(incident.opened_at), incident.deployment, kind, outcome, what
+    return str(incident.number), local_time(incident.opened_at), incident.deployment, kind, outcome, what
 
 
 def shown_text(shown: ShownIncident) -> str:
@@ -121,12 +121,12 @@ def shown_text(shown: ShownIncident) -> str:
     rows = [("cause", f"{told.cause}{code}{told.sureness and f' ({told.sureness})'}")]
     rows += [("proof", line) for line in told.proof]
     rows += [("doubt", f"not known: {line}") for line in told.doubts]
-    rows += [("what", told.what), ("began", ", ".join(filter(None, (when(incident.opened_at), told.detected))))]
+    rows += [("what", told.what), ("began", ", ".join(filter(None, (local_time(incident.opened_at), told.detected))))]
     rows += [("changed", told.changed)] if told.changed else []
     rows += told.noted[:_LINES]
-    done = [fold(f"    {moment.offset:>9}  {moment.text}", 15) for moment in told.moments]
-    ended = ("open", told.end) if incident.is_open else ("ended", f"{when(incident.closed_at)}, {told.end}")
-    title = f"{mark(incident.simulated)}incident {incident.number}  {incident.deployment}: {incident.kind}"
+    done = [fold_line(f"    {moment.offset:>9}  {moment.text}", 15) for moment in told.moments]
+    ended = ("open", told.end) if incident.is_open else ("ended", f"{local_time(incident.closed_at)}, {told.end}")
+    title = f"{simulated_mark(incident.simulated)}incident {incident.number}  {incident.deployment}: {incident.kind}"
     parts = [title, *(_row_text(*row) for row in rows), *(["  done", *done] if done else []), _row_text(*ended)]
     steps = [(told.steps_word if not n else "", step) for n, step in enumerate(told.steps)]
     steps += [("settle" if not n else "", step) for n, step in enumerate(told.settle)]
@@ -134,7 +134,7 @@ def shown_text(shown: ShownIncident) -> str:
 
 
 def _row_text(name: str, text: str) -> str:
-    return fold(f"  {name:<8}  {text}", 12)
+    return fold_line(f"  {name:<8}  {text}", 12)
 
 
 def _kept(shown: ShownIncident) -> list[str]:
@@ -143,6 +143,6 @@ def _kept(shown: ShownIncident) -> list[str]:
     if not names:
         return [f"  kept      {'no evidence but these lines' if shown.files else 'its evidence is no longer kept'}"]
     return [
-        fold(f"  kept      {incident.folder} on {shown.node}: {names}", 12),
+        fold_line(f"  kept      {incident.folder} on {shown.node}: {names}", 12),
         f"  logs      sparkwright logs {incident.deployment} --incident {incident.number}",
     ]

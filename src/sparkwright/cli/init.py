@@ -18,8 +18,8 @@ from sparkwright.app.setup.init import InitSurvey, prepare, record_login, rights
 from sparkwright.cli import check_fix
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import leave_undone, proposal_text, results_text, summary, undone, wanted_json
-from sparkwright.cli.columns import echo, findings_text, fold
-from sparkwright.cli.init_login import LoginVoice, discovered, log_in
+from sparkwright.cli.columns import echo_text, findings_text, fold_line
+from sparkwright.cli.init_login import LoginVoice, discovered, log_in_nodes
 from sparkwright.cli.kinds import renamed_option
 from sparkwright.domain.cluster import Cluster, Fabric, Node
 from sparkwright.domain.command import Secret
@@ -157,7 +157,7 @@ def _cluster(options: InitOptions) -> Cluster:
 def _init(cluster: Cluster, options: InitOptions) -> None:
     where = options.where
     login = first_login(where)
-    log_in(cluster, login, LoginVoice(options.yes, options.dry_run, options.takes("ssh")))
+    log_in_nodes(cluster, login, LoginVoice(options.yes, options.dry_run, options.takes("ssh")))
     ours = ClusterOptions(where.cluster, str(login.current or ""))
     if not options.dry_run and login.public_key():
         key = login.public_key()
@@ -205,17 +205,17 @@ def _rights(cluster: Cluster, where: ClusterOptions, options: InitOptions) -> di
 
 
 def _show(found: InitSurvey, wanted: Sequence[WantedFix], err: bool) -> None:
-    echo(f"{found.layout.topology}\n" if len(found.homes) > 1 else "one node\n", err=err)
+    echo_text(f"{found.layout.topology}\n" if len(found.homes) > 1 else "one node\n", err=err)
     for step in INIT:
         mine = [one for one in wanted if one.code == step]
         ready = [node for node, code, _ in found.ready if code == step]
         if mine:
-            echo(click.style(f"{step}: {_TITLES[step]}", bold=True), err=err)
-            echo(proposal_text(mine), err=err)
+            echo_text(click.style(f"{step}: {_TITLES[step]}", bold=True), err=err)
+            echo_text(proposal_text(mine), err=err)
         elif ready:
-            echo(f"{step}: {_TITLES[step]}: it is so already on {', '.join(dict.fromkeys(ready))}", err=err)
+            echo_text(f"{step}: {_TITLES[step]}: it is so already on {', '.join(dict.fromkeys(ready))}", err=err)
     for note in found.notes:
-        echo(fold(click.style("note", fg="yellow") + f"  {note}", 6), err=True)
+        echo_text(fold_line(click.style("note", fg="yellow") + f"  {note}", 6), err=True)
 
 
 def _agreed(wanted: Sequence[WantedFix], options: InitOptions) -> tuple[WantedFix, ...]:
@@ -232,10 +232,10 @@ def _agreed(wanted: Sequence[WantedFix], options: InitOptions) -> tuple[WantedFi
 
 def _show_wakes(wakes: Mapping[str, WakeCard], err: bool) -> None:
     if wakes:
-        echo(click.style(f"wake: {_TITLES['wake']}", bold=True), err=err)
+        echo_text(click.style(f"wake: {_TITLES['wake']}", bold=True), err=err)
     for node, card in wakes.items():
         off = "" if card.armed else f"; waking is off now, `sudo ethtool -s {card.interface} wol g` on {node} arms it"
-        echo(fold(f'  {node}: `wake: "{card.mac}"` ({card.interface}) in the cluster file{off}', 4), err=err)
+        echo_text(fold_line(f'  {node}: `wake: "{card.mac}"` ({card.interface}) in the cluster file{off}', 4), err=err)
 
 
 def _wakes_agreed(wakes: Mapping[str, WakeCard], options: InitOptions) -> bool:
@@ -303,7 +303,7 @@ def _report(done: InitResult, options: InitOptions) -> None:
         shared.print_json({**head, **more})
     else:
         if done.results or not options.dry_run:
-            echo(results_text(done.results) or "nothing to change")
+            echo_text(results_text(done.results) or "nothing to change")
         _ending(done.after, done.file, done.text)
     linked = found.layout.ports and not found.layout.apart
     unlinked = options.takes("fabric") and len(found.homes) > 1 and not linked
@@ -313,13 +313,13 @@ def _report(done: InitResult, options: InitOptions) -> None:
 
 def _ending(after: CheckReport, wrote: str, text: str) -> None:
     if wrote == "proposed":
-        echo(f"cluster file that would be written:\n{text}")
+        echo_text(f"cluster file that would be written:\n{text}")
         return
-    echo(f"cluster file {wrote}" + (f":\n{text}" if "other" in wrote else ""))
+    echo_text(f"cluster file {wrote}" + (f":\n{text}" if "other" in wrote else ""))
     stops = [one for one in after.findings if one.severity.stops]
     if stops:
-        echo(findings_text(stops, after.facts))
-    echo(f"{summary(after)}; `sparkwright check` lists them")
+        echo_text(findings_text(stops, after.facts))
+    echo_text(f"{summary(after)}; `sparkwright check` lists them")
 
 
 def _undo(cluster: Cluster, options: InitOptions) -> None:
@@ -342,7 +342,7 @@ def _forget_wake(cluster: Cluster, options: InitOptions) -> None:
     old = path.read_text(encoding="utf-8") if path.exists() else ""
     if (new := remove_wake(old)) != old:
         path.write_text(new, encoding="utf-8")
-        echo(f"{path}: `wake` removed", err=options.as_json)
+        echo_text(f"{path}: `wake` removed", err=options.as_json)
 
 
 def _forget(cluster: Cluster, where: ClusterOptions, results: Sequence[Result]) -> None:

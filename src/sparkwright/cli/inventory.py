@@ -9,7 +9,7 @@ from sparkwright.adapters.files import open_recipe, recipe_names
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.cluster_state import Inventory, inventory
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, echo, fold, mark
+from sparkwright.cli.columns import aligned, echo_text, fold_line, simulated_mark
 from sparkwright.cli.kinds import renamed_option
 from sparkwright.domain.checkpoint import Stored, Usability, Use
 from sparkwright.domain.cluster import Cluster
@@ -17,7 +17,7 @@ from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import counted, gib
 from sparkwright.domain.values import asdict, dataclass, replace
-from sparkwright.planner.usable import uses
+from sparkwright.planner.usable import list_uses
 from sparkwright.wiring import places
 
 _SHOWN = 3
@@ -34,7 +34,7 @@ class _Seen:
     apart: bool
 
     def uses(self, one: Stored) -> tuple[Use, ...]:
-        return uses(one, self.recipes, self.found.stored)
+        return list_uses(one, self.recipes, self.found.stored)
 
     def lacking(self, one: Stored) -> tuple[str, ...]:
         return self.found.lacking(one, self.cluster.names)
@@ -59,7 +59,7 @@ def inventory_command(apart: bool, where: ClusterOptions, as_json: bool) -> None
     seen = _Seen(opened, found, recipes, apart)
     shared.answer(as_json, _json(seen), _text(seen))
     for why in found.lost.values():
-        echo(click.style(f"error: {why}", fg="red"), err=True)
+        echo_text(click.style(f"error: {why}", fg="red"), err=True)
     if found.lost:
         raise click.exceptions.Exit(3)
 
@@ -79,7 +79,7 @@ def _recipes() -> Iterator[Recipe]:
 def _text(seen: _Seen) -> str:
     groups, answered = _groups(seen), len(seen.cluster.names) - len(seen.found.lost)
     what = counted(len(groups), "checkpoint") if groups else "no checkpoint"
-    head = f"{mark(seen.cluster.simulated)}{what} on {counted(answered, 'node')}"
+    head = f"{simulated_mark(seen.cluster.simulated)}{what} on {counted(answered, 'node')}"
     if not groups:
         return head
     table = aligned([_HEADS, *(_row(seen, group) for group in groups)])
@@ -122,7 +122,7 @@ def _notes(seen: _Seen, group: Sequence[Stored]) -> Iterator[str]:
 
 
 def _note(one: Stored, text: str) -> str:
-    return fold(f"{one.label}: {text}", 4)
+    return fold_line(f"{one.label}: {text}", 4)
 
 
 def _json(seen: _Seen) -> dict[str, Any]:

@@ -42,8 +42,8 @@ def limit_options(function: Any) -> Any:
     return click.option("--end-loops/--no-end-loops", default=None, help=text)(made)
 
 
-@click.group()
-def keys() -> None:
+@click.group("keys")
+def keys_group() -> None:
     """Add, list and revoke the gateway's API keys. The head node stores hashes only.
 
     Keys outlive deployments. The cluster's first `up` adds a key named `default`.
@@ -66,7 +66,7 @@ class AddKeyOptions:
     as_json: bool
 
 
-@keys.command(short_help="Add a key for all deployments, or for one.")
+@keys_group.command("add", short_help="Add a key for all deployments, or for one.")
 @click.argument("name")
 @click.argument("deployment", required=False, default="", shell_complete=shared.complete.deployments)
 @click.option("--show", is_flag=True, help="Also print the key itself.")
@@ -80,7 +80,7 @@ class AddKeyOptions:
 @limit_options
 @shared.cluster_options
 @shared.json_option
-def add(**given: Any) -> None:
+def add_key(**given: Any) -> None:
     """Add a key for all deployments of the head node, or only for DEPLOYMENT.
 
     The key is written to a file on this machine that only you can read; there is no other copy.
@@ -96,9 +96,9 @@ def add(**given: Any) -> None:
     name, role = options.name, Role(options.role)
 
     async def make(services: Services) -> use.Made:
-        return await use.add(services, name, options.deployment, role, **options.limits)
+        return await use.create_key(services, name, options.deployment, role, **options.limits)
 
-    made = shared.drive(options.where, make, quiet=options.as_json)
+    made = shared.with_services(options.where, make, quiet=options.as_json)
     key = {"key": made.secret.reveal()} if options.show else {}
     document = {**_json(made.key), "file": made.path, **key}
     client = f'export OPENAI_API_KEY="$(cat {made.path})"' if role is not Role.VIEWER else f"cat {made.path}"
@@ -106,7 +106,7 @@ def add(**given: Any) -> None:
     shared.answer(options.as_json, document, text)
 
 
-@keys.command("limit", short_help="Limit what a key may use.")
+@keys_group.command("limit", short_help="Limit what a key may use.")
 @click.argument("name")
 @limit_options
 @shared.cluster_options
@@ -126,15 +126,15 @@ def limit_key(name: str, limits: Mapping[str, int | None], where: ClusterOptions
         raise click.UsageError("name a limit: --per-minute, --at-once, --tokens-a-day, --reasoning-tokens, --end-loops")
 
     async def change(services: Services) -> tuple[Key, ...]:
-        await use.limit(services, name, **limits)
+        await use.limit_key(services, name, **limits)
         return tuple(key for key in (await use.listed(services)).keys if key.name == name)
 
-    found = shared.drive(where, change, quiet=as_json)
+    found = shared.with_services(where, change, quiet=as_json)
     text = "\n".join(f"key {key.name} for {key.opens}: {key.limits or 'no limits'}" for key in found)
     shared.answer(as_json, {"keys": [_json(key) for key in found]}, text)
 
 
-@keys.command("list", short_help="List the keys, their limits and what they used.")
+@keys_group.command("list", short_help="List the keys, their limits and what they used.")
 @click.option("--days", type=Whole(1, 3660), default=7, help="Days of usage, by UTC. [default: 7]")
 @shared.cluster_options
 @shared.json_option
@@ -151,9 +151,9 @@ def list_keys(where: ClusterOptions, as_json: bool, days: int) -> None:
     """
 
     async def read(services: Services) -> tuple[tuple[Key, ...], tuple[Used, ...]]:
-        return (await use.listed(services)).keys, await use.used(services, days)
+        return (await use.listed(services)).keys, await use.read_usage(services, days)
 
-    found, usage = shared.drive(where, read, quiet=True)
+    found, usage = shared.with_services(where, read, quiet=True)
     text = aligned([_row(key) for key in found]) if found else "no keys; `sparkwright keys add NAME` adds one"
     if usage:
         rows = [("day (UTC)", "key", "model", "requests", "prompt", "completion", ""), *map(_usage_row, usage)]
@@ -169,7 +169,7 @@ def _usage_row(one: Used) -> tuple[str, ...]:
     return one.day, one.key, one.model, f"{one.requests:,}", f"{one.prompt:,}", f"{one.completion:,}", notes
 
 
-@keys.command(short_help="Revoke a key: requests with it get 401.")
+@keys_group.command(short_help="Revoke a key: requests with it get 401.")
 @click.argument("name")
 @click.argument("deployment", required=False, default="", shell_complete=shared.complete.deployments)
 @shared.cluster_options
@@ -184,7 +184,7 @@ def revoke(name: str, deployment: str, where: ClusterOptions, as_json: bool) -> 
       sparkwright keys revoke laptop
       sparkwright keys revoke ci deepseek-v4-flash
     """
-    gone = shared.drive(where, lambda services: use.revoke(services, name, deployment), quiet=as_json)
+    gone = shared.with_services(where, lambda services: use.revoke(services, name, deployment), quiet=as_json)
     text = f"revoked: {', '.join(f'{key.name} for {key.opens}' for key in gone)}"
     shared.answer(as_json, {"revoked": [_json(key) for key in gone]}, text)
 

@@ -35,7 +35,7 @@ VERBS = {
     "down": ("up", "down", "Stop a deployment and remove everything that belongs to it."),
     "restart": ("up", "restart", "Restart a deployment; its gateway answers 503 meanwhile."),
     "switch": ("switch", "switch", "Replace a running deployment by another recipe, or roll back."),
-    "keys": ("keys", "keys", "Add, list and revoke the gateway's API keys."),
+    "keys": ("keys", "keys_group", "Add, list and revoke the gateway's API keys."),
     "connect": ("connect", "connect", "Print settings of a client and check them; open a tunnel."),
     "bench": ("bench", "bench", "Benchmark any OpenAI-compatible endpoint, or a deployment."),
     "eval": ("evals", "evals", "Check the answers of an endpoint: protocol and instructions."),
@@ -141,12 +141,12 @@ class Voice:
     color: bool | None = None
 
     def echo(self, text: str, **style: str) -> None:
-        from sparkwright.cli.columns import shown  # with what only an error needs
+        from sparkwright.cli.columns import printable_text  # with what only an error needs
 
-        click.secho(shown(text), err=True, color=self.color, **style)  # type: ignore[arg-type]
+        click.secho(printable_text(text), err=True, color=self.color, **style)  # type: ignore[arg-type]
 
 
-def entry() -> None:
+def run_command_line() -> None:
     """The command. Exit: 0 good, 1 findings, 2 usage or files, 3 node, 4 busy, 5 not ready, 70 our bug, 130 Ctrl-C."""
     _open_streams()
     gc.set_threshold(100_000, 20, 20)  # what is loaded at the start stays: not to be collected ten times
@@ -277,4 +277,4 @@ def _known(error: SparkwrightError, voice: Voice) -> int:
 
 
 if __name__ == "__main__":
-    entry()
+    run_command_line()

@@ -15,7 +15,7 @@ import click
 
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete as complete
-from sparkwright.cli.columns import echo
+from sparkwright.cli.columns import echo_text
 from sparkwright.cli.kinds import Number, Whole
 from sparkwright.domain.codec import encodable
 from sparkwright.domain.command import Secret
@@ -135,7 +135,7 @@ def open_cluster(where: ClusterOptions) -> Cluster:
 
     cluster = cluster_of(where, check)
     for note in cluster.notes:
-        echo(f"warning: {note}", err=True)
+        echo_text(f"warning: {note}", err=True)
     return cluster
 
 
@@ -143,9 +143,9 @@ def finding_codes(given: Sequence[str]) -> tuple[str, ...]:
     """Each once. given: texts with commas. Raises UsageError for a code that no finding has."""
     codes = tuple(dict.fromkeys(code.strip().upper() for text in given for code in text.split(",")))
     if codes:
-        from sparkwright.cli.explain_pages import FORMER, pages
+        from sparkwright.cli.explain_pages import FORMER, code_pages
 
-        known, codes = pages(), tuple(dict.fromkeys(FORMER.get(code, code) for code in codes))
+        known, codes = code_pages(), tuple(dict.fromkeys(FORMER.get(code, code) for code in codes))
         for code in codes:
             if code not in known:
                 near = get_close_matches(code, known, n=1)
@@ -167,7 +167,7 @@ def remembered(cluster: Cluster) -> Sequence[str]:
     return shell_names().deployments(cluster.name)
 
 
-def drive(where: ClusterOptions, use: Callable[[Services], Awaitable[T]], quiet: bool = False) -> T:
+def with_services(where: ClusterOptions, use: Callable[[Services], Awaitable[T]], quiet: bool = False) -> T:
     """Runs a use case with the services of the cluster that the options name."""
     return drive_on(open_cluster(where), where, use, quiet)
 
@@ -215,7 +215,7 @@ def answer(as_json: bool, document: Any, text: str, code: int = 0) -> None:
     if as_json:
         print_json(document)
     else:
-        echo(text)
+        echo_text(text)
     if code:
         raise click.exceptions.Exit(code)
 

@@ -149,7 +149,7 @@ def _on_nodes(recipe: Recipe, options: PlanOptions) -> None:
     if (options.replicas or recipe.serving.replicas) > 1:
         (_replica_files if options.form else _replicas)(request, options)
         return
-    outcome = shared.drive(where, planned, quiet=True)
+    outcome = shared.with_services(where, planned, quiet=True)
     from sparkwright.cli.plan_result import print_plan, without_ports_in_use
 
     print_plan(outcome, options)
@@ -169,7 +169,7 @@ def _replicas(request: LaunchRequest, options: PlanOptions) -> None:
         asked = replace(request, api_key=api_key(services, request.recipe))
         return await up_replicas(services, asked, Options(dry_run=True), options.replicas or 0)
 
-    found = shared.drive(options.where, planned, quiet=True)
+    found = shared.with_services(options.where, planned, quiet=True)
     plans = [one.plan for one in found.outcomes]
     code = int(any(stopping(one, request.force) or not_known(one) for one in plans))
     shared.answer(options.as_json, replicas_json(found), groups_text(found), code)
@@ -184,7 +184,7 @@ def _replica_files(request: LaunchRequest, options: PlanOptions) -> None:
         asked = replace(request, api_key=api_key(services, request.recipe))
         return await plan_groups(services, asked, options.replicas or 0)
 
-    print_groups(request.deployment, shared.drive(options.where, planned, quiet=True), options)
+    print_groups(request.deployment, shared.with_services(options.where, planned, quiet=True), options)
 
 
 def _history(recipes: Sequence[str], as_json: bool) -> None:
@@ -223,7 +223,7 @@ def _compare(where: ClusterOptions, opened: Sequence[Recipe], as_json: bool) -> 
     from sparkwright.cli.plan_optimize import comparison_json, comparison_text
     from sparkwright.cli.plan_result import plan_json
 
-    found = shared.drive(where, lambda services: planned(services, opened), quiet=True)
+    found = shared.with_services(where, lambda services: planned(services, opened), quiet=True)
     plans = [one.outcome.plan for one in found if one.outcome]
     refused = all(stopping(one, "") or not_known(one) for one in plans)
     document = comparison_json(found, lambda made: plan_json(made, ()))
@@ -234,5 +234,5 @@ def _optimize(where: ClusterOptions, request: LaunchRequest, goal: Goal, as_json
     from sparkwright.app.plan.gate import optimum  # the planner, for a search only
     from sparkwright.cli.plan_optimize import optimum_json, optimum_text
 
-    found = shared.drive(where, lambda services: optimum(services, request, goal), quiet=True)
+    found = shared.with_services(where, lambda services: optimum(services, request, goal), quiet=True)
     shared.answer(as_json, optimum_json(found), optimum_text(found), int(not found.best.verdict.fits))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparkwright.app.plan.estimate import ComparisonRow
-from sparkwright.cli.columns import aligned, fold
+from sparkwright.cli.columns import aligned, fold_line
 from sparkwright.cli.plan_result import plan_json
 from sparkwright.domain.ledger import Fit
 from sparkwright.domain.plan import Plan, stopping
@@ -28,7 +28,9 @@ def rows_text(found: Sequence[ComparisonRow], kind: str) -> str:
         size = several.plan.recipe.nodes if several.plan else 1
         label = f"{several.nodes}: {several.replicas} x {size}"
         more = f"{label} are {several.replicas} replicas of {size} behind one address; `one` is one user\n{more}"
-    return "\n\n".join(filter(None, (fold(assumed, 2), table, "\n".join(fold(note, 2) for note in notes), more)))
+    return "\n\n".join(
+        filter(None, (fold_line(assumed, 2), table, "\n".join(fold_line(note, 2) for note in notes), more))
+    )
 
 
 def rows_json(found: Sequence[ComparisonRow]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import click
 from sparkwright.adapters.files import SUFFIXES
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, fold
+from sparkwright.cli.columns import aligned, fold_line
 from sparkwright.cli.kinds import Whole
 from sparkwright.cli.plan_options import PlanOptions, StockOptions
 from sparkwright.cli.plan_outlook import answers
@@ -144,16 +144,16 @@ def print_estimate(name: str, recipe: Recipe | None, options: PlanOptions) -> in
     if options.as_json:
         shared.print_json(_estimate_json(found))
     else:
-        from sparkwright.cli.columns import echo
+        from sparkwright.cli.columns import echo_text
         from sparkwright.cli.plan_outlook import Shown
 
-        echo(estimate_text(found, Shown(options.why, options.splits)))
+        echo_text(estimate_text(found, Shown(options.why, options.splits)))
         verdict = found.plan.verdict
         if recipe and verdict and verdict.known and verdict.fit is Fit.NOT:
             from sparkwright.cli.plan_recipes import other_recipes_text
 
             if text := other_recipes_text(recipe, asked, found.plan.recipe.nodes, options.where):
-                echo(f"\n{text}")
+                echo_text(f"\n{text}")
     return int(bool(stopping(found.plan, options.force)) or not_known(found.plan))
 
 
@@ -225,7 +225,7 @@ def fleet_text(found: Any) -> str:
         lines.append(f"together: {rate.value:,.0f} tokens/s {spread}, if requests are spread evenly")
     if found.left:
         lines.append(f"left over: {found.left} node{'s' * (found.left > 1)}")
-    text = "\n".join(fold(line, 2) for line in lines)
+    text = "\n".join(fold_line(line, 2) for line in lines)
     return f"{text}\n\n{_others_text(found)}" if found.others else text
 
 
@@ -297,10 +297,10 @@ def estimate_text(found: Any, shown: Any) -> str:
 
     plan, why = found.plan, shown.why
     title = f"{plan.recipe.label}: {plan.recipe.model.label} on {plan.recipe.engine.label}"
-    assumed = "\n".join(fold(f"assumed: {line}", 2) for line in found.assumed)
+    assumed = "\n".join(fold_line(f"assumed: {line}", 2) for line in found.assumed)
     others = [(name, gib(size), str(fit)) for name, size, fit in found.others]
     parts = (
-        f"{fold(title, 2)}\n{assumed}",
+        f"{fold_line(title, 2)}\n{assumed}",
         answers_text(plan, found.longest),
         memory_text(plan.ledgers[:1], why),
         outlook_text(plan, why),
@@ -313,13 +313,13 @@ def estimate_text(found: Any, shown: Any) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-@click.command(short_help="Write a recipe for a model, with comments.")
+@click.command("new", short_help="Write a recipe for a model, with comments.")
 @click.argument("model", metavar="ORG/MODEL|FOLDER")
 @click.option("--out", default="", metavar="FILE", help="Write the recipe to this file. [default: stdout]")
 @shared.cluster_options
 @estimate_options
 @shared.json_option
-def new(model: str, out: str, where: ClusterOptions, stock: StockOptions, as_json: bool) -> None:
+def write_new_recipe(model: str, out: str, where: ClusterOptions, stock: StockOptions, as_json: bool) -> None:
     """Write a commented recipe for a model of the hub or of a folder, as `plan` would serve it on stock nodes.
 
     \b

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sparkwright.cli.columns import aligned, mark
+from sparkwright.cli.columns import aligned, simulated_mark
 from sparkwright.domain.plan_history import DECODE, KV_TOKENS, START, PredictionError, PredictionScore, scores
 from sparkwright.domain.units import counted, duration, gib
 from sparkwright.domain.values import asdict
@@ -40,7 +40,7 @@ def _row(one: PredictionError) -> tuple[str, ...]:
     low, high = _figure(one, one.low), _figure(one, one.high)
     end = "" if one.inside else ", outside"
     return (
-        when, f"{mark(one.simulated)}{one.recipe}", one.node, one.quantity, _figure(one, one.predicted),
+        when, f"{simulated_mark(one.simulated)}{one.recipe}", one.node, one.quantity, _figure(one, one.predicted),
         f"{low} to {high}", _figure(one, one.measured), f"{one.off:+.1%}{end}",
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sparkwright.app.serve.prepare import Planned
-from sparkwright.cli.columns import aligned, fold, mark
+from sparkwright.cli.columns import aligned, fold_line, simulated_mark
 from sparkwright.domain.ledger import KV_POOL, WEIGHTS, Fit
 from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.units import duration, gib
@@ -16,7 +16,7 @@ from sparkwright.planner.remedies import yaml_lines
 
 def optimum_text(found: Optimum) -> str:
     """The present and the best setting side by side, other settings, and YAML for the recipe."""
-    parts = [fold(f"optimized for {found.goal}: {found.why} ({found.judged} settings judged)", 2)]
+    parts = [fold_line(f"optimized for {found.goal}: {found.why} ({found.judged} settings judged)", 2)]
     if found.best.variant == found.before.variant:
         parts.append("no setting that fits reaches more than the recipe's own" if found.table else _nothing(found))
         parts.append(aligned([(name, tell(found.before)) for name, tell in _FIGURES]))
@@ -107,7 +107,7 @@ def comparison_json(planned: Sequence[Planned], told: Callable[[Plan], dict[str,
 def _fits_text(plan: Plan) -> str:
     if plan.verdict is None or plan.verdict.fit is Fit.UNKNOWN:
         return "not known"
-    made_up = mark(plan.recipe.model.simulated or plan.cluster.simulated)
+    made_up = simulated_mark(plan.recipe.model.simulated or plan.cluster.simulated)
     if plan.verdict.fit is Fit.MAY:
         return f"{made_up}may not"
     return f"{made_up}yes" if plan.verdict.fits else f"no: {gib(plan.verdict.short)} short on {plan.verdict.node}"

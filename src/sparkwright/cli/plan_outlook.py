@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 
-from sparkwright.cli.columns import aligned, findings_text, fold, published_text
+from sparkwright.cli.columns import aligned, findings_text, fold_line, published_text
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.ledger import IN_USE, KV_POOL, STATES, WEIGHTS, KvCapacity, Lack, LedgerLine, MemoryLedger
 from sparkwright.domain.plan import Advice, Plan, Range, Split, SplitCost, split_text, stopping
@@ -27,7 +27,7 @@ def found_text(findings: Sequence[Finding], shown: Shown) -> str:
     """Findings whole; with no `why` those for information by their codes alone."""
     told = [one for one in findings if shown.why or one.severity is not Severity.INFO]
     codes = dict.fromkeys(one.code for one in findings if one not in told)
-    line = fold(f"for your information: {', '.join(codes)} (--why shows them)", 2) if codes else ""
+    line = fold_line(f"for your information: {', '.join(codes)} (--why shows them)", 2) if codes else ""
     return "\n".join(filter(None, (findings_text(told) if told else "", line)))
 
 
@@ -52,7 +52,7 @@ def outlook_text(plan: Plan, why: bool) -> str:
 def answers_text(plan: Plan, longest: int = 0) -> str:
     """One figure a question: does it fit, how many tokens, how many users of what length, how fast, how long."""
     longer = (f"longest context that surely fits: {longest:,} tokens",) * bool(longest)
-    return "\n".join(fold(line, 2) for line in (*answers(plan), *longer))
+    return "\n".join(fold_line(line, 2) for line in (*answers(plan), *longer))
 
 
 def answers(plan: Plan) -> Iterator[str]:
@@ -106,12 +106,12 @@ def kv_text(plan: Plan, why: bool) -> str:
     kv = plan.verdict.kv if plan.verdict else None
     if kv is None:
         unknown = next((c.unknown for c in (ledger.capacity for ledger in plan.ledgers) if c and c.unknown), "")
-        return fold(f"KV cache: not known how many tokens: {unknown}", 2) if unknown else ""
+        return fold_line(f"KV cache: not known how many tokens: {unknown}", 2) if unknown else ""
     if not kv.tokens:
         return "KV cache: nothing is left for it"
     lines = ["KV cache"]
     lines += [f"  {line}" for line in (*_pool_doubts(plan), *kv.doubts, *_printed(kv), *(kv.why if why else ()))]
-    return "\n".join(fold(line, 4) for line in lines) if lines[1:] else ""
+    return "\n".join(fold_line(line, 4) for line in lines) if lines[1:] else ""
 
 
 def _printed(kv: KvCapacity) -> Iterator[str]:
@@ -160,11 +160,11 @@ def speeds_text(speeds: Sequence[Speed], why: bool) -> str:
     known = [(what, load, one) for what, load, one in rows if one.known]
     if not known:
         unknown = next((one.why[0] for *_, one in rows if one.why), "")
-        return fold(f"speed: not estimated: {unknown}", 2) if unknown else ""
+        return fold_line(f"speed: not estimated: {unknown}", 2) if unknown else ""
     lines = aligned([(what, load, _estimate(what, one)) for what, load, one in known]).splitlines()
     parts = ["speed (estimated; nine of ten measurements should be within the range)"]
     for line, (*_, one) in zip(lines, known, strict=True):
-        parts += [fold(line, 8), *(fold(f"      {reason}", 8) for reason in one.why if why)]
+        parts += [fold_line(line, 8), *(fold_line(f"      {reason}", 8) for reason in one.why if why)]
     return "\n".join(parts)
 
 
@@ -196,8 +196,8 @@ def remedies_text(remedies: Sequence[Remedy]) -> str:
     """Numbered, cheapest first, each with what is given up for it."""
     lines = ["what does fit, cheapest first"]
     for number, remedy in enumerate(remedies, 1):
-        lines.append(fold(f"  {number}. {remedy.change}", 5))
-        lines += [fold(f"     - {cost}", 7) for cost in remedy.costs]
+        lines.append(fold_line(f"  {number}. {remedy.change}", 5))
+        lines += [fold_line(f"     - {cost}", 7) for cost in remedy.costs]
     return "\n".join(lines)
 
 
@@ -209,7 +209,7 @@ def advice_text(advice: Advice) -> str:
     head = ("", "split", "weights/node", "KV/token", "exchanges", f"speed 1 / {advice.batch}")
     base = next((split.cost for split in advice.splits if split is own), None)
     rows = [head, *(("*" if split is own else "", *_advice_row(split, base)) for split in advice.splits)]
-    notes = [fold(f"  {line}", 4) for line in _notes(advice)]
+    notes = [fold_line(f"  {line}", 4) for line in _notes(advice)]
     return "\n".join([f"ways to split it (shape: {advice.source})", aligned(rows), *notes])
 
 
@@ -265,20 +265,20 @@ def memory_text(ledgers: Sequence[MemoryLedger], why: bool) -> str:
     told: list[str] = []
     above: list[str] = []
     for ledger in ledgers:
-        below = body(ledger, why)
+        below = outlook_body(ledger, why)
         same = ["  line by line as above"] if why else []
-        told += [*head(ledger, why), *(same if below and below == above else below)]
+        told += [*outlook_head(ledger, why), *(same if below and below == above else below)]
         above = below
     return "\n".join(told)
 
 
-def head(ledger: MemoryLedger, why: bool) -> list[str]:
+def outlook_head(ledger: MemoryLedger, why: bool) -> list[str]:
     if not ledger.pool.bytes:
         return [f"memory {ledger.node}: not known: {ledger.pool.why}"]
     left = "" if ledger.unknown else f"{gib(ledger.left)} left, "
     sums = f"memory {ledger.node}: {gib(ledger.pool.bytes)} pool, {left}{verdict_text(ledger)}"
     width = min(shutil.get_terminal_size().columns, _WIDEST) if sys.stdout.isatty() else _WIDTH
-    return [fold(sums, 2), f"  {bar(ledger, width - 4)}", *_seen(ledger, why)]
+    return [fold_line(sums, 2), f"  {memory_bar(ledger, width - 4)}", *_seen(ledger, why)]
 
 
 def _seen(ledger: MemoryLedger, why: bool) -> Iterator[str]:
@@ -286,20 +286,20 @@ def _seen(ledger: MemoryLedger, why: bool) -> Iterator[str]:
     seen, most = ledger.seen, max(ledger.claim, ledger.loading.bytes if ledger.loading else 0)
     if seen and (why or ledger.claim > seen.counted or seen.free < most):
         large = "" if seen.large is None else f", {gib(seen.large)} of it in blocks of 16 MiB or more (the driver's)"
-        yield fold(f"  now: MemAvailable {gib(seen.available)}, MemFree {gib(seen.free)}{large}", _INDENT)
+        yield fold_line(f"  now: MemAvailable {gib(seen.available)}, MemFree {gib(seen.free)}{large}", _INDENT)
         lack = f"lacks {gib(ledger.claim - seen.counted)} now" if ledger.claim > seen.counted else "passes"
         check = f"; its check takes {gib(ledger.claim)} of it: {lack}" if ledger.claim else ""
-        yield fold(f"  the engine counts {seen.counts} ({gib(seen.counted)}){check}", _INDENT)
+        yield fold_line(f"  the engine counts {seen.counts} ({gib(seen.counted)}){check}", _INDENT)
 
 
-def body(ledger: MemoryLedger, why: bool) -> list[str]:
+def outlook_body(ledger: MemoryLedger, why: bool) -> list[str]:
     """The explanation of the bar: its legend, or every line."""
     if not ledger.pool.bytes:
         return []
     if not why:
-        return [fold(legend(ledger), 2)]
+        return [fold_line(legend(ledger), 2)]
     lines = (ledger.pool, *ledger.lines, *([ledger.loading] if ledger.loading else []))
-    return [fold(_ledger_row(line), _INDENT) for line in lines]
+    return [fold_line(_ledger_row(line), _INDENT) for line in lines]
 
 
 def verdict_text(ledger: MemoryLedger) -> str:
@@ -313,14 +313,14 @@ def verdict_text(ledger: MemoryLedger) -> str:
     return "fits"
 
 
-def bar(ledger: MemoryLedger, width: int) -> str:
+def memory_bar(ledger: MemoryLedger, width: int) -> str:
     """The bar `|▒▒███████▓▓░░░░...|`: `width` cells for the whole pool, or for the need if that is larger.
 
     The cells of what is left are `?` where a line is not known: it may take all of them.
     """
     sizes = _sizes(ledger)
     scale = width / max(ledger.pool.bytes, sum(sizes.values()))
-    cells, done, marked = "", 0, marks()
+    cells, done, marked = "", 0, bar_marks()
     for name, size in sizes.items():
         done += size
         cells += marked[name] * (round(done * scale) - len(cells))
@@ -330,7 +330,7 @@ def bar(ledger: MemoryLedger, width: int) -> str:
 
 def legend(ledger: MemoryLedger) -> str:
     """The legend: `▒ in use 9.0  █ weights 70.0  . left 41.0 GiB`."""
-    told = [f"{marks()[name]} {name} {size / GIB:.1f}" for name, size in _sizes(ledger).items() if size]
+    told = [f"{bar_marks()[name]} {name} {size / GIB:.1f}" for name, size in _sizes(ledger).items() if size]
     if ledger.unknown:
         told.append(f"{UNREAD} {' and '.join(ledger.unknown)}, not known, of {max(0, ledger.left) / GIB:.1f}")
     else:
@@ -338,7 +338,7 @@ def legend(ledger: MemoryLedger) -> str:
     return "  " + "  ".join([*told[:-1], f"{told[-1]} GiB"])
 
 
-def marks() -> Mapping[str, str]:
+def bar_marks() -> Mapping[str, str]:
     """Blocks where the terminal's encoding has them."""
     try:
         "".join(_MARKS.values()).encode(sys.stdout.encoding or "utf-8")

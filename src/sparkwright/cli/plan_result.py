@@ -11,7 +11,7 @@ from sparkwright.app.copy.stage import staging_text
 from sparkwright.app.serve.prepare import PORT_TAKEN, Outcome
 from sparkwright.app.serve.running import describe_running
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import echo, findings_text
+from sparkwright.cli.columns import echo_text, findings_text
 from sparkwright.cli.failure import remedy_json
 from sparkwright.cli.measured import measured_text
 from sparkwright.cli.plan_options import PlanOptions
@@ -52,7 +52,7 @@ def print_plan(outcome: Outcome, options: PlanOptions) -> None:
             plan_text(plan, staged, Shown(options.why, options.splits, options.commands)),
             running,
         )
-        echo("\n\n".join(filter(None, parts)))
+        echo_text("\n\n".join(filter(None, parts)))
 
 
 def print_groups(model: str, outcomes: Sequence[Outcome], options: PlanOptions) -> None:
@@ -71,7 +71,7 @@ def print_groups(model: str, outcomes: Sequence[Outcome], options: PlanOptions) 
         told |= dict.fromkeys([findings_text(found)] if found else [])
         told |= dict.fromkeys(still_to_copy(one.plan, staging_text(one.plan, one.cluster_state)))
     for line in told:
-        echo(line, err=True)
+        echo_text(line, err=True)
 
 
 def _print_files(model: str, sources: Sequence[DeploymentSource], options: PlanOptions) -> None:
@@ -162,7 +162,7 @@ def emit_stock(plan: Plan, with_specs: Callable[[Plan, int], Plan], options: Pla
         sources.append(DeploymentSource(made, stop.signal, stop.grace, dict.fromkeys(made.placement.nodes, _STATE)))
     _print_files(plan.deployment, sources, options)
     for line in _PLACEHOLDERS:
-        echo(line, err=True)
+        echo_text(line, err=True)
 
 
 def _source(outcome: Outcome) -> DeploymentSource:

@@ -8,12 +8,12 @@ from sparkwright.adapters.files import open_workload
 from sparkwright.app.bench.benchmark import run_benchmark
 from sparkwright.app.bench.target import BenchRequest, PreparedBench
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.cli.columns import echo
+from sparkwright.cli.columns import echo_text
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import GateResult
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.wiring import bench as tools
-from sparkwright.wiring import keys, places
+from sparkwright.wiring import keys_to_try, places
 
 PROFILE, TAG = "prove", "prove"
 _WITHOUT = ("errors == 0", "failed_probes == 0")
@@ -37,10 +37,10 @@ async def prove(deployment: str, where: ClusterOptions, lines: Sequence[str], qu
     # What measures and judges is loaded only for this
     bench = importlib.import_module("sparkwright.cli.bench")
     gates, stats = (importlib.import_module(f"sparkwright.loadgen.{name}") for name in ("gates", "stats"))
-    request = BenchRequest(open_workload(PROFILE, places()), tags=(TAG,), keys=keys(None))
+    request = BenchRequest(open_workload(PROFILE, places()), tags=(TAG,), keys=keys_to_try(None))
     async with tools(None) as made, bench.endpoint(made, deployment, where, request) as ready:
         if not quiet:
-            echo(f"proving {deployment}: a short benchmark, then the quick probes", err=True)
+            echo_text(f"proving {deployment}: a short benchmark, then the quick probes", err=True)
         runs = (await _measured(ready, quiet), await _probed(ready, quiet))
     pairs = [(stats.summarize(run), None) for run in runs]
     return ServingProof(runs, gates.judge_runs(gates.parse("\n".join(lines or _WITHOUT), "gates"), pairs))

@@ -8,7 +8,7 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, exact_number, gib
 from sparkwright.domain.verdict import Estimate, Load
 from sparkwright.planner.parts import main, settled
-from sparkwright.planner.speed import speed
+from sparkwright.planner.speed import estimate_speed
 from sparkwright.recipes.catalogue import Purpose
 
 _DEPTH, _PROMPT = 8192, 2048
@@ -38,7 +38,7 @@ def expected(recipe: Recipe, reads: bool) -> Estimate | None:
     shape = recipe.model.shape
     if shape is None:
         return None
-    found = speed(recipe, shape, recipe.model.size - recipe.model.on_disk, Load(_DEPTH, prompt=_PROMPT))
+    found = estimate_speed(recipe, shape, recipe.model.size - recipe.model.on_disk, Load(_DEPTH, prompt=_PROMPT))
     return found.prefill if reads else found.decode
 
 

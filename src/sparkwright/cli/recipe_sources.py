@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from sparkwright.adapters.recipe_sources import KeptSource, RecipeSources, Snapshot, Update
-from sparkwright.cli.columns import aligned, echo
-from sparkwright.cli.incidents import when
+from sparkwright.cli.columns import aligned, echo_text
+from sparkwright.cli.incidents import local_time
 from sparkwright.cli.options import answer, json_option
 from sparkwright.cli.recipe_validate import rehearsed
 from sparkwright.domain.errors import UsageError
@@ -46,11 +46,11 @@ def source() -> None:
     """
 
 
-@source.command(short_help="Fetch a registry and check all its recipes.")
+@source.command("add", short_help="Fetch a registry and check all its recipes.")
 @click.argument("where", metavar="URL|FOLDER")
 @click.option("--name", default="", metavar="NAME", help="What to call it. [default: by its index or its address]")
 @json_option
-def add(where: str, name: str, as_json: bool) -> None:
+def add_registry(where: str, name: str, as_json: bool) -> None:
     """Fetch a registry, check all its recipes, and pin its commit. Exit code 2 if it cannot be used; nothing is kept.
 
     \b
@@ -64,7 +64,7 @@ def add(where: str, name: str, as_json: bool) -> None:
 
 @source.command(name="list", short_help="List the registries and their commits.")
 @json_option
-def list_(as_json: bool) -> None:
+def list_registries(as_json: bool) -> None:
     """List the registries with their pinned commits.
 
     \b
@@ -73,7 +73,7 @@ def list_(as_json: bool) -> None:
       sparkwright recipes source list --json
     """
     found = recipe_sources().all()
-    rows = [(one.name, one.commit[:12], when(one.at), one.url, one.title) for one in found]
+    rows = [(one.name, one.commit[:12], local_time(one.at), one.url, one.title) for one in found]
     answer(as_json, {"schema": 1, "sources": [asdict(one) for one in found]}, aligned(rows) or "no recipe sources")
 
 
@@ -142,7 +142,7 @@ def _apply(sources: RecipeSources, found: Update, yes: bool, rewritten: bool, as
     if found.old.source.commit == found.new.source.commit:
         return False
     if found.changes and not as_json:
-        echo(changes_text(found))
+        echo_text(changes_text(found))
     if found.changes and not yes:
         if as_json or not sys.stdin.isatty():
             raise UsageError(f"{name}: nobody can be asked whether to take this over", "--yes takes it over")

@@ -97,7 +97,7 @@ def describe(recipe: Recipe, others: Sequence[Recipe] = (), known: Iterable[Line
     more = "More flags (`sparkwright plan` has the whole command)"
     parts += [
         _section("Environment of every rank", list(recipe.env.items()), _UNBROKEN),
-        _section(more, [("", flag) for flag in flags(recipe.flags)], _UNBROKEN),
+        _section(more, [("", flag) for flag in flag_words(recipe.flags)], _UNBROKEN),
         figures_text(recipe.published, width),
         _section("Notes", [("-", text) for text in recipe.notes], width),
         _section("References", [("-", text) for text in recipe.references], width),
@@ -146,7 +146,7 @@ def _section(title: str, lines: Sequence[Line], width: int) -> str:
     return "\n".join([title, *rows, ""] if title else [*rows, ""])
 
 
-def flags(given: Mapping[str, Any]) -> Iterator[str]:
+def flag_words(given: Mapping[str, Any]) -> Iterator[str]:
     """Each flag of a recipe as words of the command line."""
     return (" ".join(option_words({name: value})) for name, value in given.items())
 

@@ -22,7 +22,7 @@ from sparkwright.checks import deployment
 from sparkwright.checks.catalog import RECIPE
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import echo
+from sparkwright.cli.columns import echo_text
 from sparkwright.cli.failure import hint_json
 from sparkwright.cli.kinds import Whole, renamed_option
 from sparkwright.cli.options import json_option, print_json
@@ -138,16 +138,16 @@ def _rest(found: SourceText) -> Rehearsed:
 
 def _say(result: dict[str, Any]) -> None:
     for line in Rehearsed(warnings=result["warnings"], notes=result["notes"]).softly():
-        echo(line, err=True)
+        echo_text(line, err=True)
     if result["valid"]:
         profiles = f", profiles {', '.join(result['profiles'])}" if result["profiles"] else ""
         but = f", and refused by `up`: {result['refused']}" if result.get("refused") else ""
-        echo(f"{result['name']}: valid (hash {result['hash']}{profiles}){but}")
+        echo_text(f"{result['name']}: valid (hash {result['hash']}{profiles}){but}")
         return
     for line in result["errors"]:
-        echo(line)
+        echo_text(line)
     hint = f"; {result['hint']}" if result.get("hint") else ""
-    echo(f"{result['name']}: {counted(len(result['errors']), 'error')}{hint}", err=True)
+    echo_text(f"{result['name']}: {counted(len(result['errors']), 'error')}{hint}", err=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,9 +351,9 @@ def _say_unknown(made: Imported, said: Rehearsed, path: str, shown: bool) -> Non
     if shown:
         click.echo(made.text, nl=False)
     for note in made.notes:
-        echo(f"note: {note}", err=True)
+        echo_text(f"note: {note}", err=True)
     for line in (*said.softly(), *said.errors):
-        echo(line, err=True)
+        echo_text(line, err=True)
     todo = f"{len(said.errors)} error(s); edit the file, then `sparkwright recipes validate {path}`"
     good = "valid, state documented: nobody has served it with sparkwright"
-    echo(f"{path}: {todo if said.errors else good}", err=True)
+    echo_text(f"{path}: {todo if said.errors else good}", err=True)

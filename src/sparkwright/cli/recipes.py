@@ -12,7 +12,7 @@ from sparkwright.adapters.files import Places, find_recipe, open_recipe, recipe_
 from sparkwright.checks.compat.combination import combination
 from sparkwright.checks.compat.table import known_of, row_text, unheard
 from sparkwright.cli import complete
-from sparkwright.cli.columns import echo
+from sparkwright.cli.columns import echo_text
 from sparkwright.cli.options import answer, json_option, print_json
 from sparkwright.cli.recipe_text import describe, first_sentence, listing
 from sparkwright.domain.check import Context
@@ -26,7 +26,7 @@ from sparkwright.wiring import places
 _MODULES = {
     "import": ("recipe_validate", "import_command"),
     "inventory": ("inventory", "inventory_command"),
-    "new": ("plan_estimate", "new"),
+    "new": ("plan_estimate", "write_new_recipe"),
     "source": ("recipe_sources", "source"),
     "validate": ("recipe_validate", "validate"),
 }
@@ -89,7 +89,7 @@ def list_recipes(nodes: int | None, purpose: str | None, registry: str, as_json:
     else:
         answer(as_json, {"recipes": rows, "broken": broken}, listing(rows))
     for entry in broken:
-        echo("\n".join(entry["errors"]), err=True)
+        echo_text("\n".join(entry["errors"]), err=True)
 
 
 def _rows(at: Places, nodes: int | None, purpose: Purpose | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -154,7 +154,7 @@ def _show_file_format(name: str, kind: str | None, schema: str | None, as_json: 
         click.echo(text, nl=False)
 
 
-@recipes.command(short_help="Print everything about one recipe.")
+@recipes.command("show", short_help="Print everything about one recipe.")
 @click.argument(
     "name", metavar="[NAME[@PROFILE] | PATH[@PROFILE]]", required=False, default="", shell_complete=complete.recipes
 )
@@ -170,7 +170,7 @@ def _show_file_format(name: str, kind: str | None, schema: str | None, as_json: 
     help="Print the JSON schema of the recipe file, or of the cluster file, for an editor.",
 )  # fmt: skip
 @json_option
-def show(name: str, profile: str, kind: str | None, schema: str | None, as_json: bool) -> None:
+def show_recipe(name: str, profile: str, kind: str | None, schema: str | None, as_json: bool) -> None:
     """Print everything about one recipe, with its published figures and their sources.
 
     \b

@@ -16,8 +16,8 @@ from sparkwright.app.bench import runs as use
 from sparkwright.cli import eval_text, soak_text
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import next_text, summary_json, summary_text
-from sparkwright.cli.columns import aligned, fold, mark
-from sparkwright.cli.incidents import when
+from sparkwright.cli.columns import aligned, fold_line, simulated_mark
+from sparkwright.cli.incidents import local_time
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.run import Run, RunListing
 from sparkwright.domain.units import counted
@@ -31,8 +31,8 @@ from sparkwright.wiring import places, run_store
 def _row(one: RunListing) -> tuple[str, ...]:
     engine = f" on {one.engine} {one.engine_version}".rstrip() if one.engine else ""
     failed = f", {one.errors} failed" if one.errors else ""
-    began = when(one.began) if one.began else ""
-    model = f"{mark(one.simulated)}{one.model}{engine}"
+    began = local_time(one.began) if one.began else ""
+    model = f"{simulated_mark(one.simulated)}{one.model}{engine}"
     unfinished = "" if one.state == "done" or one.kind != "bench" else f", {one.done} of {one.planned}"
     state = f"from {one.imported}" if one.imported else f"{one.state}{unfinished}"
     amount = "totals" if one.imported and not one.requests else f"{one.requests} requests{failed}"
@@ -56,7 +56,7 @@ def runs_text(found: Sequence[RunListing]) -> str:
         return table
     heads = aligned([row[:3] for row in rows]).splitlines()
     rest = ("; ".join(filter(None, row[3:])) for row in rows)
-    return "\n".join(f"{head}\n{fold(f'    {text}', 6)}" for head, text in zip(heads, rest, strict=True))
+    return "\n".join(f"{head}\n{fold_line(f'    {text}', 6)}" for head, text in zip(heads, rest, strict=True))
 
 
 def tags_text(run: Run) -> str:
@@ -102,7 +102,7 @@ def runs() -> None:
 )
 @click.option("--tag", default="", metavar="TAG", help="Only runs with this tag.")
 @shared.json_option
-def list_(workload: str, tag: str, as_json: bool) -> None:
+def list_runs(workload: str, tag: str, as_json: bool) -> None:
     """List runs, newest first. Exit status: 0 also when there is none.
 
     \b
@@ -115,10 +115,10 @@ def list_(workload: str, tag: str, as_json: bool) -> None:
     shared.answer(as_json, document, runs_text(found))
 
 
-@runs.command()
+@runs.command("show")
 @click.argument("run", default="last", shell_complete=shared.complete.runs)
 @shared.json_option
-def show(run: str, as_json: bool) -> None:
+def show_run(run: str, as_json: bool) -> None:
     """Show the figures of one run, computed from its requests.
 
     \b
@@ -128,11 +128,11 @@ def show(run: str, as_json: bool) -> None:
     """
     found = with_store(lambda kept: use.loaded(kept, run))
     if is_soak(found):
-        made = soak_text.done(found)
-        shared.answer(as_json, {"schema": SCHEMA, **soak_text.document(made)}, soak_text.text(made))
+        made = soak_text.soak_result(found)
+        shared.answer(as_json, {"schema": SCHEMA, **soak_text.document(made)}, soak_text.soak_text(made))
         return
     if found.evaluation:
-        shared.answer(as_json, {"schema": SCHEMA, "run": eval_text.document(found)}, eval_text.text(found))
+        shared.answer(as_json, {"schema": SCHEMA, "run": eval_text.document(found)}, eval_text.eval_text(found))
         return
     summary = summarize(found)
     parts = (summary_text(summary), tags_text(summary.run), next_text(summary.run))
@@ -140,12 +140,12 @@ def show(run: str, as_json: bool) -> None:
     shared.answer(as_json, document, "\n\n".join(filter(None, parts)))
 
 
-@runs.command()
+@runs.command("tag")
 @click.argument("run", shell_complete=shared.complete.runs)
 @click.argument("tags", nargs=-1, required=True)
 @click.option("--remove", is_flag=True, help="Remove the tags.")
 @shared.json_option
-def tag(run: str, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
+def tag_run(run: str, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
     """Add tags to a run, or remove them. A tag can be used as RUN.
 
     \b
@@ -285,5 +285,5 @@ def import_(files: tuple[str, ...], tags: tuple[str, ...], as_json: bool) -> Non
         model, simulated = run.conditions.model, run.conditions.simulated
         rows.append({"id": run.id, "model": model, "from": run.imported, "simulated": simulated})
         count = counted(len(run.evaluation.outcomes), "score") if run.evaluation else _count(run)
-        lines.append(f"{mark(simulated)}{run.id}: {count} of {model or 'an unknown model'}")
+        lines.append(f"{simulated_mark(simulated)}{run.id}: {count} of {model or 'an unknown model'}")
     shared.answer(as_json, {"schema": SCHEMA, "imported": rows}, "\n".join(lines))

@@ -17,7 +17,7 @@ from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench import endpoint, request_of, target_of
 from sparkwright.cli.bench_screen import found_text
-from sparkwright.cli.columns import echo
+from sparkwright.cli.columns import echo_text
 from sparkwright.cli.gate_file import read_gates
 from sparkwright.cli.kinds import renamed_option, time_option
 from sparkwright.domain.errors import UsageError
@@ -121,9 +121,9 @@ def soak(**given: Any) -> None:
     run = asyncio.run(_soaked(options))
     end = importlib.import_module("sparkwright.cli.soak_text")  # with numpy, which loading has no use for
     page = _page(run, options.out)
-    done = end.done(run, gates)
+    done = end.soak_result(run, gates)
     document = {"schema": SCHEMA, **end.document(done), "page": str(page)}
-    shared.answer(options.as_json, document, f"{end.text(done)}\n\nwrote {page}", end.exit_code(done))
+    shared.answer(options.as_json, document, f"{end.soak_text(done)}\n\nwrote {page}", end.exit_code(done))
 
 
 def _workload(options: SoakOptions) -> Workload:
@@ -152,7 +152,7 @@ async def _soaked(options: SoakOptions) -> Run:
         named, request = await _asked(made, options)
         async with endpoint(made, named, options.where, request) as ready:
             if not options.as_json:
-                echo(f"{found_text(ready)}\n{_rounds(ready.workload)}\n", err=True)
+                echo_text(f"{found_text(ready)}\n{_rounds(ready.workload)}\n", err=True)
             return await run_soak(ready, SoakLines(options.as_json))
 
 
@@ -197,6 +197,6 @@ class SoakLines:
 
     def note(self, text: str) -> None:
         if not self.quiet:
-            echo(text, err=True)
+            echo_text(text, err=True)
 
     def done(self) -> None: ...

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from sparkwright.cli.bench_text import gates_text
-from sparkwright.cli.columns import fold, mark
+from sparkwright.cli.columns import fold_line, simulated_mark
 from sparkwright.domain.run import Run
 from sparkwright.domain.soak import Endurance
 from sparkwright.domain.summary import GateResult
@@ -25,7 +25,7 @@ class SoakResult:
     results: tuple[GateResult, ...] = ()
 
 
-def done(run: Run, gates: Sequence[Gate] = ()) -> SoakResult:
+def soak_result(run: Run, gates: Sequence[Gate] = ()) -> SoakResult:
     return SoakResult(run, endurance(run), judge_gates(gates, summarize(run)) if gates else ())
 
 
@@ -40,14 +40,14 @@ def document(made: SoakResult) -> dict[str, Any]:
     return {"run": run, "soak": asdict(bare), "gates": [asdict(one) for one in made.results]}
 
 
-def text(made: SoakResult) -> str:
+def soak_text(made: SoakResult) -> str:
     run, found = made.run, made.found
-    head = f"{mark(run.conditions.simulated)}{run.id}  {run.workload.name}@{run.workload.version} of "
+    head = f"{simulated_mark(run.conditions.simulated)}{run.id}  {run.workload.name}@{run.workload.version} of "
     head += f"{run.conditions.model} at {run.conditions.endpoint}: {verdict(made)}"
     lines = [f"  {found.requests} requests in {duration(found.seconds)}"]
-    lines += [fold(f"  {memory_text(one)}{'' if one.leak else ': not above noise'}", 4) for one in found.memory]
-    lines += [fold(f"  {one}", 4) for one in found.unknown]
-    lines += [click.style(fold(f"  FOUND {one.kind}: {one.text}", 8), fg="red") for one in found.findings]
+    lines += [fold_line(f"  {memory_text(one)}{'' if one.leak else ': not above noise'}", 4) for one in found.memory]
+    lines += [fold_line(f"  {one}", 4) for one in found.unknown]
+    lines += [click.style(fold_line(f"  FOUND {one.kind}: {one.text}", 8), fg="red") for one in found.findings]
     gates = gates_text(run.id, made.results) if made.results else ""
     after = [] if run.state == "done" else [f"  sparkwright soak --resume {run.id}   the time that is left"]
     after += [f"  sparkwright report {run.id}   the page again", f"  sparkwright gate {run.id} gates.txt"]

@@ -10,10 +10,10 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.diagnose.incidents import incident, incident_logs
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import echo
+from sparkwright.cli.columns import echo_text
 from sparkwright.cli.kinds import Whole
 from sparkwright.cli.text import deployment_text, model_json, model_text
-from sparkwright.cli.watch import Frame, every_option, watch
+from sparkwright.cli.watch import Frame, every_option, watch_screen
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.live import DeploymentState
 from sparkwright.domain.model_replicas import models_of
@@ -71,13 +71,13 @@ def status(**given: Any) -> None:
         return _Seen(options.deployment, found, trouble, by, alone)
 
     if options.watch:
-        watch(options.where, lambda services: _framed(look(services)), options.every, options.as_json)
+        watch_screen(options.where, lambda services: _framed(look(services)), options.every, options.as_json)
         return
-    seen = shared.drive(options.where, look, quiet=True)
+    seen = shared.with_services(options.where, look, quiet=True)
     for line in seen.trouble if not options.as_json else ():
-        echo(line, err=True)
+        echo_text(line, err=True)
     if seen.trouble and not options.as_json:
-        echo("hint:  sparkwright check", err=True)
+        echo_text("hint:  sparkwright check", err=True)
     shared.answer(options.as_json, seen.document, seen.text, 3 if seen.trouble else int(not seen.well))
 
 
@@ -197,7 +197,7 @@ def logs(**given: Any) -> None:
     if options.incident and options.follow:
         raise click.UsageError("--follow and --incident exclude each other: saved logs do not grow")
 
-    show = click.echo if options.raw else echo
+    show = click.echo if options.raw else echo_text
 
     async def read(services: Services) -> None:
         async for (of, rank), node, simulated, line in _lines(services, options):
@@ -206,7 +206,7 @@ def logs(**given: Any) -> None:
             else:
                 show(f"{rank}| {line}" if of == options.deployment else f"{of} {rank}| {line}")
 
-    shared.drive(options.where, read, quiet=True)
+    shared.with_services(options.where, read, quiet=True)
 
 
 async def _lines(services: Services, options: LogOptions) -> AsyncIterator[tuple[tuple[str, int], str, bool, str]]:

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sparkwright.cli.columns import SIMULATED, aligned, fold, mark
+from sparkwright.cli.columns import SIMULATED, aligned, fold_line, simulated_mark
 from sparkwright.cli.plan_outlook import (
     Shown,
     advice_text,
@@ -26,7 +26,7 @@ from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import GIB, MIB, counted, duration, gib
 from sparkwright.domain.verdict import LoaderCost
 from sparkwright.engines.tables import DEFAULT
-from sparkwright.gateway.decide import comes_back, waits
+from sparkwright.gateway.decide import comes_back, wait_reason
 
 _OF_NODES = ("DISK", "DOCK", "DRV", "GPU", "HOST", "MEM", "NET", "RDMA", "TIME")
 _OF_PLANS = ("DISK001", "MEM001", "MEM002", "MEM003")
@@ -40,7 +40,7 @@ def plan_text(plan: Plan, staging: Sequence[str], shown: Shown) -> str:
     ranks = ranks_text(plan.specs) if plan.specs else "no commands: see the findings"
     title = f"{recipe.label}: {recipe.model.label} on {recipe.engine.label}"
     parts = [
-        mark(recipe.model.simulated or plan.cluster.simulated) + title,
+        simulated_mark(recipe.model.simulated or plan.cluster.simulated) + title,
         answers_text(plan),
         _where(plan) if shown.commands else "",
         memory_text(plan.ledgers, why),
@@ -62,7 +62,7 @@ def loaders_text(plan: Plan, why: bool) -> str:
     shown = plan.loaders if why else plan.loaders[:1]
     if not shown or not (why or shown[0].took or shown[0].name != DEFAULT):
         return ""
-    return "\n".join(["loader of the weights", *(fold(f"  {_loader(plan, cost)}", 6) for cost in shown)])
+    return "\n".join(["loader of the weights", *(fold_line(f"  {_loader(plan, cost)}", 6) for cost in shown)])
 
 
 def _loader(plan: Plan, cost: LoaderCost) -> str:
@@ -161,7 +161,7 @@ def _wrapped(words: Sequence[str]) -> list[str]:
 def answer_text(answer: Answer) -> str:
     made_up = f" {SIMULATED}" if answer.simulated else ""
     times = f"first after {duration(answer.ttft)}, all after {duration(answer.total)}"
-    text = fold(f"answer{made_up}: {answer.text.strip()!r}", 8)
+    text = fold_line(f"answer{made_up}: {answer.text.strip()!r}", 8)
     return f"{text}\n        ({answer.prompt_tokens} prompt tokens, {answer.completion_tokens} tokens, {times})"
 
 
@@ -170,10 +170,12 @@ def deployment_text(found: Deployment) -> str:
     supervised = found.supervised
     live = supervised.current if supervised else None
     since = supervised.lasts if supervised else ""
-    lines = [f"{mark(found.simulated)}{found.name}: {phase_text(found.state)}{since}  {found.endpoint}".rstrip()]
+    lines = [
+        f"{simulated_mark(found.simulated)}{found.name}: {phase_text(found.state)}{since}  {found.endpoint}".rstrip()
+    ]
     if found.ranks:
         lines.append(aligned([_rank_row(rank) for rank in found.ranks]))
-    lines += [fold(f"  problem: {problem}", 11) for problem in found.problems]
+    lines += [fold_line(f"  problem: {problem}", 11) for problem in found.problems]
     if found.answer:
         kind = "simulated" if found.simulated or found.answer.simulated else "real"
         lines.append(f"  answered with a {kind} token in {duration(found.answer.total)}")
@@ -183,7 +185,7 @@ def deployment_text(found: Deployment) -> str:
         alone = "not supervised: nothing restarts it and it has no gateway; `sparkwright up` with its recipe adds both"
         if not found.all_asked:
             alone = "address and supervisor are unknown until every node answers"
-        lines.append(fold(f"  {alone}", 4))
+        lines.append(fold_line(f"  {alone}", 4))
     if supervised and supervised.second:
         lines.append(f"  second address: {supervised.second}")
     if supervised and live:
@@ -194,14 +196,16 @@ def deployment_text(found: Deployment) -> str:
         if found.program and supervised.program not in ("", found.program):
             there, here = supervised.program[:8], found.program[:8]
             other = f"its program on {supervised.node} is another version ({there}) than here ({here})"
-            lines.append(fold(f"  {other}: the same `sparkwright up` replaces it, the engine stays", 4))
+            lines.append(fold_line(f"  {other}: the same `sparkwright up` replaces it, the engine stays", 4))
     return "\n".join(lines)
 
 
 def model_text(found: ModelReplicas) -> str:
     """The replicas of a model below one line about all of them."""
     count = f"{len(found.serving)} of {len(found.replicas)} replicas serve"
-    first = f"{mark(found.simulated)}{found.name}: {phase_text(found.state)}, {count}  {found.endpoint}".rstrip()
+    first = (
+        f"{simulated_mark(found.simulated)}{found.name}: {phase_text(found.state)}, {count}  {found.endpoint}".rstrip()
+    )
     return "\n".join([first, *(textwrap.indent(deployment_text(one), "  ") for one in found.replicas)])
 
 
@@ -223,17 +227,17 @@ _STILL = 8 * MIB  # bytes an hour that no one has to read about
 def _live(found: Supervised, live: Live) -> Iterator[str]:
     problems = [sentence for _, sentence in live.troubles]
     if live.reason and live.reason not in problems:
-        yield fold(f"  reason: {live.reason}", 10)
-    if awaited := waits(live, found.now):
+        yield fold_line(f"  reason: {live.reason}", 10)
+    if awaited := wait_reason(live, found.now):
         usual = f"; a start usually takes {duration(live.usual)}" if live.usual else ""
-        yield fold(f"  {awaited}{usual}", 10)
+        yield fold_line(f"  {awaited}{usual}", 10)
     if live.phase is DeploymentState.ON_DEMAND:
-        yield fold(f"  {comes_back(live, found.now)}", 4)
+        yield fold_line(f"  {comes_back(live, found.now)}", 4)
     elif live.refusing:
         why = "" if live.why in (live.reason, *problems) else f": {live.why}"
-        yield fold(f"  new requests are refused{why}{_back(found, live)}", 10)
+        yield fold_line(f"  new requests are refused{why}{_back(found, live)}", 10)
     if live.quiet:
-        yield fold(f"  {live.quiet}", 4)
+        yield fold_line(f"  {live.quiet}", 4)
     if memory := [row for node in live.nodes if (row := _memory(node))]:
         yield aligned(memory)
     if live.canary:
@@ -245,15 +249,15 @@ def _past(found: Supervised, live: Live) -> Iterator[str]:
     for one in live.disk_cache:
         yield f"  KV cache on disk: {one.node}  {gib(one.used)} of {gib(one.size)}, {gib(one.free)} free"
     for tier in live.cache_tiers:
-        yield fold(f"  {tier.tier} cache of the engine: {tier.text}", 4)
+        yield fold_line(f"  {tier.tier} cache of the engine: {tier.text}", 4)
     if live.prefixes:
-        yield fold(f"  kept prompts: {live.prefixes.text}", 4)
+        yield fold_line(f"  kept prompts: {live.prefixes.text}", 4)
     if live.incidents or live.relaunches:
         yield f"  {_incidents(live)}"
     if live.restarts:
         last = ((one, duration(max(found.now - one.last, 0.0))) for one in live.restarts)
         rows = ", ".join(f"{one.who} {one.count} (last {ago} ago)" for one, ago in last)
-        yield fold(f"  restarts since up: {rows}", 4)
+        yield fold_line(f"  restarts since up: {rows}", 4)
 
 
 def _back(found: Supervised, live: Live) -> str:

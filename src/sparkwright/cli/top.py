@@ -9,9 +9,9 @@ from sparkwright.app import queries
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, mark
+from sparkwright.cli.columns import aligned, simulated_mark
 from sparkwright.cli.text import model_json
-from sparkwright.cli.watch import Frame, every_option, watch
+from sparkwright.cli.watch import Frame, every_option, watch_screen
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.live import DeploymentState, Live, LiveEngine, LiveNode, phase_text
 from sparkwright.domain.model_replicas import ModelReplicas, models_of
@@ -43,7 +43,7 @@ def top(deployment: str, where: ClusterOptions, every: float, as_json: bool) -> 
       sparkwright top deepseek-v4-flash --every 5
     """
     screen = TopScreen(deployment)
-    watch(where, screen.look, every, as_json)
+    watch_screen(where, screen.look, every, as_json)
 
 
 @dataclass
@@ -75,7 +75,11 @@ class TopScreen:
         """All replicas of a model in one line, with their speed together."""
         speed = self._decode(found)
         text = f"{found.name}: {len(found.serving)} of {len(found.replicas)} replicas serve"
-        return mark(found.simulated) + text + ("" if speed is None else f", decode {grouped(speed)} tokens/s together")
+        return (
+            simulated_mark(found.simulated)
+            + text
+            + ("" if speed is None else f", decode {grouped(speed)} tokens/s together")
+        )
 
     def _decode(self, found: ModelReplicas) -> float | None:
         """Tokens a second of all replicas that serve; None if that of none is known."""
@@ -94,7 +98,9 @@ class TopScreen:
     def _rows(self, found: Deployment) -> Iterator[str]:
         history, live, supervised = self._history(found), _current(found), found.supervised
         since = supervised.lasts if supervised else ""
-        yield f"{mark(found.simulated)}{found.name}: {phase_text(found.state)}{since}  {found.endpoint}".rstrip()
+        yield (
+            f"{simulated_mark(found.simulated)}{found.name}: {phase_text(found.state)}{since}  {found.endpoint}"
+        ).rstrip()
         if not supervised:
             yield "  not supervised: its figures are unknown; `sparkwright status` asks it for a token"
             return

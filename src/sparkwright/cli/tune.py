@@ -16,7 +16,7 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, echo, mark
+from sparkwright.cli.columns import aligned, echo_text, simulated_mark
 from sparkwright.cli.console import console_sink
 from sparkwright.cli.kinds import Whole, renamed_option, time_option
 from sparkwright.domain.errors import UsageError
@@ -180,7 +180,7 @@ class TuneLines:
 
     def _line(self, text: str) -> None:
         if not self.quiet:
-            echo(text, err=True)
+            echo_text(text, err=True)
 
 
 async def _tune(call: TuneCall, wanted: TuneRequest) -> Tuned:
@@ -190,11 +190,11 @@ async def _tune(call: TuneCall, wanted: TuneRequest) -> Tuned:
         async with services(shared.open_cluster(options.where), options.where, sink) as there:
             key = api_key(there, call.recipe)
             request = LaunchRequest(call.recipe, call.deployment, options.force, key, supervised=True)
-            journal = tune_journal.find(tune_folder(), options.resume) if options.resume else None
+            journal = tune_journal.find_journal(tune_folder(), options.resume) if options.resume else None
             wanted = _same(call, wanted, journal) if journal else wanted
             made = await survey(there, request, call.source, wanted)
             if (said := text_of.budget_text(made.settings, made.trial, options.seconds)) and not quiet:
-                echo(said, err=True)
+                echo_text(said, err=True)
             if options.dry:
                 return _planned(made)
             if journal:
@@ -208,7 +208,7 @@ async def _tune(call: TuneCall, wanted: TuneRequest) -> Tuned:
 async def _searched(there: Services, made: TuneSurvey, journal: tune_journal.FileJournal, given: Any) -> Tuned:
     async with tools(None) as bench, use.searching(there, bench, made, journal, given) as search:
         if not given[0].quiet:
-            echo(f"search {journal.id}; --resume {journal.id} continues it\n", err=True)
+            echo_text(f"search {journal.id}; --resume {journal.id} continues it\n", err=True)
         await search.all()
         return search.result()
 
@@ -224,7 +224,7 @@ async def _begun(there: Services, call: TuneCall, made: TuneSurvey) -> tune_jour
         "first": made.first,
         "served": use.served_text(old),
     }
-    return tune_journal.begin(tune_folder(), header)
+    return tune_journal.begin_journal(tune_folder(), header)
 
 
 def _same(call: TuneCall, wanted: TuneRequest, journal: tune_journal.FileJournal) -> TuneRequest:
@@ -256,7 +256,7 @@ def document(found: Tuned) -> dict[str, Any]:
 
 def _text(found: Tuned, out: Path | None) -> str:
     """The screen at the end. out: the file with the new profile, None if no file was named."""
-    marked = mark(found.simulated)
+    marked = simulated_mark(found.simulated)
     if not found.trials:
         table = text_of.candidate_table(found)
         settings = aligned(

@@ -28,7 +28,7 @@ from sparkwright.app.serve.stop import Removed
 from sparkwright.app.serve.stop import down as take_down
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import echo
+from sparkwright.cli.columns import echo_text
 from sparkwright.cli.plan_result import plan_json
 from sparkwright.cli.prove import proof_json, proof_text, prove
 from sparkwright.cli.up_text import outcome_text, replicas_text
@@ -157,7 +157,7 @@ def bring_up_recipe(options: UpOptions) -> None:
         _remember(services, [named], outcome.done == "planned")
         return outcome
 
-    outcome = shared.drive(options.where, start, quiet=options.as_json)
+    outcome = shared.with_services(options.where, start, quiet=options.as_json)
     if isinstance(outcome, ReplicasOutcome):
         _print_replicas(outcome, time.monotonic() - began, options, opened.gates)
         return
@@ -167,7 +167,7 @@ def bring_up_recipe(options: UpOptions) -> None:
         shared.answer(options.as_json, outcome_json(outcome), text, int(refused or outcome.done == "garbled"))
         return
     if not options.as_json:
-        echo(f"{text}\n")
+        echo_text(f"{text}\n")
     proven = asyncio.run(prove(named, options.where, opened.gates, options.as_json))
     document = {**outcome_json(outcome), "proof": proof_json(proven)}
     shared.answer(
@@ -192,7 +192,7 @@ def _print_replicas(found: ReplicasOutcome, seconds: float, options: UpOptions, 
         shared.answer(options.as_json, document, text, code)
         return
     if not options.as_json:
-        echo(f"{text}\n")
+        echo_text(f"{text}\n")
     proven = asyncio.run(prove(found.name, options.where, tuple(gates), options.as_json))
     document |= {"proof": proof_json(proven)}
     shared.answer(options.as_json, document, proof_text(found.name, proven), int(not proven.passed or bool(code)))
@@ -239,7 +239,7 @@ def down(deployment: str, where: ClusterOptions, seize: bool, as_json: bool) -> 
             return name, await down_replicas(services, members, seize, recipes)
         return name, (await take_down(services, name, seize, recipes),)
 
-    name, gone = shared.drive(where, taken, quiet=as_json)
+    name, gone = shared.with_services(where, taken, quiet=as_json)
     ranks = [asdict(rank) for one in gone for rank in one.ranks]
     document = {"deployment": name, "ranks": ranks}
     document |= {"replicas": [one.deployment for one in gone]} if gone[0].deployment != name else {}
@@ -286,7 +286,7 @@ def restart(deployment: str, where: ClusterOptions, drain: float, rolling: bool,
         took = await restart_replicas(services, name, members, drain, rolling)
         return name, services.clock.monotonic() - began, took
 
-    name, seconds, took = shared.drive(where, restarted, quiet=as_json)
+    name, seconds, took = shared.with_services(where, restarted, quiet=as_json)
     document: dict[str, Any] = {"deployment": name, "seconds": round(seconds, 3)}
     document |= {"replicas": {one: round(each, 3) for one, each in took.items()}} if took else {}
     text = [f"{one}: ready again after {duration(each)}" for one, each in (took or {name: seconds}).items()]

@@ -11,7 +11,7 @@ from sparkwright.app.serve.gateway import NO_KEY_HERE, GatewayReach
 from sparkwright.app.serve.prepare import Outcome
 from sparkwright.app.serve.replicas import ReplicasOutcome
 from sparkwright.app.serve.running import describe_running
-from sparkwright.cli.columns import aligned, findings_text, fold, mark
+from sparkwright.cli.columns import aligned, findings_text, fold_line, simulated_mark
 from sparkwright.cli.plan_outlook import Shown
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.finding import Severity
@@ -44,8 +44,8 @@ def outcome_text(outcome: Outcome, seconds: float, ssh_config: str = "", verbose
     simulated = plan.recipe.model.simulated or plan.cluster.simulated
     done = "serves, but its answers are garbled," if outcome.done == "garbled" else outcome.done
     after = "; the engine was not touched; checked in" if outcome.done == "already serving" else " after"
-    parts = [f"{mark(simulated)}{plan.deployment}: {done}{after} {duration(seconds)}"]
-    parts += [fold(line, _COLUMN) for line in aligned([row for row in _rows(outcome) if row[1]]).splitlines()]
+    parts = [f"{simulated_mark(simulated)}{plan.deployment}: {done}{after} {duration(seconds)}"]
+    parts += [fold_line(line, _COLUMN) for line in aligned([row for row in _rows(outcome) if row[1]]).splitlines()]
     if verbose:
         parts += [f"  {name}: {value}" for name, value in outcome.facts.items()]
     parts += _worth_knowing(outcome)
@@ -61,13 +61,13 @@ def replicas_text(found: ReplicasOutcome, seconds: float, ssh_config: str = "") 
         return "\n\n".join(f"{one.plan.deployment}\n{outcome_text(one, seconds)}" for one in found.outcomes)
     first, count = found.outcomes[0], len(found.outcomes)
     simulated = first.plan.recipe.model.simulated or first.plan.cluster.simulated
-    parts = [f"{mark(simulated)}{found.name}: {count} replica{'s' * (count > 1)} after {duration(seconds)}"]
+    parts = [f"{simulated_mark(simulated)}{found.name}: {count} replica{'s' * (count > 1)} after {duration(seconds)}"]
     parts += aligned([_replica_row(one) for one in found.outcomes]).splitlines()
     parts += [f"  {name}  taken away" for name in found.removed]
     reach = next((_reach(one) for one in found.outcomes if one.armed and one.armed.reach), None)
     if reach is None:
         return "\n".join([*parts, *(line for one in found.outcomes for line in _worth_knowing(one))])
-    parts += [fold(line, _COLUMN) for line in aligned([("address", reach.url)]).splitlines()]
+    parts += [fold_line(line, _COLUMN) for line in aligned([("address", reach.url)]).splitlines()]
     parts += dict.fromkeys(line for one in found.outcomes for line in _worth_knowing(one))
     if any(one.armed and NO_KEY_HERE in one.armed.said for one in found.outcomes):
         return "\n".join(parts)
@@ -82,7 +82,7 @@ def groups_text(found: ReplicasOutcome) -> str:
         for one in found.outcomes
         for finding in stopping(one.plan, "")
     }
-    parts = [f"{found.name}: {len(found.outcomes)} replicas", aligned(rows), *(fold(line, 2) for line in stops)]
+    parts = [f"{found.name}: {len(found.outcomes)} replicas", aligned(rows), *(fold_line(line, 2) for line in stops)]
     parts += [f"{name} would be taken away" for name in found.removed]
     asked = found.outcomes[0].plan.recipe.asked
     return "\n".join([*parts, "", f"one of them in full: sparkwright plan {asked} --replicas 1"])

@@ -35,7 +35,7 @@ def wake_node(node: str, wait: float, where: ClusterOptions, as_json: bool) -> N
       sparkwright wake spark-2
       sparkwright wake spark-2 --wait 0
     """
-    done = shared.drive(where, lambda services: wake_peer(services, node, wait), quiet=as_json)
+    done = shared.with_services(where, lambda services: wake_peer(services, node, wait), quiet=as_json)
     back = "" if done.seconds is None else f"; it answers after {duration(done.seconds)}"
     text = f"{done.sender} sent a magic packet for {done.mac} to {', '.join(done.networks)}{back}"
     shared.answer(as_json, asdict(done), text)

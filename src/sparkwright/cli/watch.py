@@ -11,7 +11,7 @@ import click
 
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import echo
+from sparkwright.cli.columns import echo_text
 from sparkwright.cli.kinds import Number
 from sparkwright.domain.printable import printable
 from sparkwright.domain.values import dataclass
@@ -40,7 +40,7 @@ class Frame:
 Look = Callable[["Services"], Awaitable[Frame]]
 
 
-def watch(where: ClusterOptions, look: Look, every: float, as_json: bool) -> None:
+def watch_screen(where: ClusterOptions, look: Look, every: float, as_json: bool) -> None:
     """Draws until Ctrl-C, its usual end: the terminal is as before, and the exit code is 0."""
 
     async def work(services: "Services") -> None:
@@ -52,7 +52,7 @@ def watch(where: ClusterOptions, look: Look, every: float, as_json: bool) -> Non
         except asyncio.CancelledError:
             return
 
-    shared.drive(where, work, quiet=True)
+    shared.with_services(where, work, quiet=True)
 
 
 async def _printed(services: "Services", look: Look, every: float, as_json: bool) -> None:
@@ -61,7 +61,7 @@ async def _printed(services: "Services", look: Look, every: float, as_json: bool
         if as_json:
             shared.print_line({"at": time.time(), **frame.document})
         else:
-            echo(f"{_time()}\n{frame.text}\n")
+            echo_text(f"{_time()}\n{frame.text}\n")
         sys.stdout.flush()
         await asyncio.sleep(every)
 

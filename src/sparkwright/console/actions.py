@@ -19,7 +19,7 @@ from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.units import DRAIN_SECONDS, duration, gib
 from sparkwright.domain.values import dataclass
 from sparkwright.gateway.caddy import CONSOLE_PATH
-from sparkwright.report.markup import Html, join, tag
+from sparkwright.report.markup import Html, html_tag, join_html
 
 Row = tuple[str, str]
 VERBS = ("restart", "stop", "start", "switch")
@@ -79,10 +79,10 @@ async def _restart(watch: DeploymentWatch, who: str) -> None:
 
 
 async def _halt(watch: DeploymentWatch, who: str) -> None:
-    from sparkwright.app.serve.restart import halt
+    from sparkwright.app.serve.restart import halt_deployment
 
     async with services(watch, who) as made:
-        await halt(made, watch.name)
+        await halt_deployment(made, watch.name)
 
 
 def choices(watch: DeploymentWatch, watches: Sequence[DeploymentWatch]) -> list[DeploymentWatch]:
@@ -118,20 +118,22 @@ async def outlook_of(operation: Operation, visitor: Visitor) -> tuple[Row, ...]:
 
 def plan(operation: Operation, visitor: Visitor, takes: Sequence[Row] = (), busy: bool = False) -> Html:
     """The page with the effects of an operation, also on clients. takes: memory on the nodes."""
-    title, other = tag("h1", f"{operation.title}?"), operation.other
-    back = tag("a", "Cancel", href=f"{CONSOLE_PATH}/", class_="button")
+    title, other = html_tag("h1", f"{operation.title}?"), operation.other
+    back = html_tag("a", "Cancel", href=f"{CONSOLE_PATH}/", class_="button")
     if not operation.chosen:
-        return join(title, _choice(operation), tag("p", back))
+        return join_html(title, _choice(operation), html_tag("p", back))
     rows = [*(_switch_rows(operation.watch, other) if other else _rows(operation)), *takes]
-    to = tag("input", type="hidden", name="to", value=other.name) if other else ""
+    to = html_tag("input", type="hidden", name="to", value=other.name) if other else ""
     safe = "primary" if operation.verb == "start" else "danger"
-    send = tag("button", operation.title, type="submit", class_=safe)
-    return join(
+    send = html_tag("button", operation.title, type="submit", class_=safe)
+    return join_html(
         title,
-        tag("p", "Another operation is under way; wait for its end.", class_="alert", role="alert") if busy else "",
-        tag(
+        html_tag("p", "Another operation is under way; wait for its end.", class_="alert", role="alert")
+        if busy
+        else "",
+        html_tag(
             "dl",
-            *(tag("div", tag("dt", name), tag("dd", with_code(value))) for name, value in rows),
+            *(html_tag("div", html_tag("dt", name), html_tag("dd", with_code(value))) for name, value in rows),
             class_="conditions",
         ),
         session_form(f"{operation.verb}/{operation.watch.name}", visitor, to, send, " ", back),
@@ -140,14 +142,18 @@ def plan(operation: Operation, visitor: Visitor, takes: Sequence[Row] = (), busy
 
 def _choice(operation: Operation) -> Html:
     name = operation.watch.name
-    terminal = tag("p", "To a recipe that was not started here yet: ", tag("code", f"sparkwright switch {name} RECIPE"))
+    terminal = html_tag(
+        "p", "To a recipe that was not started here yet: ", html_tag("code", f"sparkwright switch {name} RECIPE")
+    )
     links = [
-        tag("li", tag("a", one.name, href=f"{CONSOLE_PATH}/switch/{name}?to={one.name}", class_="button"))
+        html_tag("li", html_tag("a", one.name, href=f"{CONSOLE_PATH}/switch/{name}?to={one.name}", class_="button"))
         for one in choices(operation.watch, operation.watches)
     ]
     if not links:
-        return join(tag("p", "Nothing to switch to: no other deployment of this head is stopped."), terminal)
-    return join(tag("p", f"What serves in place of {name}:"), tag("ul", *links, class_="operate"), terminal)
+        return join_html(html_tag("p", "Nothing to switch to: no other deployment of this head is stopped."), terminal)
+    return join_html(
+        html_tag("p", f"What serves in place of {name}:"), html_tag("ul", *links, class_="operate"), terminal
+    )
 
 
 def _rows(operation: Operation) -> Iterator[tuple[str, str]]:

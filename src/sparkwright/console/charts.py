@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sparkwright.report.markup import Html, tag
+from sparkwright.report.markup import Html, html_tag
 
 _WIDTH, _HEIGHT, _POINTS = 240.0, 44.0, 120
 
@@ -11,7 +11,7 @@ def sparkline(points: Sequence[tuple[float, float]], span: float, now: float, la
     """The last `span` seconds; '' while there is nothing to draw."""
     kept = _thinned([point for point in points if point[0] >= now - span], span, now)
     if len(kept) < 2:
-        return Html(tag("svg", class_="spark", viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}", aria_hidden="true"))
+        return Html(html_tag("svg", class_="spark", viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}", aria_hidden="true"))
     top = max(max(value for _, value in kept), 1e-9)
     at = [
         f"{_WIDTH * (1 - (now - when) / span):.1f},{_HEIGHT - 2 - (_HEIGHT - 6) * max(value, 0.0) / top:.1f}"
@@ -19,10 +19,10 @@ def sparkline(points: Sequence[tuple[float, float]], span: float, now: float, la
     ]
     first, last = at[0].partition(",")[0], at[-1].partition(",")[0]
     area = f"{first},{_HEIGHT:g} {' '.join(at)} {last},{_HEIGHT:g}"
-    return tag(
+    return html_tag(
         "svg",
-        tag("polygon", points=area),
-        tag("polyline", points=" ".join(at)),
+        html_tag("polygon", points=area),
+        html_tag("polyline", points=" ".join(at)),
         class_="spark",
         viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
         preserveAspectRatio="none",
@@ -45,15 +45,15 @@ def _thinned(points: Sequence[tuple[float, float]], span: float, now: float) -> 
 
 def bar_picture(part: float, label: str, mark: float | None = None, kind: str = "") -> Html:
     """part, mark: 0 to 1. mark: a limit, drawn as a line."""
-    filled = tag("rect", class_="filled", width=f"{100 * min(max(part, 0.0), 1.0):.1f}", height="8")
+    filled = html_tag("rect", class_="filled", width=f"{100 * min(max(part, 0.0), 1.0):.1f}", height="8")
     limit = (
-        [tag("rect", class_="limit", x=f"{100 * min(max(mark, 0.0), 0.995):.1f}", width=".6", height="8")]
+        [html_tag("rect", class_="limit", x=f"{100 * min(max(mark, 0.0), 0.995):.1f}", width=".6", height="8")]
         if mark is not None
         else []
     )
-    return tag(
+    return html_tag(
         "svg",
-        tag("rect", class_="whole", width="100", height="8"),
+        html_tag("rect", class_="whole", width="100", height="8"),
         filled,
         *limit,
         class_=f"bar {kind}".strip(),

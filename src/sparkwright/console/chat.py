@@ -19,7 +19,7 @@ from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.units import duration
 from sparkwright.engines.engine import served_name
 from sparkwright.gateway.caddy import CONSOLE_PATH, SERVICE
-from sparkwright.report.markup import Html, join, tag
+from sparkwright.report.markup import Html, html_tag, join_html
 
 _URL = "http://gateway/v1/chat/completions"
 _SILENCE = 600.0
@@ -139,38 +139,38 @@ def chat_page(
     model = shortened(served_name(watch.desired.recipe), 120) if watch.desired else "unknown"
     names = [one.name for one in watches]
     links = (
-        tag("a", name, href=f"{CONSOLE_PATH}/chat/{name}", aria_current="page" if name == watch.name else None)
+        html_tag("a", name, href=f"{CONSOLE_PATH}/chat/{name}", aria_current="page" if name == watch.name else None)
         for name in names
     )
     head = [
-        tag("h1", f"Chat with {watch.name}"),
-        tag("nav", *links, aria_label="Deployments", class_="spans") if len(names) > 1 else "",
-        tag(
+        html_tag("h1", f"Chat with {watch.name}"),
+        html_tag("nav", *links, aria_label="Deployments", class_="spans") if len(names) > 1 else "",
+        html_tag(
             "p",
             "Model ",
-            tag("b", model),
+            html_tag("b", model),
             f". Counts as use of key {visitor.key.name}. The turns are not stored: they are gone with this page.",
             class_="soft",
         ),
     ]
     if not known:
-        again = tag("a", "sign in again", href=f"{CONSOLE_PATH}/login")
+        again = html_tag("a", "sign in again", href=f"{CONSOLE_PATH}/login")
         why = "The console was started again since you signed in, and it keeps keys in memory only: "
-        return join(*head, tag("p", why, again, " to chat.", class_="alert", role="alert"))
-    log = tag("div", *turns, id="turns", role="log", aria_label="Turns", tabindex="0")
+        return join_html(*head, html_tag("p", why, again, " to chat.", class_="alert", role="alert"))
+    log = html_tag("div", *turns, id="turns", role="log", aria_label="Turns", tabindex="0")
     fields = [
-        tag("label", "Your message", for_="prompt"),
-        tag("textarea", id="prompt", name="prompt", rows="3", required=True, maxlength="100000"),
-        tag(
+        html_tag("label", "Your message", for_="prompt"),
+        html_tag("textarea", id="prompt", name="prompt", rows="3", required=True, maxlength="100000"),
+        html_tag(
             "div",
-            tag("button", "Send", type="submit", class_="primary"),
-            tag("button", "Stop", type="button", id="halt", hidden=True),
-            tag("span", "Enter to send, Shift+Enter for a new line", class_="soft hint", hidden=True),
+            html_tag("button", "Send", type="submit", class_="primary"),
+            html_tag("button", "Stop", type="button", id="halt", hidden=True),
+            html_tag("span", "Enter to send, Shift+Enter for a new line", class_="soft hint", hidden=True),
             class_="row",
         ),
     ]
-    return join(*head, log, session_form(f"chat/{watch.name}", visitor, *fields, class_="chat", id="chat"))
+    return join_html(*head, log, session_form(f"chat/{watch.name}", visitor, *fields, class_="chat", id="chat"))
 
 
 def chat_turn(who: str, text: str, kind: str = "") -> Html:
-    return tag("div", tag("b", who), tag("p", text), class_=f"turn {kind}".strip())
+    return html_tag("div", html_tag("b", who), html_tag("p", text), class_=f"turn {kind}".strip())

@@ -14,7 +14,7 @@ from sparkwright.domain.values import dataclass
 from sparkwright.engines.engine import served_name
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.gateway.clients import Client, ServedModel, clients, served, settings
-from sparkwright.report.markup import Html, join, tag
+from sparkwright.report.markup import Html, html_tag, join_html
 
 _PATH = re.compile(r"/[A-Za-z0-9._/+-]{1,200}")
 _FILE, _AUTHORITY = "sparkwright.key", "sparkwright-ca.crt"
@@ -55,18 +55,22 @@ def connect_page(names: Sequence[str], where: Where) -> Html:
     """names: of the deployments that the visitor may see."""
     watch, at = where.watch, where.at
     links = (
-        tag("a", name, href=f"{CONSOLE_PATH}/connect/{name}", aria_current="page" if name == watch.name else None)
+        html_tag("a", name, href=f"{CONSOLE_PATH}/connect/{name}", aria_current="page" if name == watch.name else None)
         for name in names
     )
     head = [
-        tag("h1", f"Connect to {watch.name}"),
-        tag("nav", *links, aria_label="Deployments", class_="spans") if len(names) > 1 else "",
+        html_tag("h1", f"Connect to {watch.name}"),
+        html_tag("nav", *links, aria_label="Deployments", class_="spans") if len(names) > 1 else "",
     ]
     if at is None:
         model = shortened(served_name(watch.desired.recipe), 120) if watch.desired else "unknown"
         why = "It has no gateway, or its model has a name that settings cannot hold"
-        return join(*head, tag("p", f"{why}: {watch.endpoint or 'no address'}, model {model}.", class_="empty"))
-    return join(*head, _address(at), _curl(at), _files(where, at), *(_client(one, at) for one in clients().values()))
+        return join_html(
+            *head, html_tag("p", f"{why}: {watch.endpoint or 'no address'}, model {model}.", class_="empty")
+        )
+    return join_html(
+        *head, _address(at), _curl(at), _files(where, at), *(_client(one, at) for one in clients().values())
+    )
 
 
 def _address(at: ServedModel) -> Html:
@@ -76,16 +80,21 @@ def _address(at: ServedModel) -> Html:
         ("address", _copied(at.url)),
         ("model", _copied(at.model)),
         ("context", Html(f"{at.context:,} tokens") if at.context else Html("unknown")),
-        ("key", Html("yours, or one of its own for each client: ") + tag("a", "Keys", href=f"{CONSOLE_PATH}/keys")),
+        (
+            "key",
+            Html("yours, or one of its own for each client: ") + html_tag("a", "Keys", href=f"{CONSOLE_PATH}/keys"),
+        ),
     ]
-    cells = (tag("div", tag("dt", name), tag("dd", Html(value))) for name, value in rows)
+    cells = (html_tag("div", html_tag("dt", name), html_tag("dd", Html(value))) for name, value in rows)
     console = f"{at.root}{CONSOLE_PATH}/"
     code = (
-        tag("p", with_code(away), class_="soft")
+        html_tag("p", with_code(away), class_="soft")
         if host in _LOOPBACK
-        else join(_qr(console), tag("p", "This console on a phone"))
+        else join_html(_qr(console), html_tag("p", "This console on a phone"))
     )
-    return tag("div", tag("dl", *cells, class_="conditions"), tag("div", code, class_="qr"), class_="address")
+    return html_tag(
+        "div", html_tag("dl", *cells, class_="conditions"), html_tag("div", code, class_="qr"), class_="address"
+    )
 
 
 def _qr(text: str) -> Html:
@@ -95,16 +104,16 @@ def _qr(text: str) -> Html:
 
 
 def _copied(text: str) -> Html:
-    return tag("span", tag("code", text), " ", _button(), class_="copied")
+    return html_tag("span", html_tag("code", text), " ", _button(), class_="copied")
 
 
 def _button() -> Html:
     """Shown by the script, which copies what stands before it."""
-    return tag("button", "Copy", type="button", class_="copy", hidden=True)
+    return html_tag("button", "Copy", type="button", class_="copy", hidden=True)
 
 
 def _block(text: str) -> Html:
-    return tag("div", tag("pre", text.strip("\n"), tabindex="0"), _button(), class_="copied block")
+    return html_tag("div", html_tag("pre", text.strip("\n"), tabindex="0"), _button(), class_="copied block")
 
 
 def _curl(at: ServedModel) -> Html:
@@ -117,48 +126,54 @@ def _curl(at: ServedModel) -> Html:
         "  -H \"Authorization: Bearer $KEY\" -H 'Content-Type: application/json' \\\n"
         f"  -d '{json.dumps(chat)}'"
     )
-    return tag("section", tag("h2", "A first request"), _block(text))
+    return html_tag("section", html_tag("h2", "A first request"), _block(text))
 
 
 def _files(where: Where, at: ServedModel) -> Html:
     """The settings name two files on the client's machine."""
-    field = tag("input", id="folder", name="folder", value=where.folder, maxlength="200")
-    form = tag(
+    field = html_tag("input", id="folder", name="folder", value=where.folder, maxlength="200")
+    form = html_tag(
         "form",
-        tag("div", tag("label", "Folder on the client's machine", for_="folder"), field),
-        tag("button", "Fill in", type="submit"),
+        html_tag("div", html_tag("label", "Folder on the client's machine", for_="folder"), field),
+        html_tag("button", "Fill in", type="submit"),
         class_="filters",
         method="get",
     )
     trust = [
         ", and the authority of this gateway in ",
-        tag("code", at.authority),
+        html_tag("code", at.authority),
         " (",
-        tag("a", "download", href=f"{CONSOLE_PATH}/ca.crt", download=_AUTHORITY),
+        html_tag("a", "download", href=f"{CONSOLE_PATH}/ca.crt", download=_AUTHORITY),
         ")",
     ]
-    text = tag(
-        "p", "The settings below read the key from ", tag("code", at.key_file), *(trust if at.authority else ()), "."
+    text = html_tag(
+        "p",
+        "The settings below read the key from ",
+        html_tag("code", at.key_file),
+        *(trust if at.authority else ()),
+        ".",
     )
-    write = tag(
-        "p", "With sparkwright on that machine: ", tag("code", f"sparkwright connect CLIENT {where.watch.name} --write")
+    write = html_tag(
+        "p",
+        "With sparkwright on that machine: ",
+        html_tag("code", f"sparkwright connect CLIENT {where.watch.name} --write"),
     )
-    return tag("section", tag("h2", "Settings of clients"), text, write, form)
+    return html_tag("section", html_tag("h2", "Settings of clients"), text, write, form)
 
 
 def _client(client: Client, at: ServedModel) -> Html:
     made = settings(client, at)
     parts: list[Html] = []
     if made.exports:
-        parts += [tag("p", "Variables of its process:"), _block(made.exports)]
+        parts += [html_tag("p", "Variables of its process:"), _block(made.exports)]
     if made.text:
-        parts += [tag("p", "In ", tag("code", made.file or client.file), ":"), _block(made.text)]
+        parts += [html_tag("p", "In ", html_tag("code", made.file or client.file), ":"), _block(made.text)]
     if made.snippet:
         parts.append(_block(made.snippet))
     if client.run:
-        parts += [tag("p", "Start it with:"), _block(client.run)]
+        parts += [html_tag("p", "Start it with:"), _block(client.run)]
     needs = f"it needs about {client.least:,} tokens of context, and this deployment has {at.context:,}"
     said = [*([needs] if 0 < at.context < client.least else []), *made.notes]
-    notes = tag("ul", *(tag("li", note) for note in said)) if said else ""
-    more = tag("p", tag("a", "its own documentation", href=client.see, rel="noreferrer"))
-    return tag("details", tag("summary", client.title), *parts, notes, more, class_="client")
+    notes = html_tag("ul", *(html_tag("li", note) for note in said)) if said else ""
+    more = html_tag("p", html_tag("a", "its own documentation", href=client.see, rel="noreferrer"))
+    return html_tag("details", html_tag("summary", client.title), *parts, notes, more, class_="client")

@@ -6,7 +6,7 @@ from sparkwright.domain import units
 from sparkwright.domain.live import DeploymentState, Live, phase_text
 from sparkwright.domain.printable import printable
 from sparkwright.domain.units import duration, grouped
-from sparkwright.report.markup import Html, join, tag
+from sparkwright.report.markup import Html, html_tag, join_html
 
 UNKNOWN = "unknown"
 _LONG = 400
@@ -43,14 +43,16 @@ def percent(part: float | None) -> str:
 def with_unit(text: str, of: str = "") -> Html:
     """A figure with its unit; `unknown` has a style of its own."""
     if text == UNKNOWN:
-        return tag("span", UNKNOWN, class_="unknown")
-    return tag("span", tag("span", text, class_="value"), tag("span", f" {of}", class_="unit") if of else "")
+        return html_tag("span", UNKNOWN, class_="unknown")
+    return html_tag(
+        "span", html_tag("span", text, class_="value"), html_tag("span", f" {of}", class_="unit") if of else ""
+    )
 
 
 def time_element(at: float) -> Html:
     """A moment in UTC, with its day."""
     moment = datetime.fromtimestamp(at, UTC)
-    return tag("time", moment.strftime("%Y-%m-%d %H:%M:%S UTC"), datetime=moment.isoformat(timespec="seconds"))
+    return html_tag("time", moment.strftime("%Y-%m-%d %H:%M:%S UTC"), datetime=moment.isoformat(timespec="seconds"))
 
 
 def time_ago(at: float, now: float) -> str:
@@ -71,7 +73,7 @@ def without_controls(page: Html) -> Html:
 def with_code(text: str) -> Html:
     """A sentence from outside; what is between backticks is code."""
     parts = shortened(text).split("`")
-    return join(*(tag("code", part) if place % 2 else part for place, part in enumerate(parts)))
+    return join_html(*(html_tag("code", part) if place % 2 else part for place, part in enumerate(parts)))
 
 
 def shortened(text: str, most: int = _LONG) -> str:

@@ -8,29 +8,29 @@ from sparkwright.console.overview import incident_row
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.units import duration
 from sparkwright.report.incident_story import IncidentStory, story_of
-from sparkwright.report.markup import Html, join, tag
+from sparkwright.report.markup import Html, html_tag, join_html
 
 _EVIDENCE = 40
 
 
 def listing(found: Sequence[Incident], now: float) -> Html:
-    title = tag("h1", "Incidents")
+    title = html_tag("h1", "Incidents")
     if not found:
-        return join(title, tag("p", "No incidents.", class_="empty"))
-    return join(title, tag("ul", *(incident_row(one, now) for one in found), class_="incidents"))
+        return join_html(title, html_tag("p", "No incidents.", class_="empty"))
+    return join_html(title, html_tag("ul", *(incident_row(one, now) for one in found), class_="incidents"))
 
 
 def incident_page(one: Incident, now: float, diagnosis: dict[str, Any] | None = None) -> Html:
     """The story that `sparkwright incidents show` prints, in the same words."""
     told = story_of(one, diagnosis)
-    simulated = tag("span", "simulated", class_="mark") if one.simulated else ""
-    title = tag("div", tag("h1", f"Incident {one.number}"), simulated, class_="title")
-    parts = [title, tag("p", _headline(one, now), class_="says"), _cause(told), _happened(one, told)]
+    simulated = html_tag("span", "simulated", class_="mark") if one.simulated else ""
+    title = html_tag("div", html_tag("h1", f"Incident {one.number}"), simulated, class_="title")
+    parts = [title, html_tag("p", _headline(one, now), class_="says"), _cause(told), _happened(one, told)]
     if told.steps:
         word = "To look into by hand" if told.steps_word == "by hand" else "What to do"
-        steps = tag("ul", *(tag("li", tag("code", shortened(step))) for step in told.steps))
-        parts.append(tag("section", tag("h2", word), steps, class_="steps"))
-    return join(*parts, tag("section", tag("h2", "Facts"), _facts(one, told)))
+        steps = html_tag("ul", *(html_tag("li", html_tag("code", shortened(step))) for step in told.steps))
+        parts.append(html_tag("section", html_tag("h2", word), steps, class_="steps"))
+    return join_html(*parts, html_tag("section", html_tag("h2", "Facts"), _facts(one, told)))
 
 
 def _headline(one: Incident, now: float) -> str:
@@ -42,24 +42,33 @@ def _headline(one: Incident, now: float) -> str:
 
 def _cause(told: IncidentStory) -> Html:
     """Cause, proof and doubt in one box: a cause is not shown without what is unknown about it."""
-    sure = tag("span", f" {told.sureness}", class_="soft") if told.sureness else ""
-    code = tag("code", told.code) if told.code else ""
-    rows: list[tuple[str, Html]] = [("cause", tag("span", tag("b", shortened(told.cause)), " ", code, sure))]
-    rows += [("proof", tag("q", line)) for line in told.proof]
-    rows += [("doubt", tag("span", f"not known: {line}")) for line in told.doubts]
-    rows += [("to settle it", tag("code", shortened(step))) for step in told.settle]
-    cells = (tag("div", tag("dt", name), tag("dd", value)) for name, value in rows)
-    return tag("section", tag("h2", "Cause"), tag("dl", *cells, class_="conditions cause"))
+    sure = html_tag("span", f" {told.sureness}", class_="soft") if told.sureness else ""
+    code = html_tag("code", told.code) if told.code else ""
+    rows: list[tuple[str, Html]] = [("cause", html_tag("span", html_tag("b", shortened(told.cause)), " ", code, sure))]
+    rows += [("proof", html_tag("q", line)) for line in told.proof]
+    rows += [("doubt", html_tag("span", f"not known: {line}")) for line in told.doubts]
+    rows += [("to settle it", html_tag("code", shortened(step))) for step in told.settle]
+    cells = (html_tag("div", html_tag("dt", name), html_tag("dd", value)) for name, value in rows)
+    return html_tag("section", html_tag("h2", "Cause"), html_tag("dl", *cells, class_="conditions cause"))
 
 
 def _happened(one: Incident, told: IncidentStory) -> Html:
-    first = tag("li", tag("span", time_element(one.opened_at), class_="at"), tag("b", shortened(told.what)))
-    rows = (tag("li", tag("span", each.offset, class_="at"), shortened(each.text)) for each in told.moments)
-    last = "" if one.is_open else tag("li", tag("span", time_element(one.closed_at), class_="at"), shortened(told.end))
+    first = html_tag(
+        "li", html_tag("span", time_element(one.opened_at), class_="at"), html_tag("b", shortened(told.what))
+    )
+    rows = (html_tag("li", html_tag("span", each.offset, class_="at"), shortened(each.text)) for each in told.moments)
+    last = (
+        ""
+        if one.is_open
+        else html_tag("li", html_tag("span", time_element(one.closed_at), class_="at"), shortened(told.end))
+    )
     noted = "\n".join(f"{word}: {line}" for word, line in told.noted[:_EVIDENCE])
-    lines = tag("pre", noted, tabindex="0") if noted else ""
-    return tag(
-        "section", tag("h2", "What happened, and what was done"), tag("ol", first, *rows, last, class_="events"), lines
+    lines = html_tag("pre", noted, tabindex="0") if noted else ""
+    return html_tag(
+        "section",
+        html_tag("h2", "What happened, and what was done"),
+        html_tag("ol", first, *rows, last, class_="events"),
+        lines,
     )
 
 
@@ -70,6 +79,10 @@ def _facts(one: Incident, told: IncidentStory) -> Html:
         ("what changed before", told.changed or UNKNOWN),
         ("detected", told.detected or "at once"),
         ("evidence", one.folder or UNKNOWN),
-        ("logs of the ranks", tag("code", f"sparkwright logs {one.deployment} --incident {one.number}")),
+        ("logs of the ranks", html_tag("code", f"sparkwright logs {one.deployment} --incident {one.number}")),
     ]
-    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in rows), class_="conditions")
+    return html_tag(
+        "dl",
+        *(html_tag("div", html_tag("dt", name), html_tag("dd", value)) for name, value in rows),
+        class_="conditions",
+    )

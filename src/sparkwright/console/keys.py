@@ -14,7 +14,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.values import dataclass
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.gateway.keys import Key, Role
-from sparkwright.report.markup import Html, join, tag
+from sparkwright.report.markup import Html, html_tag, join_html
 
 _DIGITS = 12
 _LIMITS = {"per_minute": "Requests a minute", "at_once": "Requests at once", "tokens_a_day": "Tokens a day (UTC)"}
@@ -60,14 +60,14 @@ async def add_key(watch: DeploymentWatch, visitor: Visitor, new: WantedKey) -> s
     """The key itself. Raises SparkwrightError."""
     shown = ShownKeys()
     async with services(watch, visitor.key.name, shown) as made:
-        await key_work.add(made, new.name, new.deployment, new.role, **new.limits)
+        await key_work.create_key(made, new.name, new.deployment, new.role, **new.limits)
     return shown.kept[0]
 
 
 async def limit_key(watch: DeploymentWatch, visitor: Visitor, name: str, limits: Mapping[str, int]) -> None:
     """Raises SparkwrightError."""
     async with services(watch, visitor.key.name) as made:
-        await key_work.limit(made, name, **limits)
+        await key_work.limit_key(made, name, **limits)
 
 
 async def revoke_key(watch: DeploymentWatch, visitor: Visitor, name: str, deployment: str) -> None:
@@ -81,44 +81,48 @@ def keys_page(
     """deployments: that a new key may be for."""
     rows = (_key_row(key, visitor) for key in keys)
     heads = ("name", "role", "opens", "limits", "added", "")
-    table = tag(
+    table = html_tag(
         "table",
-        tag("thead", tag("tr", *(tag("th", head, scope="col") if head else tag("td") for head in heads))),
-        tag("tbody", *rows),
-    )
-    options = (tag("option", text, value=str(role)) for role, text in _ROLES.items())
-    fields = [
-        tag(
-            "div",
-            tag("label", "Name", for_="name"),
-            tag("input", id="name", name="name", required=True, maxlength="63"),
+        html_tag(
+            "thead", html_tag("tr", *(html_tag("th", head, scope="col") if head else html_tag("td") for head in heads))
         ),
-        tag("div", tag("label", "Role", for_="role"), tag("select", *options, id="role", name="role")),
-        tag("div", tag("label", "Opens", for_="deployment"), _opens(visitor, deployments)),
+        html_tag("tbody", *rows),
+    )
+    options = (html_tag("option", text, value=str(role)) for role, text in _ROLES.items())
+    fields = [
+        html_tag(
+            "div",
+            html_tag("label", "Name", for_="name"),
+            html_tag("input", id="name", name="name", required=True, maxlength="63"),
+        ),
+        html_tag("div", html_tag("label", "Role", for_="role"), html_tag("select", *options, id="role", name="role")),
+        html_tag("div", html_tag("label", "Opens", for_="deployment"), _opens(visitor, deployments)),
         *_limit_fields(Key("", "")),
-        tag("button", "Add key", type="submit", class_="primary"),
+        html_tag("button", "Add key", type="submit", class_="primary"),
     ]
-    new = tag("p", "The new key, shown this once: ", tag("code", fresh, class_="fresh"), class_="fresh", role="status")
-    return join(
-        tag("h1", "Keys"),
-        tag("p", said, class_="alert", role="alert") if said else "",
+    new = html_tag(
+        "p", "The new key, shown this once: ", html_tag("code", fresh, class_="fresh"), class_="fresh", role="status"
+    )
+    return join_html(
+        html_tag("h1", "Keys"),
+        html_tag("p", said, class_="alert", role="alert") if said else "",
         new if fresh else "",
-        tag("div", table, class_="scroll keys", tabindex="0", role="region", aria_label="Keys"),
-        tag("section", tag("h2", "Add a key"), session_form("keys/add", visitor, *fields, class_="fields")),
+        html_tag("div", table, class_="scroll keys", tabindex="0", role="region", aria_label="Keys"),
+        html_tag("section", html_tag("h2", "Add a key"), session_form("keys/add", visitor, *fields, class_="fields")),
     )
 
 
 def _opens(visitor: Visitor, deployments: Sequence[str]) -> Html:
     every = {} if visitor.key.deployment else {"": "all deployments"}
     choices = every | {name: f"only {name}" for name in deployments}
-    options = (tag("option", text, value=name) for name, text in choices.items())
-    return tag("select", *options, id="deployment", name="deployment")
+    options = (html_tag("option", text, value=name) for name, text in choices.items())
+    return html_tag("select", *options, id="deployment", name="deployment")
 
 
 def _limit_fields(key: Key) -> Iterator[Html]:
     for name, label in _LIMITS.items():
         value = getattr(key, name)
-        field = tag(
+        field = html_tag(
             "input",
             id=name,
             name=name,
@@ -127,48 +131,55 @@ def _limit_fields(key: Key) -> Iterator[Html]:
             placeholder="no limit",
             value=f"{value}" if value else None,
         )
-        yield tag("div", tag("label", label, for_=name), field)
+        yield html_tag("div", html_tag("label", label, for_=name), field)
 
 
 def limits_form(key: Key, visitor: Visitor) -> Html:
     """The form that changes the limits of a key."""
-    about = tag("input", type="hidden", name="name", value=key.name)
-    send = tag("button", "Set limits", type="submit", class_="primary")
-    back = tag("a", "Cancel", href=f"{CONSOLE_PATH}/keys", class_="button")
+    about = html_tag("input", type="hidden", name="name", value=key.name)
+    send = html_tag("button", "Set limits", type="submit", class_="primary")
+    back = html_tag("a", "Cancel", href=f"{CONSOLE_PATH}/keys", class_="button")
     text = "An empty field is no limit. Requests under way are completed; who asks for more gets 429 with the wait."
     inside = session_form("keys/limit", visitor, about, *_limit_fields(key), send, back, class_="fields")
-    return join(tag("h1", f"Limits of {shortened(key.name, 80)}"), tag("p", text), inside)
+    return join_html(html_tag("h1", f"Limits of {shortened(key.name, 80)}"), html_tag("p", text), inside)
 
 
 def _key_row(key: Key, visitor: Visitor) -> Html:
     own = key.sha256 == visitor.key.sha256
-    about = tag("input", type="hidden", name="name", value=key.name)
-    where = tag("input", type="hidden", name="deployment", value=key.deployment)
-    press = tag("button", "Revoke …", type="submit", class_="plain", aria_label=f"Revoke {key.name}")
-    revoke = tag("span", "yours", class_="soft") if own else session_form("keys/revoke", visitor, about, where, press)
+    about = html_tag("input", type="hidden", name="name", value=key.name)
+    where = html_tag("input", type="hidden", name="deployment", value=key.deployment)
+    press = html_tag("button", "Revoke …", type="submit", class_="plain", aria_label=f"Revoke {key.name}")
+    revoke = (
+        html_tag("span", "yours", class_="soft") if own else session_form("keys/revoke", visitor, about, where, press)
+    )
     when = f"{time_ago(key.created, time.time())} " if key.created else ""
     added = f"{when}by {shortened(key.by, 80)}" if key.by else when or "unknown"
-    change = tag(
+    change = html_tag(
         "a",
         "change",
         href=f"{CONSOLE_PATH}/keys/limit?{urlencode({'name': key.name})}",
         aria_label=f"change limits of {key.name}",
     )
-    limits = tag("td", key.limits or "none", " ", change, class_="wraps")
-    cells = (*(tag("td", cell) for cell in (key.role, key.opens)), limits, tag("td", added), tag("td", revoke))
-    return tag("tr", tag("th", shortened(key.name, 80), scope="row"), *cells)
+    limits = html_tag("td", key.limits or "none", " ", change, class_="wraps")
+    cells = (
+        *(html_tag("td", cell) for cell in (key.role, key.opens)),
+        limits,
+        html_tag("td", added),
+        html_tag("td", revoke),
+    )
+    return html_tag("tr", html_tag("th", shortened(key.name, 80), scope="row"), *cells)
 
 
 def revoke_plan(name: str, deployment: str, visitor: Visitor) -> Html:
     hidden = [
-        tag("input", type="hidden", name=field, value=value)
+        html_tag("input", type="hidden", name=field, value=value)
         for field, value in (("name", name), ("deployment", deployment), ("sure", "yes"))
     ]
-    send = tag("button", f"Revoke {shortened(name, 80)}", type="submit", class_="danger")
-    back = tag("a", "Cancel", href=f"{CONSOLE_PATH}/keys", class_="button")
+    send = html_tag("button", f"Revoke {shortened(name, 80)}", type="submit", class_="danger")
+    back = html_tag("a", "Cancel", href=f"{CONSOLE_PATH}/keys", class_="button")
     text = "New requests with it get 401 at once, and its pages of this console end. Answers under way are completed."
-    return join(
-        tag("h1", f"Revoke {shortened(name, 80)}?"),
-        tag("p", text),
+    return join_html(
+        html_tag("h1", f"Revoke {shortened(name, 80)}?"),
+        html_tag("p", text),
         session_form("keys/revoke", visitor, *hidden, send, " ", back),
     )

@@ -22,7 +22,7 @@ from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.printable import printable
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.gateway.caddy import CONSOLE_PATH
-from sparkwright.report.markup import Html, join, tag
+from sparkwright.report.markup import Html, html_tag, join_html
 
 _TAIL, _KEPT, _BATCH = 200, 1500, 200
 _LONGEST, _PAGE = 2000, 100_000
@@ -187,7 +187,7 @@ def fitting(lines: Sequence[LogLine]) -> tuple[LogLine, ...]:
 
 
 def _note(text: str) -> LogLine:
-    return LogLine(0, tag("div", shortened(text), class_="line note"), text, "note")
+    return LogLine(0, html_tag("div", shortened(text), class_="line note"), text, "note")
 
 
 def _rows(watching: Watching, batch: list[tuple[RankStatus, str]]) -> list[LogLine]:
@@ -200,8 +200,8 @@ def _marked(watching: Watching, rank: RankStatus, line: str) -> Iterator[LogLine
     kind = "bad" if _BAD.search(line) else "doubt" if _DOUBT.search(line) else ""
     kind = kind or ("access" if _ACCESS.search(line) else "")
     number = str(rank.rank)
-    shown = tag("span", number, class_="rank")
-    markup = tag("div", shown, line, class_=f"line {kind}".strip(), data_rank=number)
+    shown = html_tag("span", number, class_="rank")
+    markup = html_tag("div", shown, line, class_=f"line {kind}".strip(), data_rank=number)
     yield LogLine(0, markup, line, kind, number)
     for cause in watching.feed(name_of(rank), f"{line}\n".encode("utf-8", "replace")):
         yield _cause(cause, number)
@@ -210,21 +210,22 @@ def _marked(watching: Watching, rank: RankStatus, line: str) -> Iterator[LogLine
 def _cause(cause: Cause, rank: str) -> LogLine:
     fix = f" fix: {cause.fix[0]}" if cause.fix else ""
     about = f" ({cause.code}, {cause.confidence:.0%})"
-    markup = tag("div", tag("b", cause.title), about, shortened(fix), class_="line cause", data_rank=rank)
+    markup = html_tag("div", html_tag("b", cause.title), about, shortened(fix), class_="line cause", data_rank=rank)
     return LogLine(0, markup, f"{cause.title}{about}{fix}", "cause", rank)
 
 
 def logs_page(names: tuple[str, ...], name: str, lines: Sequence[LogLine], wanted: Filter) -> Html:
     """The lines that are there and that the filter lets through; the script adds those that come."""
     links = (
-        tag("a", one, href=f"{CONSOLE_PATH}/logs/{one}", aria_current="page" if one == name else None) for one in names
+        html_tag("a", one, href=f"{CONSOLE_PATH}/logs/{one}", aria_current="page" if one == name else None)
+        for one in names
     )
-    choice = tag("nav", *links, aria_label="Deployments", class_="spans") if len(names) > 1 else ""
+    choice = html_tag("nav", *links, aria_label="Deployments", class_="spans") if len(names) > 1 else ""
     # Lines of requests are there for the script to show, where nothing was searched for.
     every = lines if wanted == Filter() else [line for line in lines if wanted.lets(line)]
     found = fitting(every)
-    empty = tag("div", "no line has come yet" if not lines else "no line matches", class_="line note")
-    box = tag(
+    empty = html_tag("div", "no line has come yet" if not lines else "no line matches", class_="line note")
+    box = html_tag(
         "div",
         *(_shown(line, wanted) for line in found),
         "" if found else empty,
@@ -234,7 +235,9 @@ def logs_page(names: tuple[str, ...], name: str, lines: Sequence[LogLine], wante
         aria_label="Log lines",
     )
     note = "The number before a line is its rank. Errors, warnings and known causes are marked."
-    return join(tag("h1", f"Logs of {name}"), choice, tag("p", note, class_="soft"), _form(name, lines, wanted), box)
+    return join_html(
+        html_tag("h1", f"Logs of {name}"), choice, html_tag("p", note, class_="soft"), _form(name, lines, wanted), box
+    )
 
 
 def _shown(line: LogLine, wanted: Filter) -> Html:
@@ -244,29 +247,31 @@ def _shown(line: LogLine, wanted: Filter) -> Html:
 def _form(name: str, lines: Sequence[LogLine], wanted: Filter) -> Html:
     ranks = {"": "all ranks", **{one: f"rank {one}" for one in sorted({line.rank for line in lines} - {""})}}
     fields = [
-        tag(
+        html_tag(
             "div",
-            tag("label", "Search", for_="words"),
-            tag("input", id="words", name="words", type="search", value=wanted.words, maxlength="200"),
+            html_tag("label", "Search", for_="words"),
+            html_tag("input", id="words", name="words", type="search", value=wanted.words, maxlength="200"),
         ),
         _select("rank", "Rank", ranks, wanted.rank),
         _select("level", "Level", LEVELS, wanted.level),
-        tag(
+        html_tag(
             "label",
-            tag("input", type="checkbox", name="access", value="yes", checked=wanted.access),
+            html_tag("input", type="checkbox", name="access", value="yes", checked=wanted.access),
             " requests that were answered",
             class_="check",
         ),
-        tag("button", "Filter", type="submit"),
-        tag("button", "Next cause", type="button", id="next-cause", hidden=True),
-        tag("a", "Download", href=f"{CONSOLE_PATH}/logs/{name}/download", class_="button", download=f"{name}.log"),
+        html_tag("button", "Filter", type="submit"),
+        html_tag("button", "Next cause", type="button", id="next-cause", hidden=True),
+        html_tag("a", "Download", href=f"{CONSOLE_PATH}/logs/{name}/download", class_="button", download=f"{name}.log"),
     ]
-    return tag("form", *fields, class_="filters", method="get", id="log-filter")
+    return html_tag("form", *fields, class_="filters", method="get", id="log-filter")
 
 
 def _select(name: str, label: str, choices: Mapping[str, str], chosen: str) -> Html:
-    options = (tag("option", text, value=value, selected=value == chosen) for value, text in choices.items())
-    return tag("div", tag("label", label, for_=f"f-{name}"), tag("select", *options, id=f"f-{name}", name=name))
+    options = (html_tag("option", text, value=value, selected=value == chosen) for value, text in choices.items())
+    return html_tag(
+        "div", html_tag("label", label, for_=f"f-{name}"), html_tag("select", *options, id=f"f-{name}", name=name)
+    )
 
 
 def text_of(lines: Sequence[LogLine]) -> str:

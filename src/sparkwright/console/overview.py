@@ -35,8 +35,8 @@ from sparkwright.domain.live import (
 from sparkwright.domain.units import duration
 from sparkwright.engines.engine import served_name
 from sparkwright.gateway.caddy import CONSOLE_PATH
-from sparkwright.gateway.decide import refusal_text, waits
-from sparkwright.report.markup import Html, join, tag
+from sparkwright.gateway.decide import refusal_text, wait_reason
+from sparkwright.report.markup import Html, html_tag, join_html
 from sparkwright.report.rates import SPAN, Rate
 
 _NEW = 4
@@ -52,29 +52,37 @@ def overview(board: ReportBoard, only: str, operates: bool = False, past: Html =
     """
     watches, now = board.visible(only), board.now()
     if not watches:
-        return tag("p", "Nothing is supervised on this head node.", class_="empty")
+        return html_tag("p", "Nothing is supervised on this head node.", class_="empty")
     parts = [
         _all(watches, now) if len(watches) > 1 else "",
         _models(watches, now),
         *(_deployment(watch, board, _actions(watch, watches, now) if operates else Html()) for watch in watches),
-        tag("div", past, id="days", data_poll=f"{CONSOLE_PATH}/days", data_every="60", data_keep=True),
+        html_tag("div", past, id="days", data_poll=f"{CONSOLE_PATH}/days", data_every="60", data_keep=True),
         nodes.section(watches, now),
         _incidents(board.incidents(only), now),
         usage.used_today(board.used(only)),
     ]
-    return without_controls(join(*parts))
+    return without_controls(join_html(*parts))
 
 
 def _all(watches: Sequence[DeploymentWatch], now: float) -> Html:
     """The states of several deployments, at the top."""
     links = (
-        tag("a", dot, watch.name, " ", tag("b", state_text(watch.live, stale)), href=f"#d-{watch.name}", class_=kind)
+        html_tag(
+            "a",
+            dot,
+            watch.name,
+            " ",
+            html_tag("b", state_text(watch.live, stale)),
+            href=f"#d-{watch.name}",
+            class_=kind,
+        )
         for watch in watches
         for stale in (bool(watch.stale(now)),)
         for kind in (kind_of(watch.live, stale),)
-        for dot in (tag("span", "", class_="dot", aria_hidden="true"),)
+        for dot in (html_tag("span", "", class_="dot", aria_hidden="true"),)
     )
-    return tag("nav", *links, class_="all", aria_label="Deployments")
+    return html_tag("nav", *links, class_="all", aria_label="Deployments")
 
 
 def _models(watches: Sequence[DeploymentWatch], now: float) -> Html:
@@ -85,9 +93,11 @@ def _models(watches: Sequence[DeploymentWatch], now: float) -> Html:
         mine = [watch for watch in watches if watch.replica_of == name]
         serving = [one for one in mine if one.live and one.live.phase in SERVING and not one.stale(now)]
         text = f"{len(serving)} of {len(mine)} replicas serve"
-        links = join(*(tag("a", one.name, " ", href=f"#d-{one.name}") for one in mine))
-        rows.append(tag("p", tag("b", name), f": {text} at {mine[0].endpoint or UNKNOWN}. ", links, class_="says"))
-    return tag("section", *rows, aria_label="Models with replicas") if rows else Html()
+        links = join_html(*(html_tag("a", one.name, " ", href=f"#d-{one.name}") for one in mine))
+        rows.append(
+            html_tag("p", html_tag("b", name), f": {text} at {mine[0].endpoint or UNKNOWN}. ", links, class_="says")
+        )
+    return html_tag("section", *rows, aria_label="Models with replicas") if rows else Html()
 
 
 def _deployment(watch: DeploymentWatch, board: ReportBoard, actions: Html) -> Html:
@@ -95,13 +105,13 @@ def _deployment(watch: DeploymentWatch, board: ReportBoard, actions: Html) -> Ht
     stale, live = watch.stale(now), watch.live
     parts = [_hero(watch, live, stale, now, actions)]
     if watch.name in board.notes:
-        parts.append(tag("p", with_code(board.notes[watch.name]), class_="noted", role="status"))
+        parts.append(html_tag("p", with_code(board.notes[watch.name]), class_="noted", role="status"))
     if live:
         parts += [_troubles(live, stale), _starting(live, now)]
         if stale or live.phase in SERVING:
             parts.append(_figures(watch, board, live, stale, now))
-    body = join(*(part for part in parts if part))
-    return tag("section", body, class_="deployment", id=f"d-{watch.name}", aria_labelledby=f"h-{watch.name}")
+    body = join_html(*(part for part in parts if part))
+    return html_tag("section", body, class_="deployment", id=f"d-{watch.name}", aria_labelledby=f"h-{watch.name}")
 
 
 def _actions(watch: DeploymentWatch, watches: Sequence[DeploymentWatch], now: float) -> Html:
@@ -111,7 +121,7 @@ def _actions(watch: DeploymentWatch, watches: Sequence[DeploymentWatch], now: fl
     others = [one for one in watches if one.live and one.live.phase in RESTS and one is not watch]
     verbs += ["switch"] if others and not rests else []
     links = (
-        tag(
+        html_tag(
             "a",
             f"{verb.capitalize()} …",
             href=f"{CONSOLE_PATH}/{verb}/{watch.name}",
@@ -120,17 +130,19 @@ def _actions(watch: DeploymentWatch, watches: Sequence[DeploymentWatch], now: fl
         )
         for verb in verbs
     )
-    return tag("div", *links, class_="actions")
+    return html_tag("div", *links, class_="actions")
 
 
 def _hero(watch: DeploymentWatch, live: Live | None, stale: str, now: float, actions: Html) -> Html:
     kind = kind_of(live, bool(stale))
-    name = tag("h1", watch.name, id=f"h-{watch.name}")
-    pill = tag("span", tag("span", "", class_="dot", aria_hidden="true"), state_text(live, bool(stale)), class_="state")
-    marks = [tag("span", "simulated", class_="mark")] if live and live.simulated else []
-    says = tag("p", with_code(_says(watch, live, stale, now)), class_="says")
-    title = tag("div", name, pill, *marks, actions, class_="title")
-    return tag("div", title, says, _what(watch), class_=f"hero {kind}")
+    name = html_tag("h1", watch.name, id=f"h-{watch.name}")
+    pill = html_tag(
+        "span", html_tag("span", "", class_="dot", aria_hidden="true"), state_text(live, bool(stale)), class_="state"
+    )
+    marks = [html_tag("span", "simulated", class_="mark")] if live and live.simulated else []
+    says = html_tag("p", with_code(_says(watch, live, stale, now)), class_="says")
+    title = html_tag("div", name, pill, *marks, actions, class_="title")
+    return html_tag("div", title, says, _what(watch), class_=f"hero {kind}")
 
 
 def _says(watch: DeploymentWatch, live: Live | None, stale: str, now: float) -> str:
@@ -143,7 +155,7 @@ def _says(watch: DeploymentWatch, live: Live | None, stale: str, now: float) -> 
         return f"{up}.{_probe(live, now)}"
     if live.refusing or live.phase not in (DeploymentState.READY, DeploymentState.DEGRADED):
         return refusal_text(live, now)
-    wait = waits(live, now)
+    wait = wait_reason(live, now)
     return f"{up}, {live.phase} for {lasts}{f'; {wait}' if wait else ''}.{_probe(live, now)}"
 
 
@@ -174,8 +186,8 @@ def _what(watch: DeploymentWatch) -> Html:
             ("recipe", recipe.label),
             *rows,
         ]
-    cells = (tag("div", tag("dt", name), tag("dd", value)) for name, value in rows)
-    return tag("dl", *cells, class_="what")
+    cells = (html_tag("div", html_tag("dt", name), html_tag("dd", value)) for name, value in rows)
+    return html_tag("dl", *cells, class_="what")
 
 
 def _troubles(live: Live, stale: str) -> Html:
@@ -185,7 +197,7 @@ def _troubles(live: Live, stale: str) -> Html:
     said += [live.quiet] if live.quiet else []
     if not said or stale:
         return Html()
-    return tag("ul", *(tag("li", with_code(sentence)) for sentence in said), class_="troubles")
+    return html_tag("ul", *(html_tag("li", with_code(sentence)) for sentence in said), class_="troubles")
 
 
 def _starting(live: Live, now: float) -> Html:
@@ -195,7 +207,7 @@ def _starting(live: Live, now: float) -> Html:
     rows = [_loading(rank) for rank in live.ranks]
     usual = f", a start usually takes {duration(live.usual)}" if live.usual else ""
     title = f"Starting for {duration(max(now - live.since, 0.0))}{usual}"
-    return tag("div", tag("h2", title), *rows, class_="starting")
+    return html_tag("div", html_tag("h2", title), *rows, class_="starting")
 
 
 def _loading(rank: LiveRank) -> Html:
@@ -204,8 +216,10 @@ def _loading(rank: LiveRank) -> Html:
     known = rank.done is not None and bool(rank.total)
     amount = f"{rank.done:g} of {rank.total:g} {rank.unit}" if known else ""
     picture = bar_picture((rank.done or 0.0) / (rank.total or 1.0), f"{name}: {amount}") if known else Html()
-    label = tag("span", tag("b", name), f" {phase} ", tag("span", shortened(rank.text, 120), class_="soft"))
-    return tag("div", tag("div", label, tag("span", amount), class_="row"), picture, class_="rank")
+    label = html_tag(
+        "span", html_tag("b", name), f" {phase} ", html_tag("span", shortened(rank.text, 120), class_="soft")
+    )
+    return html_tag("div", html_tag("div", label, html_tag("span", amount), class_="row"), picture, class_="rank")
 
 
 def _figures(watch: DeploymentWatch, board: ReportBoard, live: Live, stale: str, now: float) -> Html:
@@ -241,8 +255,8 @@ def _figures(watch: DeploymentWatch, board: ReportBoard, live: Live, stale: str,
         load.append(_box("Draft acceptance", with_unit(accepted), "of drafted tokens, 5 min"))
     four = "figures four" if len(load) == 4 else "figures"
     tiers = [_tier(one, bool(engine.at)) for one in live.cache_tiers]
-    shown = tag("dl", *tiers, class_="figures") if tiers else ""
-    return join(tag("dl", *speed, class_="figures"), tag("dl", *load, class_=four), shown)
+    shown = html_tag("dl", *tiers, class_="figures") if tiers else ""
+    return join_html(html_tag("dl", *speed, class_="figures"), html_tag("dl", *load, class_=four), shown)
 
 
 def _tier(one: LiveCacheTier, current: bool) -> Html:
@@ -269,22 +283,28 @@ def _waiting(engine: LiveEngine) -> str:
 def _rate(name: str, of: str, rate: Rate, now: float) -> Html:
     most = max((value for _, value in rate.points), default=0.0)
     picture = sparkline(rate.points, SPAN, now, f"{name} over 10 min, at most {number(most, 1)} {of}")
-    ends = (tag("span", text) for text in ("10 min ago", f"peak {number(most, 1)}" if rate.points else "", "now"))
-    return _box(name, with_unit(number(rate.value, 1), of), join(picture, tag("span", *ends, class_="ends")), "wide")
+    ends = (html_tag("span", text) for text in ("10 min ago", f"peak {number(most, 1)}" if rate.points else "", "now"))
+    return _box(
+        name, with_unit(number(rate.value, 1), of), join_html(picture, html_tag("span", *ends, class_="ends")), "wide"
+    )
 
 
 def _box(name: str, value: Html, below: str = "", kind: str = "") -> Html:
-    rows = [tag("dt", name), tag("dd", value, class_="big"), tag("dd", below, class_="below") if below else ""]
-    return tag("div", *rows, class_=f"box {kind}".strip())
+    rows = [
+        html_tag("dt", name),
+        html_tag("dd", value, class_="big"),
+        html_tag("dd", below, class_="below") if below else "",
+    ]
+    return html_tag("div", *rows, class_=f"box {kind}".strip())
 
 
 def _incidents(found: Sequence[Incident], now: float) -> Html:
-    title = tag("h2", "Incidents")
+    title = html_tag("h2", "Incidents")
     if not found:
-        return tag("section", title, tag("p", "No incidents.", class_="soft"), class_="recent")
+        return html_tag("section", title, html_tag("p", "No incidents.", class_="soft"), class_="recent")
     rows = (incident_row(one, now) for one in found[:_NEW])
-    more = tag("p", tag("a", "all incidents", href=f"{CONSOLE_PATH}/incidents"))
-    return tag("section", title, tag("ul", *rows, class_="incidents"), more, class_="recent")
+    more = html_tag("p", html_tag("a", "all incidents", href=f"{CONSOLE_PATH}/incidents"))
+    return html_tag("section", title, html_tag("ul", *rows, class_="incidents"), more, class_="recent")
 
 
 def day_strips(board: ReportBoard, only: str) -> Html:
@@ -297,7 +317,7 @@ def day_strips(board: ReportBoard, only: str) -> Html:
     if abs(now - made) >= _MADE_EVERY:
         watches = board.visible(only)[:_STRIPS]
         found = without_controls(
-            join(*(day_strip(one.name, *board.day(one), now, len(watches) == 1) for one in watches))
+            join_html(*(day_strip(one.name, *board.day(one), now, len(watches) == 1) for one in watches))
         )
         board.past[only] = now, found
     return found
@@ -307,8 +327,12 @@ def incident_row(one: Incident, now: float) -> Html:
     """One line: which, of what, how it ended, and when."""
     end = "open" if one.is_open else f"away for {duration(one.away)}" if one.away is not None else "closed"
     what = shortened("; ".join(filter(None, (one.what, one.cause))), 160)
-    link = tag("a", f"{one.number}", href=f"{CONSOLE_PATH}/incidents/{one.number}", aria_label=f"incident {one.number}")
+    link = html_tag(
+        "a", f"{one.number}", href=f"{CONSOLE_PATH}/incidents/{one.number}", aria_label=f"incident {one.number}"
+    )
     simulated = " (simulated)" if one.simulated else ""
-    about = tag("span", tag("span", f"{one.deployment}: ", class_="soft"), f"{what}{simulated}", class_="text")
-    ended = tag("span", end, class_=f"end {'bad' if one.is_open else ''}".strip())
-    return tag("li", link, about, ended, tag("span", time_ago(one.opened_at, now), class_="soft"))
+    about = html_tag(
+        "span", html_tag("span", f"{one.deployment}: ", class_="soft"), f"{what}{simulated}", class_="text"
+    )
+    ended = html_tag("span", end, class_=f"end {'bad' if one.is_open else ''}".strip())
+    return html_tag("li", link, about, ended, html_tag("span", time_ago(one.opened_at, now), class_="soft"))

@@ -8,7 +8,7 @@ from sparkwright.domain.history import RequestRecord
 from sparkwright.domain.units import duration
 from sparkwright.domain.values import dataclass
 from sparkwright.gateway.caddy import CONSOLE_PATH
-from sparkwright.report.markup import Html, join, tag
+from sparkwright.report.markup import Html, html_tag, join_html
 
 SHOWN, READ = 100, 5000
 RECENT = 600.0  # seconds that the figures of the first page are of
@@ -44,15 +44,15 @@ def _kind(one: RequestRecord) -> str:
 
 def requests_page(found: Sequence[RequestRecord], filters: RequestFilter, query: str, now: float) -> Html:
     """query: of the address, for what the page asks again. found: newest first."""
-    about = tag("p", "The last day's requests at the gateway. Prompts and answers are not stored.", class_="soft")
-    box = tag(
+    about = html_tag("p", "The last day's requests at the gateway. Prompts and answers are not stored.", class_="soft")
+    box = html_tag(
         "div",
         requests_table(found, filters, now),
         id="requests",
         data_poll=f"{CONSOLE_PATH}/requests/rows?{query}",
         data_every="2",
     )
-    return join(tag("h1", "Requests"), about, _form(found, filters), box)
+    return join_html(html_tag("h1", "Requests"), about, _form(found, filters), box)
 
 
 def _form(found: Sequence[RequestRecord], filters: RequestFilter) -> Html:
@@ -63,31 +63,34 @@ def _form(found: Sequence[RequestRecord], filters: RequestFilter) -> Html:
         _select("model", "Model", {"": "all models", **{name: name for name in models}}, filters.model),
         _select("result", "Result", _RESULTS, filters.result),
     ]
-    return tag("form", *choices, tag("button", "Filter", type="submit"), class_="filters", method="get")
+    return html_tag("form", *choices, html_tag("button", "Filter", type="submit"), class_="filters", method="get")
 
 
 def _select(name: str, label: str, choices: Mapping[str, str], chosen: str) -> Html:
     options = (
-        tag("option", shortened(text, 60), value=value, selected=value == chosen) for value, text in choices.items()
+        html_tag("option", shortened(text, 60), value=value, selected=value == chosen)
+        for value, text in choices.items()
     )
-    return tag("div", tag("label", label, for_=f"f-{name}"), tag("select", *options, id=f"f-{name}", name=name))
+    return html_tag(
+        "div", html_tag("label", label, for_=f"f-{name}"), html_tag("select", *options, id=f"f-{name}", name=name)
+    )
 
 
 def requests_table(found: Sequence[RequestRecord], filters: RequestFilter, now: float) -> Html:
     """The table with a line that says how many there are."""
     mine = [one for one in found if filters.lets(one)]
     if not mine:
-        return tag("p", "No request in the last day." if not found else "No request matches.", class_="empty")
+        return html_tag("p", "No request in the last day." if not found else "No request matches.", class_="empty")
     more = (
         f"The newest {SHOWN} of {number(len(mine))}"
         if len(mine) > SHOWN
         else f"{number(len(mine))} request{'' if len(mine) == 1 else 's'}"
     )
-    cells = (tag("th", head, scope="col", class_="num" if 2 < n < 9 else None) for n, head in enumerate(_HEADS))
+    cells = (html_tag("th", head, scope="col", class_="num" if 2 < n < 9 else None) for n, head in enumerate(_HEADS))
     body = (_row(one, now) for one in mine[:SHOWN])
-    table = tag("table", tag("thead", tag("tr", *cells)), tag("tbody", *body))
-    box = tag("div", table, class_="scroll wide", tabindex="0", role="region", aria_label="Requests")
-    return join(tag("p", more, class_="soft"), box)
+    table = html_tag("table", html_tag("thead", html_tag("tr", *cells)), html_tag("tbody", *body))
+    box = html_tag("div", table, class_="scroll wide", tabindex="0", role="region", aria_label="Requests")
+    return join_html(html_tag("p", more, class_="soft"), box)
 
 
 def _row(one: RequestRecord, now: float) -> Html:
@@ -97,13 +100,13 @@ def _row(one: RequestRecord, now: float) -> Html:
     figures = [number(count) if count or (count == 0 and place != 1) else "–" for place, count in enumerate(counts)]
     figures += ["–" if one.first is None else seconds_text(one.first), duration(one.seconds), speed]
     result, kind = _result(one)
-    return tag(
+    return html_tag(
         "tr",
-        tag("th", time_ago(one.at, now), scope="row"),
-        tag("td", shortened(one.key, 40)),
-        tag("td", shortened(one.model, 60)),
-        *(tag("td", figure, class_="num") for figure in figures),
-        tag("td", result, class_=kind),
+        html_tag("th", time_ago(one.at, now), scope="row"),
+        html_tag("td", shortened(one.key, 40)),
+        html_tag("td", shortened(one.model, 60)),
+        *(html_tag("td", figure, class_="num") for figure in figures),
+        html_tag("td", result, class_=kind),
     )
 
 

@@ -9,7 +9,7 @@ from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.run import RunListing
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.report.html import policy
-from sparkwright.report.markup import Html, join, tag
+from sparkwright.report.markup import Html, html_tag, join_html
 
 _MOST, _LARGEST, _ABOUT = 100, 16 * 1024 * 1024, 64 * 1024
 _HOW = "sparkwright report RUN --console"
@@ -47,31 +47,38 @@ def report(state: Path, name: str, models: Collection[str] | None = None) -> byt
 
 
 def runs_page(found: list[tuple[str, tuple[RunListing, ...]]], now: float) -> Html:
-    title, how = tag("h1", "Runs"), tag("p", "A report gets here with ", tag("code", _HOW), ".", class_="soft")
+    title, how = (
+        html_tag("h1", "Runs"),
+        html_tag("p", "A report gets here with ", html_tag("code", _HOW), ".", class_="soft"),
+    )
     if not found:
-        return join(
-            title, tag("p", "No report of a benchmark or evaluation is on this head node yet.", class_="soft"), how
+        return join_html(
+            title, html_tag("p", "No report of a benchmark or evaluation is on this head node yet.", class_="soft"), how
         )
     heads = ("report", "what", "model", "engine", "requests", "failed", "when")
-    cells = (tag("th", head, scope="col", class_="num" if head in ("requests", "failed") else None) for head in heads)
+    cells = (
+        html_tag("th", head, scope="col", class_="num" if head in ("requests", "failed") else None) for head in heads
+    )
     rows = (_row(name, runs, now) for name, runs in found)
-    table = tag("table", tag("thead", tag("tr", *cells)), tag("tbody", *rows))
-    return join(title, tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Runs"), how)
+    table = html_tag("table", html_tag("thead", html_tag("tr", *cells)), html_tag("tbody", *rows))
+    return join_html(
+        title, html_tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Runs"), how
+    )
 
 
 def _row(name: str, runs: tuple[RunListing, ...], now: float) -> Html:
     one, more = runs[0], f" and {len(runs) - 1} more" if len(runs) > 1 else ""
-    mark = tag("span", "simulated", class_="mark") if any(run.simulated for run in runs) else ""
-    link = tag("a", f"{one.id}{more}", href=f"{CONSOLE_PATH}/runs/{name}")
+    mark = html_tag("span", "simulated", class_="mark") if any(run.simulated for run in runs) else ""
+    link = html_tag("a", f"{one.id}{more}", href=f"{CONSOLE_PATH}/runs/{name}")
     what = one.workload if one.kind == "bench" else shortened(one.kind, 80)
     failed = number(one.errors) if one.kind == "bench" else "–"
-    return tag(
+    return html_tag(
         "tr",
-        tag("th", link, " ", mark, scope="row"),
-        tag("td", shortened(what, 80)),
-        tag("td", shortened(one.model, 80)),
-        tag("td", shortened(f"{one.engine} {one.engine_version}".strip(), 60) or "unknown"),
-        tag("td", number(one.requests) if one.kind == "bench" else "–", class_="num"),
-        tag("td", failed, class_="num"),
-        tag("td", time_ago(one.began, now) if one.began else "unknown"),
+        html_tag("th", link, " ", mark, scope="row"),
+        html_tag("td", shortened(what, 80)),
+        html_tag("td", shortened(one.model, 80)),
+        html_tag("td", shortened(f"{one.engine} {one.engine_version}".strip(), 60) or "unknown"),
+        html_tag("td", number(one.requests) if one.kind == "bench" else "–", class_="num"),
+        html_tag("td", failed, class_="num"),
+        html_tag("td", time_ago(one.began, now) if one.began else "unknown"),
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 from sparkwright.domain.command import Secret
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.values import dataclass
-from sparkwright.gateway.keys import Key, Keys, Role, owner
+from sparkwright.gateway.keys import Key, Keys, Role, key_owner
 
 _SECRET = "console.secret"
 _LASTS = 7 * 24 * 3600
@@ -50,7 +50,7 @@ class Sessions:
 
     def begin(self, shown: str) -> tuple[str, str]:
         """The cookie's value, or '' and why there is none."""
-        key = next((key for key in self._keys().keys if owner([key], key.deployment, [shown.strip()])), None)
+        key = next((key for key in self._keys().keys if key_owner([key], key.deployment, [shown.strip()])), None)
         if key is None:
             return "", "This key is not known here or was revoked."
         if key.role is Role.CLIENT:

@@ -9,7 +9,7 @@ from sparkwright.console.figures import number
 from sparkwright.domain.history import Minute, RequestSpan
 from sparkwright.domain.live import OVER, SERVING
 from sparkwright.domain.units import GIB, duration
-from sparkwright.report.markup import Html, tag
+from sparkwright.report.markup import Html, html_tag
 
 SPAN, STEP = 24 * 3600, 300
 _COLUMNS, _POINTS, _HOURS = 96, SPAN // STEP, 4
@@ -40,13 +40,17 @@ def day_strip(
     slots = {at: list(group) for at, group in groupby(minutes, key=lambda one: one.at - one.at % STEP)}
     states = [_state(slots.get(at, ())) for at in times]
     rows = [row for row in _rows(slots, {one.at: one for one in spans}, times) if row.known]
-    head = tag("h2", "Last 24 hours", tag("span", f" of {name}", class_="soft"), id=f"day-{name}")
+    head = html_tag("h2", "Last 24 hours", html_tag("span", f" of {name}", class_="soft"), id=f"day-{name}")
     if not any(states):
-        return tag("section", head, tag("p", "Nothing is recorded yet: a minute after a start it is.", class_="soft"))
+        return html_tag(
+            "section", head, html_tag("p", "Nothing is recorded yet: a minute after a start it is.", class_="soft")
+        )
     columns = _columns(times, states, rows, now) if pointed else ""
-    plots = tag("div", _states(states), *map(_plot, rows), columns, class_="plots")
-    table = tag("details", tag("summary", "The same as a table, by the hour"), _table(times, states, rows, now))
-    return tag("section", head, plots, _axis(), table, class_="day", aria_labelledby=f"day-{name}")
+    plots = html_tag("div", _states(states), *map(_plot, rows), columns, class_="plots")
+    table = html_tag(
+        "details", html_tag("summary", "The same as a table, by the hour"), _table(times, states, rows, now)
+    )
+    return html_tag("section", head, plots, _axis(), table, class_="day", aria_labelledby=f"day-{name}")
 
 
 def _rows(slots: dict[int, list[Minute]], spans: dict[int, RequestSpan], times: range) -> Iterator[StripRow]:
@@ -107,11 +111,11 @@ def _states(states: Sequence[str]) -> Html:
         width = len(list(group))
         if state:
             kind = _KINDS[_badness(state)]
-            cells.append(tag("rect", class_=kind, x=f"{at}", width=f"{width}", height="10"))
+            cells.append(html_tag("rect", class_=kind, x=f"{at}", width=f"{width}", height="10"))
         at += width
     seen = sum(bool(state) for state in states)
     good = sum(state == "ready" for state in states)
-    picture = tag(
+    picture = html_tag(
         "svg",
         *cells,
         class_="states",
@@ -120,19 +124,23 @@ def _states(states: Sequence[str]) -> Html:
         role="img",
         aria_label=f"state: ready in {good} of {seen} stretches of five minutes that were recorded",
     )
-    return tag("div", tag("span", "state"), picture, tag("span", f"ready {good / max(seen, 1):.0%}"), class_="plot")
+    return html_tag(
+        "div", html_tag("span", "state"), picture, html_tag("span", f"ready {good / max(seen, 1):.0%}"), class_="plot"
+    )
 
 
 def _plot(row: StripRow) -> Html:
     peak = max(row.known)
     top = row.top or peak or 1.0
     lines = [
-        tag("polyline", points=" ".join(f"{x},{_HEIGHT - 1 - (_HEIGHT - 3) * min(y / top, 1.0):.1f}" for x, y in part))
+        html_tag(
+            "polyline", points=" ".join(f"{x},{_HEIGHT - 1 - (_HEIGHT - 3) * min(y / top, 1.0):.1f}" for x, y in part)
+        )
         for part in _parts(row.values)
     ]
     last = row.text(row.known[-1])
     extreme = f"peak {row.text(peak)}" if row.name != "least memory" else f"low {row.text(min(row.known))}"
-    picture = tag(
+    picture = html_tag(
         "svg",
         *lines,
         class_="line",
@@ -141,7 +149,7 @@ def _plot(row: StripRow) -> Html:
         role="img",
         aria_label=f"{row.name}: {extreme}, last {last}; the axis goes from 0 to {row.text(top)}",
     )
-    return tag("div", tag("span", row.name), picture, tag("span", extreme), class_="plot")
+    return html_tag("div", html_tag("span", row.name), picture, html_tag("span", extreme), class_="plot")
 
 
 def _parts(values: Values) -> Iterator[list[tuple[float, float]]]:
@@ -159,8 +167,8 @@ def _columns(times: range, states: Sequence[str], rows: Sequence[StripRow], now:
     for at in range(0, _POINTS, width):
         told = _told(slice(at, at + width), states, rows)
         ago = duration(max(now - times[at], 0.0))
-        cells.append(tag("i", title=f"{ago} ago: {told}"))
-    return tag("div", *cells, class_="columns", aria_hidden="true")
+        cells.append(html_tag("i", title=f"{ago} ago: {told}"))
+    return html_tag("div", *cells, class_="columns", aria_hidden="true")
 
 
 def _told(part: slice, states: Sequence[str], rows: Sequence[StripRow]) -> str:
@@ -171,20 +179,24 @@ def _told(part: slice, states: Sequence[str], rows: Sequence[StripRow]) -> str:
 
 
 def _axis() -> Html:
-    ticks = [tag("span", f"-{hours} h" if hours else "now") for hours in range(24, -1, -_HOURS)]
-    return tag("div", tag("span"), tag("div", *ticks), tag("span"), class_="plot axis", aria_hidden="true")
+    ticks = [html_tag("span", f"-{hours} h" if hours else "now") for hours in range(24, -1, -_HOURS)]
+    return html_tag(
+        "div", html_tag("span"), html_tag("div", *ticks), html_tag("span"), class_="plot axis", aria_hidden="true"
+    )
 
 
 def _table(times: range, states: Sequence[str], rows: Sequence[StripRow], now: float) -> Html:
     heads = ("hours ago", "state", *(row.name for row in rows))
-    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in heads)))
+    head = html_tag("thead", html_tag("tr", *(html_tag("th", name, scope="col") for name in heads)))
     per_hour, body = 3600 // STEP, []
     for hour in range(24):
         part = slice(_POINTS - (hour + 1) * per_hour, _POINTS - hour * per_hour)
         state = max(states[part], key=lambda one: _badness(one) if one else -1)
         means = [(row, _mean(iter(row.values[part]))) for row in rows]
         if state:
-            cells = (tag("td", "–" if value is None else row.text(value)) for row, value in means)
-            body.append(tag("tr", tag("th", f"{hour} to {hour + 1}", scope="row"), tag("td", state), *cells))
-    table = tag("table", head, tag("tbody", *body))
-    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="The last day by the hour")
+            cells = (html_tag("td", "–" if value is None else row.text(value)) for row, value in means)
+            body.append(
+                html_tag("tr", html_tag("th", f"{hour} to {hour + 1}", scope="row"), html_tag("td", state), *cells)
+            )
+    table = html_tag("table", head, html_tag("tbody", *body))
+    return html_tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="The last day by the hour")

@@ -53,6 +53,8 @@ class Completed:
         return self.exit_code == 0
 
 
-def shell(script: str, *args: str, timeout: float = 30.0, changes: str = "", stdin: bytes | None = None) -> Command:
+def shell_command(
+    script: str, *args: str, timeout: float = 30.0, changes: str = "", stdin: bytes | None = None
+) -> Command:
     """A POSIX sh script with positional parameters $1, $2 ...; nothing is interpolated into the text."""
     return Command(("sh", "-c", script, "sparkwright", *args), timeout=timeout, changes=changes, stdin=stdin)

@@ -102,7 +102,7 @@ class Explanation:
     then: Proof | None = None
 
 
-def named(causes: Sequence[Cause], why: Explanation | None) -> tuple[Cause, ...]:
+def named_causes(causes: Sequence[Cause], why: Explanation | None) -> tuple[Cause, ...]:
     """The causes; none where the line that explains is the answer, and they may only be related to it."""
     if not why or not causes:
         return tuple(causes)
@@ -158,4 +158,4 @@ class Diagnosis:
 
     @property
     def named(self) -> tuple[Cause, ...]:
-        return named(self.causes, self.explanation)
+        return named_causes(self.causes, self.explanation)

@@ -9,7 +9,7 @@ from sparkwright.domain.values import dataclass, field
 _DOMAIN = re.compile(r"^(roce|ibp?|en)P[0-9]+(?=p[0-9])")
 
 
-def cage(name: str) -> str:
+def cage_name(name: str) -> str:
     """The name shared by a port pair: `roceP2p1s0f1` -> `rocep1s0f1`. The function number is the cage."""
     return _DOMAIN.sub(r"\1", name)
 

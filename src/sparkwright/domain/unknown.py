@@ -21,5 +21,5 @@ class Unknown:
 NOT_ASKED = Unknown("", "not asked")
 
 
-def known(value: T | Unknown) -> T | None:
+def known_or_none(value: T | Unknown) -> T | None:
     return None if isinstance(value, Unknown) else value

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from sparkwright.domain.values import replace
 from sparkwright.emit import FORM_NAMES
 from sparkwright.emit.compose import compose
-from sparkwright.emit.k8s import k8s, k8s_groups
-from sparkwright.emit.shell import shell
+from sparkwright.emit.k8s import emit_k8s, k8s_groups
+from sparkwright.emit.shell import emit_shell
 from sparkwright.emit.source import DeploymentSource, EmittedFile
 from sparkwright.emit.systemd import systemd
 
 FORMS: Mapping[str, Callable[[DeploymentSource], tuple[EmittedFile, ...]]] = dict(
-    zip(FORM_NAMES, (compose, shell, k8s, systemd), strict=True)
+    zip(FORM_NAMES, (compose, emit_shell, emit_k8s, systemd), strict=True)
 )
 
 

@@ -67,13 +67,13 @@ class _Set:
         return self.specs if self.replicas > 1 else self.specs[1:] or self.specs
 
 
-def k8s(source: DeploymentSource) -> tuple[EmittedFile, ...]:
+def emit_k8s(source: DeploymentSource) -> tuple[EmittedFile, ...]:
     """One file for `kubectl apply -f`. Raises UsageError for the process runtime, and where one template cannot do."""
     return k8s_groups(source.name, [source])
 
 
 def k8s_groups(model: str, sources: Sequence[DeploymentSource]) -> tuple[EmittedFile, ...]:
-    """One file with all groups of a model and the Service in front of them. Raises UsageError, as `k8s` does."""
+    """One file with all groups of a model and the Service in front of them. Raises UsageError, as `emit_k8s` does."""
     for source in sources:
         common.no_docker(source, "k8s")
         _known_program(source)

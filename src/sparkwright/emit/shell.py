@@ -7,12 +7,12 @@ from sparkwright.domain.recipe import Runtime
 from sparkwright.emit import source as common
 from sparkwright.emit.source import DeploymentSource, EmittedFile
 from sparkwright.remote import process
-from sparkwright.remote.host import filled, texts
+from sparkwright.remote.host import filled, script_texts
 
-_text = texts(__name__)
+_text = script_texts(__name__)
 
 
-def shell(source: DeploymentSource) -> tuple[EmittedFile, ...]:
+def emit_shell(source: DeploymentSource) -> tuple[EmittedFile, ...]:
     """NODE/rank.sh with NODE/files and NODE/secrets.env next to it."""
     return tuple(file for spec in source.specs for file in _node(source, spec))
 

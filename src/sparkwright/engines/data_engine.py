@@ -16,12 +16,12 @@ from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
 from sparkwright.domain.units import counted
 from sparkwright.engines.definitions import bare_name, meaning_of, read_definition
-from sparkwright.engines.dialect import Dialect, made
+from sparkwright.engines.dialect import Dialect, make_dialect
 from sparkwright.engines.engine import RenderContext, Stop, files_at, served_name
 from sparkwright.engines.environment import LOOPBACK, OFFLINE, check_distributed, fabric
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.mounts import HUB_AT, caches, container_folder, model_word, rank_spec
-from sparkwright.engines.options import merge, option_name, option_words
+from sparkwright.engines.options import merge_options, option_name, option_words
 from sparkwright.engines.patterns import safe_pattern
 from sparkwright.engines.tables import SEPARATE
 from sparkwright.engines.traits import Cache, Claim, Traits
@@ -79,7 +79,7 @@ def phase_times_of(definition: EngineDefinition) -> Mapping[Phase, PhaseTime]:
 
 def dialect_of(log: Mapping[str, Any], file: str, compiled: Callable[[str], re.Pattern[str]] = safe_pattern) -> Dialect:
     """The log's rules with safe patterns; without any, nothing is understood. Raises ValueError: file and rule."""
-    return made(file, {"begins": "(?!x)x", "exceptions": True, "rule": [], **log}, compiled)
+    return make_dialect(file, {"begins": "(?!x)x", "exceptions": True, "rule": [], **log}, compiled)
 
 
 class DataEngine:
@@ -112,7 +112,7 @@ class DataEngine:
         return self._dialect.read(line)
 
 
-def fill(word: str, values: Mapping[str, str]) -> str:
+def fill_placeholders(word: str, values: Mapping[str, str]) -> str:
     """The word with its placeholders filled in; `{{` and `}}` are braces."""
 
     def one(match: re.Match[str]) -> str:
@@ -195,12 +195,12 @@ def _rank(
     for name, added in definition.options.items():
         words += added if name in given else ()
     words += definition.key_words if context.api_key and rank == 0 else ()
-    argv = [*(fill(word, values) for word in words), *option_words(merge({}, recipe.flags))]
+    argv = [*(fill_placeholders(word, values) for word in words), *option_words(merge_options({}, recipe.flags))]
     env = {
         **OFFLINE,
         **caches(recipe, node, context, definition.caches),
         **(fabric(placement.fabric[node]) if several else {}),
-        **{name: fill(text, values) for name, text in definition.env.items()},
+        **{name: fill_placeholders(text, values) for name, text in definition.env.items()},
         **{name: str(value) for name, value in recipe.env.items()},
     }
     key = context.api_key if rank == 0 else None

@@ -72,7 +72,7 @@ class LineRule:
         if not match:
             return None
         found = match.groupdict()
-        facts = tuple((name, clean(found[group])) for name, group in self.facts.items() if found.get(group))
+        facts = tuple((name, clean_figure(found[group])) for name, group in self.facts.items() if found.get(group))
         return LogEvent(
             self.phase,
             self.text.format(**found) if self.text else body.strip()[:200],
@@ -136,7 +136,7 @@ def pieces(line: str, begins: re.Pattern[str]) -> tuple[str, ...]:
     return tuple(p for p in parts if p.strip())
 
 
-def bar(body: str) -> tuple[str, float, float] | None:
+def parse_bar(body: str) -> tuple[str, float, float] | None:
     """The (name, done, total) of a tqdm bar, with or without its graphic; None for anything else."""
     match = _BAR.search(body)
     done, total = (number(match["done"]), number(match["total"])) if match else (None, None)
@@ -148,7 +148,7 @@ def bar(body: str) -> tuple[str, float, float] | None:
 
 def progress(bars: Iterable[tuple[re.Pattern[str], Phase, str]], body: str) -> LogEvent | None:
     """A progress bar; bars: its label -> phase and unit. One that is not known still proves that its rank lives."""
-    found = bar(body)
+    found = parse_bar(body)
     if found is None:
         return None
     what, done, total = found
@@ -200,7 +200,7 @@ class Dialect:
 @cache
 def dialect(engine: str) -> Dialect:
     """The dialect of an engine of sparkwright's own."""
-    return made(f"engines/{engine}.toml", engine_table(engine)["log"])
+    return make_dialect(f"engines/{engine}.toml", engine_table(engine)["log"])
 
 
 def log_read_up_to(engine: str, version: str) -> str:
@@ -215,7 +215,9 @@ def log_read_up_to(engine: str, version: str) -> str:
     return ""
 
 
-def made(file: str, given: Mapping[str, Any], pattern: Callable[[str], re.Pattern[str]] = re.compile) -> Dialect:
+def make_dialect(
+    file: str, given: Mapping[str, Any], pattern: Callable[[str], re.Pattern[str]] = re.compile
+) -> Dialect:
     """Raises ValueError that names the file and the rule: an unknown key or phase, a bad pattern.
 
     pattern: compiles a text.
@@ -253,6 +255,6 @@ def number(text: str | None) -> float | None:
     return float(match[1]) * _SCALE[match[2]] if match else None
 
 
-def clean(text: str) -> str:
+def clean_figure(text: str) -> str:
     """A figure as kept: without thousands separators and final full stop."""
     return text.replace(",", "").rstrip(".")

@@ -31,7 +31,7 @@ def right_word(data: FlagData, word: str) -> OptionAdvice:
     return OptionAdvice()
 
 
-def owner(data: FlagData, word: str) -> str:
+def owning_engine(data: FlagData, word: str) -> str:
     """The engine that has an option of this name where this one has none; '' when none does."""
     others = (engine for engine in SEPARATE if engine != data.engine)
     return next((engine for engine in others if any(_aliases(data, engine, option_name(word)))), "")

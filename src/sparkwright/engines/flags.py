@@ -159,7 +159,7 @@ def _hint(data: FlagData, name: str, advice: OptionAdvice, when: str) -> str:
         return f"write {advice.word}" if " " in advice.word else f"did you mean {advice.word}?"
     if when:
         return f"leave it out, or take another version: {when}"
-    if foreign := flag_words.owner(data, name):
+    if foreign := flag_words.owning_engine(data, name):
         return f"remove it: it is {foreign}'s, and {data.engine} has none of that name"
     near = _near(name, tuple(data.names), 0.75)
     if near:

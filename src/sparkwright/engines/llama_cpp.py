@@ -25,7 +25,7 @@ from sparkwright.engines.environment import OFFLINE, check_distributed
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.launchers import script
 from sparkwright.engines.mounts import CACHE_AT, docker_entrypoint, parse_mount, uses_rdma
-from sparkwright.engines.options import Options, amount, flag, merge, option_words
+from sparkwright.engines.options import Options, amount, flag_value, merge_options, option_words
 from sparkwright.engines.traits import Traits
 from sparkwright.engines.traits_data import told_traits
 
@@ -58,14 +58,14 @@ def _layers_only(split: Parallelism) -> tuple[str, ...]:
 
 def _prompt_cache(recipe: Recipe, pool: int) -> tuple[float, str]:
     """Bytes of the prompts that the server keeps in host memory, where the recipe asks for them."""
-    size = recipe.serving.host_cache or amount(flag(recipe, "cache-ram")) * MIB
+    size = recipe.serving.host_cache or amount(flag_value(recipe, "cache-ram")) * MIB
     return float(size), f"llama.cpp's prompt cache in host memory: {gib(int(size))}" if size else ""
 
 
 def _reader(recipe: Recipe) -> str:
     """Mapped files unless an option reads them: --no-mmap of older builds, --load-mode of newer ones."""
-    mode = str(flag(recipe, "load-mode") or "")
-    return "gguf-read" if flag(recipe, "no-mmap") or mode in ("none", "mlock", "dio") else "gguf"
+    mode = str(flag_value(recipe, "load-mode") or "")
+    return "gguf-read" if flag_value(recipe, "no-mmap") or mode in ("none", "mlock", "dio") else "gguf"
 
 
 def _traits(made: EngineDefinition) -> Traits:
@@ -118,7 +118,7 @@ def _head(recipe: Recipe, placement: Placement, context: RenderContext) -> RankS
         mounts=_mounts(recipe, node, context) if docker else disk_cache_mounts(recipe),
         secrets={"LLAMA_API_KEY": context.api_key} if context.api_key else {},
         listens=((context.bind, context.port),),
-        gpu=not (on_cpu(recipe) or context.simulated),
+        gpu=not (runs_on_cpu(recipe) or context.simulated),
         rdma=uses_rdma(placement, context, 0),
         shm_bytes=recipe.shm_bytes or SHM_BYTES,
     )
@@ -135,15 +135,15 @@ def process_program(recipe: Recipe, files: str) -> tuple[str, ...]:
     return (f"{venv}/bin/python", f"{files}/{LAUNCHER}") if venv else ("llama-server",)
 
 
-def on_cpu(recipe: Recipe) -> bool:
+def runs_on_cpu(recipe: Recipe) -> bool:
     """A recipe that offloads no layer, or names no device, runs on the CPU."""
-    flags = merge({}, recipe.flags)
+    flags = merge_options({}, recipe.flags)
     layers = flags.get("n-gpu-layers", flags.get("gpu-layers"))
     return str(layers) == "0" or flags.get("device") == "none"
 
 
 def _options(recipe: Recipe, placement: Placement, context: RenderContext) -> Options:
-    s, flags = recipe.serving, merge({}, recipe.flags)
+    s, flags = recipe.serving, merge_options({}, recipe.flags)
     ours: Options = {
         "model": _gguf(recipe, placement.head, context),
         "alias": served_name(recipe),
@@ -155,7 +155,7 @@ def _options(recipe: Recipe, placement: Placement, context: RenderContext) -> Op
         "cache-ram": s.host_cache // MIB if s.host_cache else None,
         "slot-save-path": f"{disk_cache_seen(recipe)}/" if s.disk_cache else None,
         **dict.fromkeys(KV_OPTIONS, s.kv_dtype or None),
-        **({} if on_cpu(recipe) or flags.keys() & {"load-mode", "mmap", "no-mmap"} else _unmapped(recipe)),
+        **({} if runs_on_cpu(recipe) or flags.keys() & {"load-mode", "mmap", "no-mmap"} else _unmapped(recipe)),
         **_remote_options(recipe, placement),
         "embedding": recipe.model.kind is ModelKind.EMBEDDING or None,
         "rerank": recipe.model.kind is ModelKind.RERANK or None,
@@ -163,7 +163,7 @@ def _options(recipe: Recipe, placement: Placement, context: RenderContext) -> Op
         "metrics": True,
     }
     own = read_definition("llama-cpp").per_rank
-    return merge(ours, {name: value for name, value in flags.items() if name not in own})
+    return merge_options(ours, {name: value for name, value in flags.items() if name not in own})
 
 
 def _unmapped(recipe: Recipe) -> Options:
@@ -197,7 +197,7 @@ def _remote_options(recipe: Recipe, placement: Placement) -> Options:
     """All layers go to the devices, its own and the workers'; a recipe's `tensor-split` counts the workers first."""
     if placement.world == 1:
         return {}
-    says = merge({}, recipe.flags).keys() & {"gpu-layers", "n-gpu-layers", "ngl"}
+    says = merge_options({}, recipe.flags).keys() & {"gpu-layers", "n-gpu-layers", "ngl"}
     return {"rpc": ",".join(_servers(recipe, placement)), "n-gpu-layers": None if says else ALL_LAYERS}
 
 
@@ -264,7 +264,7 @@ def _check_rpc(recipe: Recipe) -> Iterator[Finding]:
             "or name llama-server's full path in engine.entrypoint",
             severity=BLOCK,
         )
-    if on_cpu(recipe):
+    if runs_on_cpu(recipe):
         yield ENG["ENG023"].on(
             "flags",
             "the recipe offloads no layer, or names no device",

@@ -20,7 +20,7 @@ def option_words(options: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(word for name, value in options.items() for word in _option(name, value))
 
 
-def merge(options: Mapping[str, Any], extra: Mapping[str, Any]) -> Options:
+def merge_options(options: Mapping[str, Any], extra: Mapping[str, Any]) -> Options:
     """The recipe's own flags over ours: the same option keeps our place but takes the recipe's value."""
     return {**options, **{option_name(name): value for name, value in extra.items()}}
 
@@ -31,7 +31,7 @@ def option_name(name: str) -> str:
     return head.replace("_", "-") + dot + rest
 
 
-def flag(recipe: Recipe, name: str) -> Any:
+def flag_value(recipe: Recipe, name: str) -> Any:
     """The recipe's own value of an option, however it spells its name; None when it gives none."""
     for written, value in recipe.flags.items():
         if written == name or (
@@ -46,7 +46,7 @@ def fits_context(recipe: Recipe) -> bool:
 
     Since vllm-project/vllm#29431, so in every version whose options were read. The other engines have no such value.
     """
-    return not recipe.serving.context and is_fitting(flag(recipe, "max-model-len"))
+    return not recipe.serving.context and is_fitting(flag_value(recipe, "max-model-len"))
 
 
 def is_fitting(value: Any) -> bool:
@@ -102,16 +102,16 @@ def _option(name: str, value: Any) -> tuple[str, ...]:
         return (f"--{name}", compact_json(value))
     if isinstance(value, (list, tuple)):
         if value and all(isinstance(v, (str, int, float)) and not isinstance(v, bool) for v in value):
-            return (f"--{name}", *(text(v) for v in value))
+            return (f"--{name}", *(option_text(v) for v in value))
         return (f"--{name}", compact_json(list(value)))
-    return (f"--{name}", text(value))
+    return (f"--{name}", option_text(value))
 
 
 def compact_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def text(value: Any) -> str:
+def option_text(value: Any) -> str:
     """A number without a needless exponent or `.0`: 20000000000.0 is `20000000000`, 0.8 stays `0.8`."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))

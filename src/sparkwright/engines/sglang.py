@@ -24,11 +24,11 @@ from sparkwright.engines.environment import LOOPBACK, OFFLINE, check_distributed
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.launchers import script
 from sparkwright.engines.mounts import caches, docker_entrypoint, model_word, rank_spec
-from sparkwright.engines.options import Options, merge, option_words
-from sparkwright.engines.sglang_pools import tier, windows
+from sparkwright.engines.options import Options, merge_options, option_words
+from sparkwright.engines.sglang_pools import host_tier, windows
 from sparkwright.engines.traits import Traits
 from sparkwright.engines.traits_data import told_traits
-from sparkwright.engines.version import since
+from sparkwright.engines.version import is_since
 from sparkwright.engines.weight_cache import PORT, keeper, keeps_weights, socket_folder
 
 KEY_FILE = "sglang.yaml"
@@ -50,7 +50,7 @@ def _no_replicas(split: Parallelism) -> tuple[str, ...]:
 
 def _no_disk_cache(recipe: Recipe) -> str:
     """The file backend of HiCache is in all lists of options from 0.5.12 on; it writes what leaves host memory."""
-    if not since(recipe, 0, 5, 12):
+    if not is_since(recipe, 0, 5, 12):
         return "its file backend was not read before 0.5.12"
     return "" if recipe.serving.host_cache else OF_HOST
 
@@ -58,12 +58,12 @@ def _no_disk_cache(recipe: Recipe) -> str:
 def _traits(made: EngineDefinition) -> Traits:
     return Traits(
         **told_traits(made),
-        tier=tier,
+        tier=host_tier,
         disk_cache=_no_disk_cache,
         windows=windows,
         choose=lambda texts: {"regex": f"({'|'.join(texts)})"},
         # psutil's available where CPU and GPU share memory (0.5.10 to 0.5.23); before it torch.cuda.mem_get_info
-        counts=lambda recipe: Counts.AVAILABLE if since(recipe, 0, 5, 10) else Counts.FREE,
+        counts=lambda recipe: Counts.AVAILABLE if is_since(recipe, 0, 5, 10) else Counts.FREE,
         refusals=_no_replicas,
     )
 
@@ -135,7 +135,7 @@ def _check_own(recipe: Recipe) -> Iterator[Finding]:
     if serving.kv_cache_bytes:
         yield ENG["ENG025"].on("serving.kv_cache_bytes", f"kv_cache_bytes: {serving.kv_cache_bytes}")
     # A variable that 0.5.12 does not read was taken for the switch.
-    flags = merge({}, recipe.flags)
+    flags = merge_options({}, recipe.flags)
     off = any(name.startswith("disable-") and "cuda-graph" in name for name in flags)
     if recipe.nodes > 1 and not off and not any(name.startswith("cuda-graph-") for name in flags):
         yield ENG["ENG026"].on(
@@ -161,9 +161,9 @@ def rank_options(recipe: Recipe, placement: Placement, context: RenderContext, r
     ours |= _listening(recipe, placement, context, rank) | _sizes(recipe)
     ours |= _many_nodes(recipe, placement, rank) | _limits(recipe) | _speculation(recipe.speculation) | _parsers(recipe)
     own = read_definition("sglang").per_rank
-    flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in own}
+    flags = {name: value for name, value in merge_options({}, recipe.flags).items() if name not in own}
     kind = {"enable-metrics": True, "is-embedding": recipe.model.kind is ModelKind.EMBEDDING or None}
-    return merge(ours | kind, flags)
+    return merge_options(ours | kind, flags)
 
 
 def key_file(context: RenderContext) -> RankFile:
@@ -256,9 +256,9 @@ def _speculation(spec: Speculation) -> Options:
     if not spec.method:
         return {}
     algorithm = ALGORITHMS.get(spec.method, spec.method.upper())
-    given = {f"speculative-{name}": value for name, value in merge({}, spec.options).items() if name != "model"}
+    given = {f"speculative-{name}": value for name, value in merge_options({}, spec.options).items() if name != "model"}
     drafter = {"speculative-draft-model-path": spec.options.get("model")}
-    return merge({"speculative-algorithm": algorithm} | drafter | _drafts(algorithm, spec.tokens), given)
+    return merge_options({"speculative-algorithm": algorithm} | drafter | _drafts(algorithm, spec.tokens), given)
 
 
 def _drafts(algorithm: str, tokens: int) -> Options:

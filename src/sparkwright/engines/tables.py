@@ -61,21 +61,21 @@ class Loader:
 def loader(name: str) -> Loader:
     """The loader by vLLM's load-format; the default one for an unknown name. Raises TypeError for a row of other
     keys."""
-    rows = table("loaders")
+    rows = load_table("loaders")
     row: Mapping[str, Any] = rows.get(name, rows[DEFAULT])
     more = {key: tuple(row[key]) for key in row if key not in ("what", "own")}
     return Loader(what=row["what"], own=row.get("own", False), **more)
 
 
 @cache
-def table(name: str) -> Mapping[str, Any]:
+def load_table(name: str) -> Mapping[str, Any]:
     return tomllib.loads(files("sparkwright.engines").joinpath("data", f"{name}.toml").read_text(encoding="utf-8"))
 
 
 @cache
 def engine_table(name: str) -> Mapping[str, Any]:
     """The file of an engine, in the form of docs/guides/adding-an-engine.md."""
-    return table(f"engines/{name}")
+    return load_table(f"engines/{name}")
 
 
 @cache
@@ -102,4 +102,4 @@ def routes(engine: str) -> Routes:
 
 def emitted(engine: str) -> tuple[str, ...]:
     """Options that render may write, of the version whose sources were read for it."""
-    return tuple(table("emits")[DATA_OF.get(engine, engine)]["options"])
+    return tuple(load_table("emits")[DATA_OF.get(engine, engine)]["options"])

@@ -62,6 +62,6 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in _NUMBER.findall(core)[:3])
 
 
-def since(recipe: Recipe, *wanted: int) -> bool:
+def is_since(recipe: Recipe, *wanted: int) -> bool:
     """True if the engine is that version or newer; an unreadable version counts as new."""
     return not (own := version(recipe)) or own >= wanted

@@ -15,7 +15,7 @@ from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.engines.engine import RenderContext
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.mounts import CACHE_AT
-from sparkwright.engines.version import since
+from sparkwright.engines.version import is_since
 
 # The versions whose source was read, or whose parser was asked; older ones of these engines may have it, too.
 SINCE: Mapping[str, tuple[int, ...]] = {"vllm": (0, 32), "sglang": (0, 5, 23), "simulator": (0,)}
@@ -40,7 +40,7 @@ def _obstacle(recipe: Recipe) -> str:
     if first is None:
         return f"{engine.name} has none"
     obstacles = {
-        f"{engine.label}; known for {'.'.join(map(str, first))} and newer": not since(recipe, *first),
+        f"{engine.label}; known for {'.'.join(map(str, first))} and newer": not is_since(recipe, *first),
         "engine.entrypoint takes the place of the program that would start it": engine.entrypoint,
         "mods change the rank's container alone": recipe.mods,
         "serving.on_demand: a model that is stopped would keep its memory": recipe.serving.on_demand,

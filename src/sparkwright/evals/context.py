@@ -18,7 +18,7 @@ def lengths(given: ProbeInputs) -> tuple[int, ...]:
     return (*(one for one in LENGTHS if one < 0.8 * most), most) if most >= 200 else ()
 
 
-def keys(given: ProbeInputs) -> Steps:
+def probe_keys(given: ProbeInputs) -> Steps:
     """One key a prompt, at ten depths of each length."""
     tally = Tally()
     if given.filler is None or not lengths(given):
@@ -52,7 +52,7 @@ def _story(given: ProbeInputs, number: int, **more: object) -> ProbeRequest:
     return given.short(f"Write the story of {name} and the {kind} day at {place}.", 48, **more)
 
 
-def batch(given: ProbeInputs) -> Steps:
+def probe_batch(given: ProbeInputs) -> Steps:
     """The same prompts alone and among others: near ties may part, anything else may not."""
     tally = Tally()
     asks = [_story(given, number, logprobs=True, top_logprobs=2) for number in range(_OTHERS + 1)]

@@ -43,7 +43,7 @@ def prompts(seed: int, count: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def ask(
+def greedy_request(
     given: ProbeInputs, prompt: str, logprobs: bool, more: Mapping[str, Any] = MappingProxyType({})
 ) -> ProbeRequest:
     """more: members that the engine has of its own."""

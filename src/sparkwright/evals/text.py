@@ -225,7 +225,7 @@ def _unsent(heard: ProbeAnswer) -> int:
     return _PER_PART * sum(not one.isascii() for one in heard.content + heard.reasoning) + (heard.finish == "stop")
 
 
-def usage(given: ProbeInputs) -> Steps:
+def probe_usage(given: ProbeInputs) -> Steps:
     tally, dice = Tally(), given.dice("usage")
     prompt = _STORY.format(place=dice.choice(PLACES), kind=dice.choice(KINDS))
     whole = given.short(prompt, _LENGTH)

@@ -68,7 +68,7 @@ def _with_tools(given: ProbeInputs, count: int, dice: Random, **more: Any) -> tu
     return given.chat(call_order(name, arguments), _TOKENS, tools=tools, **more), name, arguments
 
 
-def call(given: ProbeInputs) -> Steps:
+def probe_call(given: ProbeInputs) -> Steps:
     tally = Tally()
     for number in range(1 if given.brief else 3):
         ask, name, arguments = _with_tools(given, 1, given.dice(f"call/{number}"))
@@ -79,7 +79,7 @@ def call(given: ProbeInputs) -> Steps:
     return tally
 
 
-def count(given: ProbeInputs) -> Steps:
+def probe_count(given: ProbeInputs) -> Steps:
     tally = Tally()
     for number in COUNTS:
         ask, name, arguments = _with_tools(given, number, given.dice(f"count/{number}"))
@@ -167,7 +167,7 @@ def _joined(heard: ProbeAnswer, wholes: Sequence[ProbeAnswer]) -> str:
     return "" if same else f"joined stream: {heard.calls}, whole answer: {wholes[-1].calls}"
 
 
-def turns(given: ProbeInputs) -> Steps:
+def probe_turns(given: ProbeInputs) -> Steps:
     """A history with results: the answer is only in the last one."""
     tally = Tally()
     for rounds in (1, 3):

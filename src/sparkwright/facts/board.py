@@ -5,10 +5,10 @@ import re
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Identity, Unknown
 from sparkwright.domain.host_facts import Board, Library
-from sparkwright.facts.fact import Fact, Plain, assignments, decimal, found_or, not_understood, sections, whole
-from sparkwright.remote.host import script, texts
+from sparkwright.facts.fact import Fact, Plain, assignments, decimal, found_or, not_understood, sections, whole_number
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 _NEEDED = ("hostname", "arch", "user", "home")
 _SHAPES = {"hostname": Plain.HOST, "arch": Plain.NAME, "user": Plain.USER, "home": Plain.FOLDER}
@@ -33,7 +33,7 @@ def parse_identity(done: Completed) -> Identity | Unknown:
     # Field 22 of /proc/1/stat, in clock ticks since boot; the program's name in brackets may hold anything.
     stat = parts.get("pid1", "")
     fields = stat.rpartition(")")[2].split()
-    value = whole(fields[_START_FIELD - 3]) if len(fields) > _START_FIELD - 3 else None
+    value = whole_number(fields[_START_FIELD - 3]) if len(fields) > _START_FIELD - 3 else None
     return Identity(
         hostname=parts["hostname"],
         machine_id=parts.get("machine-id", ""),
@@ -81,7 +81,7 @@ def _functions(text: str | None) -> dict[str, str] | Unknown:
 
 
 def _library(lines: list[str]) -> Library | Unknown:
-    size = whole(lines[0]) if len(lines) > 1 else None
+    size = whole_number(lines[0]) if len(lines) > 1 else None
     if size is None:
         return Unknown("", "no libcuda.so.1 where DGX OS has it")
     version = _VERSION.search(lines[1].rpartition("/")[2].partition(".so.")[2])

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from sparkwright.domain.cluster import Node
 from sparkwright.facts.board import BOARD, IDENTITY
-from sparkwright.facts.disk import disks, model_stores
+from sparkwright.facts.disk import disks_fact, model_stores
 from sparkwright.facts.docker import CONTAINERS, DOCKER
 from sparkwright.facts.fabric import RDMA
 from sparkwright.facts.fact import Fact
@@ -47,4 +47,4 @@ def facts_of(node: Node, paths: Sequence[str] = ()) -> dict[str, Fact[object]]:
     root; Disk.path is the path as given."""
     own = node.paths
     folders = (own.models, own.hub, own.cache, own.state, DOCKER_ROOT, *paths)
-    return {**ALL, "disks": disks(folders), "stores": model_stores((own.models, own.hub))}
+    return {**ALL, "disks": disks_fact(folders), "stores": model_stores((own.models, own.hub))}

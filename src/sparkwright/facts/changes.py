@@ -10,9 +10,9 @@ from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.finding import AppliedFix, Fix, Rights
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, first_line, not_understood
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 NO_SUDO = 127
 
@@ -31,7 +31,7 @@ _ASKS = re.compile("password is required|authentication is required")
 _REFUSED = re.compile("incorrect password|incorrect authentication|try again")
 
 
-def file(state: str) -> str:
+def record_path(state: str) -> str:
     """The path of the record; state: Node.paths.state."""
     return f"{state}/fixes.json"
 
@@ -61,10 +61,10 @@ def _line(password: Secret) -> bytes:
 def recorded(state: str) -> Fact[tuple[AppliedFix, ...]]:
     """The changes in the order in which they were made. state: Node.paths.state."""
     # JSON; nothing where there is no record
-    return Fact(script('f="$(x "$1")"; [ ! -e "$f" ] || exec cat "$f"', file(state)), _parse)
+    return Fact(script('f="$(x "$1")"; [ ! -e "$f" ] || exec cat "$f"', record_path(state)), _parse)
 
 
-def text(made: Sequence[AppliedFix]) -> bytes:
+def record_text(made: Sequence[AppliedFix]) -> bytes:
     """The text that `recorded` reads."""
     return json.dumps({"version": VERSION, "changes": [asdict(change) for change in made]}, indent=1).encode()
 

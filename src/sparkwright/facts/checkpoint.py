@@ -9,10 +9,10 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.values import dataclass
 from sparkwright.facts import gguf, model_config, safetensors
-from sparkwright.facts.fact import Plain, parsed_json, whole
-from sparkwright.facts.model_unread import STATE, any_of, known_family
-from sparkwright.facts.model_values import Config, named, number, part, texts_of
-from sparkwright.facts.safetensors import INDEX, ShardIndex, indexes, main_index, sums
+from sparkwright.facts.fact import Plain, parsed_json, whole_number
+from sparkwright.facts.model_unread import STATE, known_family, list_pattern
+from sparkwright.facts.model_values import Config, first_mapping, number, table_keys, texts_of
+from sparkwright.facts.safetensors import INDEX, ShardIndex, index_flaws, indexes, main_index
 from sparkwright.remote.programs.wire import COPYING
 
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
@@ -39,7 +39,7 @@ def doubts(text: str, shape: ModelShape | Unknown | None) -> tuple[str, ...]:
 
 def _config(text: str) -> Config:
     top = parsed_json(text)
-    return {**top, **part(top, *_NESTED)} if isinstance(top, Mapping) else {}
+    return {**top, **first_mapping(top, *_NESTED)} if isinstance(top, Mapping) else {}
 
 
 def _doubts(text: str, config: Config, shape: ModelShape) -> Iterator[str]:
@@ -58,8 +58,11 @@ def _doubts(text: str, config: Config, shape: ModelShape) -> Iterator[str]:
     if shape.index_dim and not shape.index_layers:
         yield "an indexer, but not in which layers: none is counted"
     if shape.tables_unknown:
-        yield f"tables next to the vocabulary ({', '.join(named(config)[:_SHOWN])}), but not how large: none is counted"
-    odd = sorted(model_config.odd_keys(text), key=lambda key: not any_of("telling").search(key))
+        yield (
+            f"tables next to the vocabulary ({', '.join(table_keys(config)[:_SHOWN])}), but not how large: none is "
+            "counted"
+        )
+    odd = sorted(model_config.odd_keys(text), key=lambda key: not list_pattern("telling").search(key))
     if odd:
         more = f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else ""
         yield f"keys that are not understood here: {', '.join(odd[:_SHOWN])[:120]}{more}"
@@ -94,7 +97,7 @@ def parse(done: Completed) -> Checkpoint | Unknown:
     one = {row[0]: row[1] for row in rows if len(row) == 2 and row[0] in _ONE}
     if odd := [one[name] for name in ("path", "root") if one.get(name) and not Plain.FOLDER.fits(one[name])]:
         return Unknown(f"{odd[0]!r}"[:200], "its folder cannot be used as it is")
-    sizes = ((row[2], whole(row[1])) for row in rows if row[0] == "file" and len(row) == 3)
+    sizes = ((row[2], whole_number(row[1])) for row in rows if row[0] == "file" and len(row) == 3)
     files = {name: size for name, size in sizes if size is not None and size >= 0}
     return _checkpoint(ModelListing(rows, files, one, tuple(indexes(rows))))
 
@@ -127,7 +130,7 @@ def _model(listing: ModelListing) -> tuple[ModelShape | Unknown | None, tuple[Te
     if packed := listing.one.get("gguf"):
         header = gguf.unpack(packed)
         parts = _weights(listing) if header and header.parts > 1 else 0
-        return gguf.shape(header), gguf.groups(header, parts)
+        return gguf.header_shape(header), gguf.groups(header, parts)
     text = listing.one.get("config", "")
     shape = model_config.parse(text, listing.one.get("hf_quant_config", "")) if text else None
     return shape, safetensors.groups(listing.rows)
@@ -154,7 +157,7 @@ def _flaws(listing: ModelListing) -> Iterator[Flaw]:
 
 def _damaged(listing: ModelListing) -> Iterator[Flaw]:
     """Files that do not match their own headers."""
-    yield from safetensors.flaws(listing.rows, listing.files)
+    yield from safetensors.file_flaws(listing.rows, listing.files)
     names = sorted(name for name in listing.files if (name or "x.gguf").endswith(".gguf"))
     if (packed := listing.one.get("gguf")) and names and (size := listing.files[names[0]]):
         header = gguf.unpack(packed)
@@ -232,4 +235,4 @@ def _contradictions(listing: ModelListing) -> Iterator[Flaw]:
     if other := " and ".join(differences(shape, tensors)) if isinstance(shape, ModelShape) else "":
         yield Flaw(Defect.CONFIG, "config.json", f"is of another model: {other}")
     elif index := main_index(listing.indexes):
-        yield from sums(index, safetensors.groups(listing.rows))
+        yield from index_flaws(index, safetensors.groups(listing.rows))

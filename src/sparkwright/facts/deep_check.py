@@ -6,9 +6,9 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.fabric_facts import Clocks, ClockSample, Skipped
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts.fact import TIMED_OUT, decimal, sections
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 CLOCK_SECONDS = 10
 # Half a GB and no kernel that has to be compiled: a product of two square matrices, again and again.

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.fabric_facts import Ref, Store
 from sparkwright.domain.facts import Disk, Unknown
-from sparkwright.facts.fact import Fact, not_understood, sections, whole
-from sparkwright.remote.host import script, texts
+from sparkwright.facts.fact import Fact, not_understood, sections, whole_number
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 _FS = re.compile(r"(\S+) ([0-9]{1,18}) ([0-9]{1,18})", re.ASCII)
 _PARTIAL = re.compile(r"([0-9]{1,18}) (\S.*)", re.ASCII)
 _REF = re.compile(r"(models--\S+) (there|absent) ?(.*)")
@@ -53,12 +53,12 @@ def _store(path: str, number: str, parts: dict[str, str]) -> Store:
     )
 
 
-def space(paths: Iterable[str]) -> Command:
+def space_command(paths: Iterable[str]) -> Command:
     """Sections `1`, `2`, ... with df's table, in bytes, of each path or of its first parent that exists."""
     return script(_sh("space"), *paths, timeout=10.0)
 
 
-def disks(paths: Sequence[str]) -> Fact[tuple[Disk, ...]]:
+def disks_fact(paths: Sequence[str]) -> Fact[tuple[Disk, ...]]:
     """One Disk for each of `paths` (`~` is the node's home) in their order; Disk.path is the path as given."""
     asked = tuple(dict.fromkeys(paths))
 
@@ -68,12 +68,12 @@ def disks(paths: Sequence[str]) -> Fact[tuple[Disk, ...]]:
         read = tuple(entry for entry in found if entry)
         return read if len(read) == len(asked) else not_understood(done, "df")
 
-    return Fact(space(asked), parse)
+    return Fact(space_command(asked), parse)
 
 
 def _disk(path: str, text: str) -> Disk | None:
     row = _ROW.fullmatch(text.rpartition("\n")[2])
-    total, available = (whole(row[1]), whole(row[2])) if row else (None, None)
+    total, available = (whole_number(row[1]), whole_number(row[2])) if row else (None, None)
     if row is None or total is None or available is None:
         return None
     return Disk(path, row[3], total, max(0, available))

@@ -9,9 +9,9 @@ from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Container, Containers, Image
 from sparkwright.domain.facts import Docker, DockerTrouble, Unknown
 from sparkwright.facts.fact import Fact, Plain, first_line, not_understood, parsed_json, sections
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 _GPU_BY_CDI = "nvidia.com/gpu"
 _SNAP_ROOT = "/var/snap/"
 _SYS_RESOURCE = 24

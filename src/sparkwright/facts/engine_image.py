@@ -9,11 +9,11 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import EngineFound, Unknown
 from sparkwright.domain.image import own_labels
 from sparkwright.domain.values import dataclass
-from sparkwright.facts.fact import not_understood, sections, whole
-from sparkwright.remote.host import script, texts
+from sparkwright.facts.fact import not_understood, sections, whole_number
+from sparkwright.remote.host import script, script_texts
 from sparkwright.remote.staging import copied_tag
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 # `version: 11549 (0f1e2d3)` of llama-server and its kin.
 _VERSION = re.compile(r"^version: (\d+)\b", re.MULTILINE)
@@ -146,7 +146,7 @@ class BuiltImage:
 def parse(done: Completed) -> BuiltImage | Unknown:
     """Parses `describe`."""
     parts = sections(done.stdout)
-    size = whole(parts.get("size", ""))
+    size = whole_number(parts.get("size", ""))
     try:
         name, found = json.loads(parts.get("image", "")), json.loads(parts.get("labels", ""))
     except ValueError:

@@ -8,10 +8,10 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.values import dataclass
 from sparkwright.facts.engine_image import Question
 from sparkwright.facts.fact import not_understood, sections
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 from sparkwright.remote.staging import copied_tag
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 _SECONDS = 400.0
 _DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}", re.ASCII)
 _HOME = 'own=$(x "$1"); program=$(x "$2"); shift 2; set -- "$own" "$program" "$@"\n'

@@ -10,10 +10,10 @@ from ipaddress import AddressValueError, IPv6Address
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Gid, RdmaPort, Unknown
 from sparkwright.domain.values import dataclass, replace
-from sparkwright.facts.fact import Fact, Plain, not_understood, parsed_json, sections, whole
-from sparkwright.remote.host import script, texts
+from sparkwright.facts.fact import Fact, Plain, not_understood, parsed_json, sections, whole_number
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 Port = tuple[str, int]
 Tables = dict[Port, tuple[Gid, ...]]
@@ -80,7 +80,7 @@ def _shown(words: list[str]) -> tuple[Port, Gid] | None:
     """DEV PORT INDEX GID [IPv4] VER [DEV]"""
     if len(words) < 5 or not (":" in words[3] and Plain.GID.fits(words[3])):
         return None
-    port, index = whole(words[1]), whole(words[2])
+    port, index = whole_number(words[1]), whole_number(words[2])
     version = next((word for word in words[4:6] if word in ("v1", "v2")), "")
     if port is None or index is None or not version:
         return None
@@ -135,7 +135,7 @@ def _json_link(row: object) -> RdmaPort | None:
     if not isinstance(row, dict):
         return None
     device, _, suffix = str(row.get("ifname", "")).partition("/")
-    port, state = whole(str(row.get("port", suffix or "1"))), row.get("state")
+    port, state = whole_number(str(row.get("port", suffix or "1"))), row.get("state")
     if not Plain.DEVICE.fits(device) or port is None or not isinstance(state, str):
         return None
     return RdmaPort(device, port, state, str(row.get("physical_state", "")), Plain.DEVICE.only(str(row.get("netdev"))))

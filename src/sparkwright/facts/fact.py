@@ -111,7 +111,7 @@ def found_or(value: T | None, raw: str, why: str) -> T | Unknown:
     return Unknown(raw, why) if value is None else value
 
 
-def whole(text: str) -> int | None:
+def whole_number(text: str) -> int | None:
     """A whole number written in ASCII digits, or None."""
     return int(text) if re.fullmatch(r"-?[0-9]{1,30}", text) else None
 

@@ -199,7 +199,7 @@ def damage(header: Header | None, size: int) -> str:
     return ""
 
 
-def shape(header: Header | None) -> ModelShape | Unknown:
+def header_shape(header: Header | None) -> ModelShape | Unknown:
     """The model as the header describes it."""
     if header is None:
         return Unknown("", "no GGUF file: it does not begin with its mark")

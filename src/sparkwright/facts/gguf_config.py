@@ -10,14 +10,14 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts import model_config
-from sparkwright.facts.model_values import known
+from sparkwright.facts.model_values import known_values
 
 _DELTA = ("qwen3next", "qwen35", "qwen35moe")
 
 
 def tensor_type(kind: int) -> tuple[str, int, int]:
     """Its name, the numbers in a block, and the bytes of one; 0 bytes for a type that is not known."""
-    name, block, size = known("gguf")["blocks"].get(str(kind), (f"#{kind}", 1, 0))
+    name, block, size = known_values("gguf")["blocks"].get(str(kind), (f"#{kind}", 1, 0))
     return name, block, size
 
 
@@ -52,11 +52,11 @@ def shape_of(metadata: Mapping[str, Any], tensors: Sequence[TensorGroup], all_th
     keys = _Keys(arch, metadata)
     # A damaged count must cost nothing: the reader of config.json refuses such a number of layers.
     layers = min(keys.number("block_count") - keys.number("nextn_predict_layers"), model_config.MOST_LAYERS + 1)
-    plain = {name: keys.number(key) for key, name in known("gguf")["keys"].items() if keys.number(key)}
+    plain = {name: keys.number(key) for key, name in known_values("gguf")["keys"].items() if keys.number(key)}
     tokens = keys.metadata.get("tokenizer.ggml.tokens")
     heads = keys.numbers("attention.head_count_kv")
     config = {
-        "model_type": known("gguf")["classes"].get(keys.arch, ""),
+        "model_type": known_values("gguf")["classes"].get(keys.arch, ""),
         **plain,
         "num_hidden_layers": layers,
         "num_attention_heads": keys.number("attention.head_count"),
@@ -141,5 +141,5 @@ def _most(tensors: Any) -> tuple[str, int]:
     found: Counter[str] = Counter()
     for group in tensors:
         found[group.dtype] += group.bytes
-    written, scale = known("gguf")["formats"].get(found.most_common(1)[0][0], ("", 0)) if found else ("", 0)
+    written, scale = known_values("gguf")["formats"].get(found.most_common(1)[0][0], ("", 0)) if found else ("", 0)
     return written, scale

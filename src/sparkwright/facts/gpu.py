@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Driver, Gpu, GpuProcess, Unknown
 from sparkwright.domain.units import MIB
-from sparkwright.facts.fact import Fact, decimal, first_line, found_or, not_understood, sections, whole
-from sparkwright.remote.host import script, texts
+from sparkwright.facts.fact import Fact, decimal, first_line, found_or, not_understood, sections, whole_number
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 _HEALTH = ("temperature.gpu", "power.draw", "clocks.sm", "utilization.gpu")
 GPU_FIELDS = ("name", "driver_version", "compute_cap", "memory.total", *_HEALTH)
@@ -82,7 +82,7 @@ def _process(line: str) -> GpuProcess | None:
     """pid first, memory last: a program's path between them may hold commas."""
     first, _, rest = line.partition(",")
     name, comma, last = rest.rpartition(",")
-    pid = whole(first.strip())
+    pid = whole_number(first.strip())
     if pid is None or not comma:
         return None
     used = _number({"used": last.strip()}, "used")

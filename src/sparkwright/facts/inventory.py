@@ -8,12 +8,12 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts import checkpoint, gguf
-from sparkwright.facts.model_values import known
-from sparkwright.remote.host import script, texts
+from sparkwright.facts.model_values import known_values
+from sparkwright.remote.host import script, script_texts
 from sparkwright.remote.staging import LISTING
 
 ENTRY = "@@ entry"
-_sh = texts(__name__, ENTRY=ENTRY)
+_sh = script_texts(__name__, ENTRY=ENTRY)
 _TEXT = LISTING + _sh("quick", "entries", "hub", "folders", "all")
 _MARK = f"\n{ENTRY}\t"
 
@@ -59,7 +59,7 @@ def _format(found: Checkpoint, rows: str) -> str:
 def _file_type(packed: str) -> str:
     header = gguf.unpack(packed)
     kind: Any = header.metadata.get("general.file_type") if header else None
-    return known("gguf")["file_types"].get(str(kind), "?") if isinstance(kind, int) else "?"
+    return known_values("gguf")["file_types"].get(str(kind), "?") if isinstance(kind, int) else "?"
 
 
 def _written(shape: ModelShape) -> str:

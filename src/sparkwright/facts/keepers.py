@@ -7,9 +7,9 @@ from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.facts import KeeperStatus
 from sparkwright.facts.fact import Plain
 from sparkwright.remote import docker, process
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__, LABEL=docker.LABEL)
+_sh = script_texts(__name__, LABEL=docker.LABEL)
 
 
 def command(state: str) -> Command:

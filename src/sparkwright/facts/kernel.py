@@ -5,8 +5,8 @@ import re
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Kernel, Unknown
 from sparkwright.domain.host_facts import KernelLog, KernelNote
-from sparkwright.facts.fact import Fact, assignments, decimal, not_understood, sections, whole
-from sparkwright.remote.host import script, texts
+from sparkwright.facts.fact import Fact, assignments, decimal, not_understood, sections, whole_number
+from sparkwright.remote.host import script, script_texts
 
 # What any rule looks for in the log must match one of these, or it never leaves the node (tests/unit/checks).
 WORTH = (
@@ -16,7 +16,7 @@ WORTH = (
     "Hardware Error|Memory failure|EDAC|nvme|I/O error|EXT4-fs error",
 )
 OOM = re.compile(r"Out of memory: Killed process|oom-kill:|Memory cgroup out of memory", re.IGNORECASE)
-_sh = texts(__name__, WORTH="|".join(WORTH).replace("/", r"\/"))
+_sh = script_texts(__name__, WORTH="|".join(WORTH).replace("/", r"\/"))
 # `[    3.312611] text` of dmesg, `[    3.312611] host kernel: text` of the journal.
 _LINE = re.compile(r"\[\s*([0-9]+\.[0-9]+)\]\s+(?:\S+ kernel: )?(.*)", re.ASCII)
 
@@ -34,7 +34,7 @@ def parse(done: Completed) -> Kernel | Unknown:
 def parse_log(done: Completed) -> KernelLog | Unknown:
     """Unknown when no line was read: a kernel is never silent, so that user may not read its log."""
     parts = sections(done.stdout)
-    read = whole(parts.get("read", ""))
+    read = whole_number(parts.get("read", ""))
     if not read or read < 0:
         return not_understood(done, "reading the kernel log")
     notes = (_note(line) for line in parts.get("notes", "").splitlines())
@@ -44,7 +44,7 @@ def parse_log(done: Completed) -> KernelLog | Unknown:
 def _note(line: str) -> KernelNote | None:
     count, _, rest = line.partition("\t")
     first, tab, latest = rest.partition("\t")
-    number = whole(count)
+    number = whole_number(count)
     if number is None or not tab:
         return None
     began, text = _stamped(first)

@@ -5,10 +5,10 @@ import re
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Memory, Unknown
 from sparkwright.domain.host_facts import Activity, PageCache, Process
-from sparkwright.facts.fact import Fact, decimal, found_or, not_understood, parsed_json, sections, whole
-from sparkwright.remote.host import script, texts
+from sparkwright.facts.fact import Fact, decimal, found_or, not_understood, parsed_json, sections, whole_number
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 _LINE = re.compile(r"([A-Za-z_()0-9]+):\s+([0-9]+)( kB)?\s*", re.ASCII)
 # Kernels print all of these since 3.14; where one lacks, the text was cut off and nothing in it can be relied on.
@@ -28,7 +28,7 @@ def parse(done: Completed) -> Memory | Unknown:
     """Bytes. A counter that this kernel does not print counts as 0, except those without which nothing adds up."""
     # name -> bytes (`kB` means KiB here), or the plain count where there is no unit
     found = (_LINE.fullmatch(line) for line in done.stdout.splitlines())
-    rows = ((m[1], whole(m[2]), m[3]) for m in found if m)
+    rows = ((m[1], whole_number(m[2]), m[3]) for m in found if m)
     count = {name: value * (1024 if unit else 1) for name, value, unit in rows if value is not None}
     missing = [name for name in _ALWAYS if name not in count]
     if missing and not count:
@@ -105,7 +105,7 @@ def parse_activity(done: Completed) -> Activity | Unknown:
 
 def _counts(text: str) -> dict[str, int]:
     rows = (line.split() for line in text.splitlines())
-    pairs = ((row[0], whole(row[1])) for row in rows if len(row) == 2)
+    pairs = ((row[0], whole_number(row[1])) for row in rows if len(row) == 2)
     return {name: value for name, value in pairs if value is not None}
 
 

@@ -16,21 +16,21 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.values import replace
 from sparkwright.facts import model_layers
 from sparkwright.facts.model_layers import Layers, groups_of_heads
-from sparkwright.facts.model_state import ffn, state
-from sparkwright.facts.model_unread import not_counted, odd, unasked
+from sparkwright.facts.model_state import ffn_fields, state_fields
+from sparkwright.facts.model_unread import not_counted, unasked, unexplained_keys
 from sparkwright.facts.model_values import (
     Config,
     WatchedConfig,
     complete,
     encoder,
+    first_mapping,
+    first_text,
     number,
     number_of,
     numbers,
-    part,
     spellings,
     tables,
     texts_of,
-    word,
 )
 from sparkwright.facts.model_weights import weights
 
@@ -57,7 +57,7 @@ def _largest() -> dict[str, int]:
     }
 
 
-def index(config: Config, layers: Layers, count: int) -> dict[str, Any]:
+def indexer_fields(config: Config, layers: Layers, count: int) -> dict[str, Any]:
     """ModelShape's fields about the indexer; none without one."""
     return _dsa(config, layers, count) or _qsa(config, layers, count) or _msa(config, count) or {}
 
@@ -93,7 +93,7 @@ def _fresh(config: Config, count: int) -> list[bool]:
     """Layer by layer, whether it chooses for itself: three ways to write it down, `index_topk_freq` the oldest."""
     if types := texts_of(config.get("indexer_types")):
         return [kind == "full" for kind in types]
-    if pattern := word(config, "index_topk_pattern"):
+    if pattern := first_text(config, "index_topk_pattern"):
         return [letter == "F" for letter in pattern]
     every, offset = number(config, "index_topk_freq") or 1, config.get("index_skip_topk_offset", 2)
     offset = offset if isinstance(offset, int) else 2
@@ -116,7 +116,7 @@ def _qsa(config: Config, layers: Layers, count: int) -> dict[str, Any]:
 
 def _msa(config: Config, count: int) -> dict[str, Any]:
     """Block-sparse attention: whole blocks of tokens are chosen, by rows as plain as keys."""
-    sparse = part(config, "sparse_attention_config")
+    sparse = first_mapping(config, "sparse_attention_config")
     width, marks = number(sparse, "sparse_index_dim"), numbers(sparse.get("sparse_attention_freq"))
     if not width:
         return {}
@@ -164,7 +164,7 @@ def _grouped(config: Config, heads: int) -> int:
 def _full(config: Config, layers: Layers, kv_heads: int, width: int) -> tuple[int, int]:
     """(KV heads, width) of layers that see everything: Gemma 4 gives these own keys, or a table by layer."""
     # What `per_layer_config` has of the first layer that sees everything.
-    table = part(config, "per_layer_config")
+    table = first_mapping(config, "per_layer_config")
     full = (str(n) for n, sort in enumerate(layers.sorts) if sort == "full")
     own = next((row for n in full if isinstance(row := table.get(n), Mapping)), {})
     shared = config.get("attention_k_eq_v") is True
@@ -176,7 +176,7 @@ def _windows(config: Config, layers: Layers, full: tuple[int, int], plain: tuple
     """The windows' own dimensions, each 0 where it is as in the other layers."""
     if not layers.count("window"):
         return {}
-    other = part(config, "attention_other_setting")
+    other = first_mapping(config, "attention_other_setting")
     heads = number(config, "swa_num_key_value_heads") or number(other, "num_attention_groups") or plain[0]
     width = number(config, "swa_head_dim") or number(other, "head_dim") or plain[1]
     value = number(config, "swa_v_head_dim")
@@ -227,7 +227,7 @@ def unread(text: str) -> tuple[str, ...]:
 def odd_keys(text: str) -> list[str]:
     """The keys of a config that are not understood, and may change something."""
     config = _parsed(text, "")[1]
-    return odd(config) if config else []
+    return unexplained_keys(config) if config else []
 
 
 def _parsed(text: str, quantization: str) -> tuple[ModelShape | Unknown, WatchedConfig | None]:
@@ -235,7 +235,7 @@ def _parsed(text: str, quantization: str) -> tuple[ModelShape | Unknown, Watched
     if isinstance(top, Unknown):
         return top, None
     beside = mapping(quantization)
-    if isinstance(beside, Mapping) and not part(top, "quantization_config"):
+    if isinstance(beside, Mapping) and not first_mapping(top, "quantization_config"):
         top = {**top, "quantization_config": {"quant_method": "modelopt", **beside}}
     said = {key: value for key, value in _language(top).items() if value is not None}
     config = WatchedConfig(complete({**_common(top), **said}))
@@ -293,9 +293,9 @@ def _shape(top: Config, config: Config, layers: Layers, count: int) -> ModelShap
         window_layers=layers.count("window"),
         compress=layers.compress,
         **attention(config, layers),
-        **index(config, layers, count),
-        **state(config, layers),
-        **ffn(config, layers, count),
+        **indexer_fields(config, layers, count),
+        **state_fields(config, layers),
+        **ffn_fields(config, layers, count),
         **tables(config),
         **weights(top, config, count),
     )
@@ -304,7 +304,7 @@ def _shape(top: Config, config: Config, layers: Layers, count: int) -> ModelShap
 def _language(top: Config) -> Config:
     """The part that is about text: models that also see or hear nest it, a few levels deep."""
     for _ in range(_DEEPEST):
-        inner = part(top, *spellings("language"))
+        inner = first_mapping(top, *spellings("language"))
         if not inner or number_of(top, "layers"):
             break
         top = inner
@@ -319,7 +319,7 @@ def _common(top: Config) -> Config:
 def _positions(config: Config) -> int:
     """The positions as vLLM derives them: if the scaling starts from a length of its own, that times its factor."""
     plain = number_of(config, "positions")
-    scaling = part(config, "rope_scaling") or part(config, "rope_parameters")
+    scaling = first_mapping(config, "rope_scaling") or first_mapping(config, "rope_parameters")
     factor = scaling.get("factor")
     kind = scaling.get("rope_type", scaling.get("type"))
     if kind not in _STRETCHING or not isinstance(factor, int | float) or not factor > 1:

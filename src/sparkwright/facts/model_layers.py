@@ -5,12 +5,21 @@ from collections.abc import Callable
 from typing import Any
 
 from sparkwright.domain.values import dataclass
-from sparkwright.facts.model_values import Config, known, mappings, number, numbers, part, texts_of, word
+from sparkwright.facts.model_values import (
+    Config,
+    first_mapping,
+    first_text,
+    known_values,
+    mappings,
+    number,
+    numbers,
+    texts_of,
+)
 
 
 def _table(name: str) -> Any:
     """One list or table of [layers] in models.toml."""
-    return known("models")["layers"][name]
+    return known_values("models")["layers"][name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +83,7 @@ def _kinds(config: Config, count: int) -> list[str]:
 
 
 def _letters(config: Config, count: int) -> list[str]:
-    letters = word(config, "hybrid_override_pattern", "sliding_window_pattern").replace("|", "")
+    letters = first_text(config, "hybrid_override_pattern", "sliding_window_pattern").replace("|", "")
     if len(letters) < count and "hybrid_override_pattern" not in config:  # EXAONE repeats its letters
         letters *= count
     known_letters: dict[str, str] = _table("letters")
@@ -88,7 +97,7 @@ def _blocks(config: Config, count: int) -> list[str]:
 
 def groups_of_heads(config: Config) -> list[int]:
     """Queries that share a KV head, block by block of such a model; 0: a block without attention."""
-    parts = [part(block, "attention") for block in mappings(config.get("block_configs"))]
+    parts = [first_mapping(block, "attention") for block in mappings(config.get("block_configs"))]
     return [number(attention, "n_heads_in_group") for attention in parts] if any(parts) else []
 
 
@@ -113,7 +122,7 @@ def _no_rope(config: Config, count: int) -> list[str]:
 
 def _kimi(config: Config, count: int) -> list[str]:
     """Kimi's linear attention numbers the layers of each kind, from 1."""
-    linear = part(config, "linear_attn_config")
+    linear = first_mapping(config, "linear_attn_config")
     full, state = numbers(linear.get("full_attn_layers")), numbers(linear.get("kda_layers"))
     kinds = dict.fromkeys(state, "linear_attention") | dict.fromkeys(full, "full_attention")
     return [kinds.get(n, "not listed") for n in range(1, count + 1)] if kinds else []
@@ -128,7 +137,7 @@ def _numbers(config: Config, count: int) -> list[str]:
 
 def _every(config: Config, count: int) -> list[str]:
     """Every so many layers one attends to everything: the last of each group, unless another is named."""
-    first = {"first": 0, "last": count - 1}.get(word(config, "_anchor"), -1)
+    first = {"first": 0, "last": count - 1}.get(first_text(config, "_anchor"), -1)
     other, every = "sliding_attention", number(config, "sliding_window_pattern", "_sliding_window_pattern")
     every = every or number(config, "global_attn_every_n_layers")
     if interval := number(config, "full_attention_interval", "layer_group_size"):
@@ -148,7 +157,7 @@ def _from(config: Config, count: int) -> list[str]:
 
 def _throughout(config: Config, count: int) -> list[str]:
     """Classes that have nothing else, in every layer: see models.toml."""
-    kind = word(config, "_every_layer")
+    kind = first_text(config, "_every_layer")
     # A window as long as the context leaves nothing out (Phi-3's long variants).
     wide = kind == "sliding_attention" and number(config, "sliding_window") >= number(config, "max_position_embeddings")
     usable = kind and not wide and (kind != "sliding_attention" or number(config, "sliding_window"))
@@ -158,6 +167,6 @@ def _throughout(config: Config, count: int) -> list[str]:
 def _compress(config: Config, found: tuple[str, ...]) -> tuple[int, ...]:
     if ratios := numbers(config.get("compress_ratios")):
         return tuple(ratios)
-    rates = {**_table("compress"), **part(config, "compress_rates")}
+    rates = {**_table("compress"), **first_mapping(config, "compress_rates")}
     told = [number(rates, kind) for kind in found]
     return tuple(told) if any(told) else ()

@@ -9,14 +9,24 @@ from math import prod
 from typing import Any
 
 from sparkwright.facts.model_layers import Layers
-from sparkwright.facts.model_values import Config, mappings, number, number_of, numbers, part, spellings, texts_of, word
+from sparkwright.facts.model_values import (
+    Config,
+    first_mapping,
+    first_text,
+    mappings,
+    number,
+    number_of,
+    numbers,
+    spellings,
+    texts_of,
+)
 
 _EXPERT_LAYERS = ("sparse", "moe", "hash_moe")
 _LIGHTNING = ("attn_type_list", "layer_group_size", "linear_attn_alpha_factor")
 _FORMATS = {"float32": "fp32", "bfloat16": "bf16", "float16": "bf16"}
 
 
-def ffn(config: Config, layers: Layers, count: int) -> dict[str, Any]:
+def ffn_fields(config: Config, layers: Layers, count: int) -> dict[str, Any]:
     """ModelShape's fields about FFNs."""
     alone = layers.count("sparse", "dense")
     dense = _dense(config)
@@ -60,7 +70,7 @@ def _dense(config: Config) -> int:
 
 def _searched(config: Config) -> int:
     """The mean width of a searched model's FFNs (Nemotron NAS): a factor times two thirds of twice the hidden width."""
-    found = [part(block, "ffn").get("ffn_mult") for block in mappings(config.get("block_configs"))]
+    found = [first_mapping(block, "ffn").get("ffn_mult") for block in mappings(config.get("block_configs"))]
     factors = [float(f) for f in found if isinstance(f, int | float) and 0 < f < 100]
     return int(sum(factors) / len(found) * number(config, "hidden_size") * 2 / 3) if factors else 0
 
@@ -70,7 +80,7 @@ def _ungated(config: Config) -> bool:
 
     True of all but 9 of the 180 causal classes of transformers 5.24; these have `_gated` in models.toml.
     """
-    kind = word(config, *spellings("activation"))
+    kind = first_text(config, *spellings("activation"))
     return bool(kind) and not kind.startswith(("silu", "swi")) and config.get("_gated") is not True
 
 
@@ -106,16 +116,18 @@ def _sparse_layers(config: Config, count: int) -> int:
 
 def _enumerated(config: Config) -> list[int]:
     """Step writes the layers into one string: `3,4,5`."""
-    return [int(n) for n in word(config, "moe_layers_enum").split(",") if n.strip().isascii() and n.strip().isdigit()]
+    return [
+        int(n) for n in first_text(config, "moe_layers_enum").split(",") if n.strip().isascii() and n.strip().isdigit()
+    ]
 
 
-def state(config: Config, layers: Layers) -> dict[str, Any]:
+def state_fields(config: Config, layers: Layers) -> dict[str, Any]:
     """ModelShape's fields about states."""
     found = next(filter(None, (kind(config) for kind in (_gdn, _kda, _mamba2, _mamba1, _sconv, _lightning))), {})
     count = layers.count("state", "both")
     if not count:
         return found if found.get("state_kind") == "sconv" and layers.sorts else {}
-    written = _FORMATS.get(word(config, "mamba_ssm_dtype", "mamba_ssm_cache_dtype"), "")
+    written = _FORMATS.get(first_text(config, "mamba_ssm_dtype", "mamba_ssm_cache_dtype"), "")
     return {"state_layers": count, "state_format": written, **found}
 
 
@@ -138,7 +150,7 @@ def _gdn(config: Config) -> dict[str, Any]:
 
 def _kda(config: Config) -> dict[str, Any]:
     """Kimi Delta Attention (Kimi-Linear, Kimi-K3, GLM-5.3): keys, queries and values of one size."""
-    inner = part(config, "linear_attn_config")
+    inner = first_mapping(config, "linear_attn_config")
     heads = number(inner, "num_heads") or number(config, "linear_num_heads")
     width = number(inner, "head_dim") or number(config, "linear_head_dim")
     if not heads:

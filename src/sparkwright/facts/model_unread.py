@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from sparkwright.domain.model import ModelShape
-from sparkwright.facts.model_values import WatchedConfig, known
+from sparkwright.facts.model_values import WatchedConfig, known_values
 
 _SHOWN = 3  # keys of `unread`
 _LONGEST = 120  # characters of them together
@@ -20,9 +20,9 @@ STATE = re.compile(r"linear_(num_\w*heads|attn_config)$|(mamba_|ssm_)\w*(heads|s
 
 
 @cache
-def any_of(what: str) -> re.Pattern[str]:
+def list_pattern(what: str) -> re.Pattern[str]:
     """A list of models.toml as one pattern. what: the list's name."""
-    return re.compile("|".join(known("models")[what]))
+    return re.compile("|".join(known_values("models")[what]))
 
 
 def unasked(config: WatchedConfig) -> tuple[str, ...]:
@@ -30,22 +30,22 @@ def unasked(config: WatchedConfig) -> tuple[str, ...]:
     return tuple(sorted(key for key, value in config.peek().items() if value and key not in config.asked))
 
 
-def odd(config: WatchedConfig) -> list[str]:
+def unexplained_keys(config: WatchedConfig) -> list[str]:
     """The unread keys that are not understood either."""
-    kinds = any_of("understood"), any_of("irrelevant")
+    kinds = list_pattern("understood"), list_pattern("irrelevant")
     return [key for key in unasked(config) if not any(kind.fullmatch(key) for kind in kinds)]
 
 
 def known_family(architecture: str) -> bool:
     """True for an architecture, as config.json names it, whose family is listed in models.toml."""
-    return any_of("families").match(re.sub(r"[^a-z0-9]", "", architecture.lower())) is not None
+    return list_pattern("families").match(re.sub(r"[^a-z0-9]", "", architecture.lower())) is not None
 
 
 def not_counted(config: WatchedConfig, shape: ModelShape) -> dict[str, Any]:
     """ModelShape's fields: `unread`, keys without which the weights are not known, and `loose`, a rough count."""
-    keys = [key for key in odd(config) if _can_be_size(config.peek()[key])]
-    parts = [key for key in keys if any_of("decisive").fullmatch(key)]
-    rough = any(any_of("sizing").fullmatch(key) for key in keys)
+    keys = [key for key in unexplained_keys(config) if _can_be_size(config.peek()[key])]
+    parts = [key for key in keys if list_pattern("decisive").fullmatch(key)]
+    rough = any(list_pattern("sizing").fullmatch(key) for key in keys)
     unknown_family = bool(shape.architecture) and not known_family(shape.architecture)
     stateless = not shape.state_layers and any(STATE.match(key) and value for key, value in config.peek().items())
     return {"unread": ",".join(parts[:_SHOWN])[:_LONGEST], "loose": unknown_family or rough or stateless or shape.loose}

@@ -61,12 +61,12 @@ def texts_of(value: Any) -> list[str]:
     return [str(v) for v in value] if isinstance(value, list) else []
 
 
-def word(config: Config, *names: str) -> str:
+def first_text(config: Config, *names: str) -> str:
     """The first of the keys that holds text; '' when none does."""
     return next((v for v in [config.get(name) for name in names] if isinstance(v, str)), "")
 
 
-def part(config: Config, *names: str) -> Config:
+def first_mapping(config: Config, *names: str) -> Config:
     """The first of the keys that holds a mapping; an empty one when none does."""
     return next((v for v in [config.get(name) for name in names] if isinstance(v, Mapping)), {})
 
@@ -75,7 +75,7 @@ _DEEP, _WIDE = 256, 1 << 16  # layers and widths of no encoder; beyond them a nu
 
 
 @cache
-def known(name: str) -> Mapping[str, Any]:
+def known_values(name: str) -> Mapping[str, Any]:
     """facts/NAME.toml."""
     return tomllib.loads((files("sparkwright.facts") / f"{name}.toml").read_text(encoding="utf-8"))
 
@@ -83,7 +83,7 @@ def known(name: str) -> Mapping[str, Any]:
 @cache
 def spellings(what: str) -> tuple[str, ...]:
     """The keys of a config.json that mean this, by [keys] of models.toml."""
-    return tuple(known("models")["keys"][what])
+    return tuple(known_values("models")["keys"][what])
 
 
 def number_of(config: Config, what: str) -> int:
@@ -94,16 +94,16 @@ def number_of(config: Config, what: str) -> int:
 def complete(config: Config) -> Config:
     """The config with what its class would fill in; null counts as left out."""
     said = {key: value for key, value in config.items() if value is not None}
-    return {**known("models")["classes"].get(word(said, "model_type"), {}), **said}
+    return {**known_values("models")["classes"].get(first_text(said, "model_type"), {}), **said}
 
 
 def tables(config: Config) -> dict[str, Any]:
     """ModelShape's fields about tables."""
     found = next(filter(None, (kind(config) for kind in (_per_layer, _ngram, _engram, _ratio))), {})
-    return found or {"tables_unknown": bool(named(config))}
+    return found or {"tables_unknown": bool(table_keys(config))}
 
 
-def named(config: Config) -> list[str]:
+def table_keys(config: Config) -> list[str]:
     """Keys that speak of such tables; none where a list shows that no layer has one."""
     told = [key for key in config if _TELLING.fullmatch(key)]
     if any(key.endswith("_layer_ids") and not config[key] for key in told):
@@ -129,7 +129,7 @@ def _ngram(config: Config) -> dict[str, Any]:
     heads = (size - 1) * (number(config, "heads_per_ngram") or 8)
     if not layers or heads < 1:
         return {}
-    written = _FORMATS.get(word(config, "ple_embedding_dtype"), "")
+    written = _FORMATS.get(first_text(config, "ple_embedding_dtype"), "")
     return {"tables": layers * heads * rows * (width // heads), "table_format": written}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkwright.domain.values import dataclass
-from sparkwright.facts.model_values import Config, known, number, part
+from sparkwright.facts.model_values import Config, first_mapping, known_values, number
 
 _MOST_BITS = 8.5
 _HEAD = re.compile(r"lm_head\b")
@@ -15,7 +15,7 @@ _MIXERS = r"attn|attention|mixer\.\w+_proj"  # Nemotron-H calls attention and Ma
 
 def _table(name: str) -> Any:
     """One list or table of [formats] in models.toml."""
-    return known("models")["formats"][name]
+    return known_values("models")["formats"][name]
 
 
 def _block(format_: str) -> int:
@@ -55,17 +55,21 @@ def _output(found: Config) -> str:
 
     ModelOpt names it among the layers of a mix, compressed-tensors as a target; a draft reads it for every token.
     """
-    listed = part(found, "quantized_layers")
+    listed = first_mapping(found, "quantized_layers")
     rows = [row for name, row in listed.items() if _HEAD.search(str(name)) and isinstance(row, Mapping)]
     groups = (group for group in _values(found.get("config_groups")) if isinstance(group, Mapping))
-    targets = [part(one, "weights") for one in groups if any(_HEAD.search(str(t)) for t in _values(one.get("targets")))]
+    targets = [
+        first_mapping(one, "weights")
+        for one in groups
+        if any(_HEAD.search(str(t)) for t in _values(one.get("targets")))
+    ]
     kinds = [*map(_numbers, rows), *map(_group, targets)]
     return next((kind.format for kind in kinds if kind.format in _table("algorithms").values()), "")
 
 
 def _cache(found: Config) -> str:
     """The type of the KV cache that the checkpoint was made for: engines take it unless another is given."""
-    scheme = part(found, "kv_cache_scheme")
+    scheme = first_mapping(found, "kv_cache_scheme")
     if scheme:
         return {8: "fp8", 4: "nvfp4"}.get(number(scheme, "num_bits"), "") if scheme.get("type") == "float" else ""
     named = str(found.get("kv_cache_quant_algo") or "").lower()
@@ -74,9 +78,11 @@ def _cache(found: Config) -> str:
 
 def _quantization(top: Config, config: Config) -> Config:
     """The config's section about it; ModelOpt's older files keep the method one level deeper."""
-    places = (part(place, name) for place in (top, config) for name in ("quantization_config", "compression_config"))
+    places = (
+        first_mapping(place, name) for place in (top, config) for name in ("quantization_config", "compression_config")
+    )
     found = next(filter(None, places), {})
-    return {**found, **part(found, "quantization")}
+    return {**found, **first_mapping(found, "quantization")}
 
 
 def _parts(found: Config, config: Config, plain: str) -> tuple[WeightFormat, WeightFormat | None]:
@@ -84,12 +90,14 @@ def _parts(found: Config, config: Config, plain: str) -> tuple[WeightFormat, Wei
     experts = _table("experts").get(str(config.get("expert_dtype") or found.get("expert_dtype") or ""), "")
     if experts:
         return _numbers(found), WeightFormat(experts, 0, _block(experts))
-    if listed := part(found, "quantized_layers"):
+    if listed := first_mapping(found, "quantized_layers"):
         return _mixed(listed, _numbers(found), plain)
-    method, groups = str(found.get("quant_method") or "").lower(), part(found, "config_groups")
+    method, groups = str(found.get("quant_method") or "").lower(), first_mapping(found, "config_groups")
     if method == "compressed-tensors" or (groups and not found.get("quant_algo")):
         rows = [group for group in groups.values() if isinstance(group, Mapping)]
-        return _apart({f"{n} {group.get('targets')}": _group(part(group, "weights")) for n, group in enumerate(rows)})
+        return _apart(
+            {f"{n} {group.get('targets')}": _group(first_mapping(group, "weights")) for n, group in enumerate(rows)}
+        )
     return _numbers(found), None
 
 

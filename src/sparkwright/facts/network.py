@@ -8,10 +8,10 @@ from typing import TypeGuard
 from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Firewall, Network, Profile, Route, WakeCard
 from sparkwright.domain.facts import NOT_ASKED, Address, Interface, Listener, Unknown
-from sparkwright.facts.fact import Fact, Plain, not_understood, parsed_json, sections, whole
-from sparkwright.remote.host import script, texts
+from sparkwright.facts.fact import Fact, Plain, not_understood, parsed_json, sections, whole_number
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 _TEXT_ROUTE = re.compile(r"(default|[0-9][0-9./]*)(?: via ([0-9.]+))?(?: \S+)*? dev (\S+).*", re.ASCII)
 _CARD = re.compile(r"([A-Za-z0-9._-]{1,15}) ((?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2})(?: (enabled|disabled))?", re.ASCII)
 _MODE = re.compile(r"([0-7]{3,4}) (/[^\x00-\x1f\x7f]+)", re.ASCII)
@@ -108,7 +108,7 @@ def _ss(line: str) -> Listener | Unknown:
     """`LISTEN 0 4096 127.0.0.53%lo:53 0.0.0.0:* users:(("systemd-resolve",pid=812,fd=15))`"""
     words = line.split()
     address, _, port = words[3].rpartition(":") if len(words) > 3 else ("", "", "")
-    number = whole(port)
+    number = whole_number(port)
     if number is None or words[0] != "LISTEN":
         return Unknown(line[:200], "this line of ss is no listening socket")
     bare = address.partition("%")[0].strip("[]")

@@ -5,10 +5,10 @@ import re
 from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Nic, PciFunction, RdmaDevice
 from sparkwright.domain.facts import Unknown
-from sparkwright.facts.fact import Fact, Plain, not_understood, sections, whole
-from sparkwright.remote.host import script, texts
+from sparkwright.facts.fact import Fact, Plain, not_understood, sections, whole_number
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 MARKER = "/etc/nvidia/cx7-hotplug-enabled"
 _TOOLS = ("ib_write_bw", "show_gids", "rdma", "ethtool")
@@ -60,13 +60,13 @@ def _number(text: str) -> float | None:
 
 def _function(address: str, cells: dict[str, str]) -> PciFunction:
     """`current_link_speed:32.0 GT/s PCIe`; `Unknown` and absent files count as unknown."""
-    speed, width = _number(cells.get("current_link_speed", "")), whole(cells.get("current_link_width", ""))
+    speed, width = _number(cells.get("current_link_speed", "")), whole_number(cells.get("current_link_width", ""))
     return PciFunction(address, speed or 0.0, width if width and width < 64 else 0)
 
 
 def _device(name: str, cells: dict[str, str]) -> RdmaDevice:
     """`rate:200 Gb/sec (2X NDR)`, `fw_ver:28.45.4028`."""
-    counted = {file.rpartition("/")[2]: whole(value) for file, value in cells.items() if "counters/" in file}
+    counted = {file.rpartition("/")[2]: whole_number(value) for file, value in cells.items() if "counters/" in file}
     counters = {counter: value for counter, value in counted.items() if value is not None}
     return RdmaDevice(name, cells.get("fw_ver", ""), _number(cells.get("ports/1/rate", "")), counters)
 

@@ -12,9 +12,9 @@ from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.probed import LaunchCommand
 from sparkwright.facts.fact import Fact, Plain, not_understood
 from sparkwright.remote import docker, process
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__, LABEL=docker.LABEL)
+_sh = script_texts(__name__, LABEL=docker.LABEL)
 _SECRET = re.compile(r"(?i)(^--?[\w.-]*(?:api-?key|token|password|secret)s?)(=.*)?$")
 _MASK = "***"
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)

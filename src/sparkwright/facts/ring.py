@@ -4,10 +4,10 @@ import re
 
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.last_seconds import RingRecord
-from sparkwright.facts.fact import decimal, whole
-from sparkwright.remote.host import script, texts
+from sparkwright.facts.fact import decimal, whole_number
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 RING = _sh("ring")
 EVERY = 2.0
 _LONGEST, _MOST = 400, 4000
@@ -64,6 +64,6 @@ def _add(moment: RingRecord, word: str, line: str, rest: str) -> None:
     elif match := _PRESSURE.match(line):
         moment.stall[match[1]] = decimal(match[2]) or 0.0
     elif match := _ZONE.fullmatch(line):
-        moment.heat = max(moment.heat or 0.0, (whole(match[1]) or 0) / 1000)
+        moment.heat = max(moment.heat or 0.0, (whole_number(match[1]) or 0) / 1000)
     elif match := _PCIE.fullmatch(line):
         moment.pcie[f"{match[1]} {match[2]}"] = int(match[3])

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sparkwright.domain.checkpoint import Defect, Flaw, TensorGroup
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass
-from sparkwright.facts.fact import whole
+from sparkwright.facts.fact import whole_number
 
 Rows = Sequence[Sequence[str]]
 # Git LFS leaves these 130 bytes in place of a file that was not fetched: `git clone` without `git lfs install`.
@@ -32,7 +32,7 @@ def groups(rows: Rows) -> tuple[TensorGroup, ...]:
 
 
 def _group(row: Sequence[str]) -> TensorGroup | None:
-    size, count = whole(row[3]), whole(row[4])
+    size, count = whole_number(row[3]), whole_number(row[4])
     return TensorGroup(row[1], row[2], size, count) if size and count and size > 0 < count else None
 
 
@@ -46,11 +46,11 @@ def loaded(rows: Rows) -> tuple[str, ...]:
     return tuple(row[1] for row in rows if row[0] == "head" and len(row) == 4)
 
 
-def flaws(rows: Rows, files: Mapping[str, int]) -> Iterator[Flaw]:
+def file_flaws(rows: Rows, files: Mapping[str, int]) -> Iterator[Flaw]:
     """Flaws of the files that exist and are not empty."""
     for row in rows:
         size = files.get(row[1], 0) if row[0] == "head" and len(row) == 4 else 0
-        promised = whole(row[2]) if size else None
+        promised = whole_number(row[2]) if size else None
         if promised is None or promised == size:
             continue
         if promised < 0:
@@ -86,7 +86,10 @@ def indexes(rows: Rows) -> Iterator[ShardIndex]:
             shards.append(_text(row[1]))
         elif row[0] == "index" and len(row) == 4:
             yield ShardIndex(
-                row[1], tuple(filter(None, shards)), max(whole(row[2]) or 0, 0), max(whole(row[3]) or 0, 0)
+                row[1],
+                tuple(filter(None, shards)),
+                max(whole_number(row[2]) or 0, 0),
+                max(whole_number(row[3]) or 0, 0),
             )
             shards = []
     if shards:
@@ -112,7 +115,7 @@ def main_index(found: Sequence[ShardIndex]) -> ShardIndex | None:
     return next((index for wanted in order for index in found if wanted(index)), None)
 
 
-def sums(index: ShardIndex, groups: Sequence[TensorGroup]) -> Iterator[Flaw]:
+def index_flaws(index: ShardIndex, groups: Sequence[TensorGroup]) -> Iterator[Flaw]:
     """An index and shards that are not of one release: tensors would be missing, or be those of another model."""
     there, count = sum(group.bytes for group in groups), sum(group.count for group in groups)
     if there and index.entries > count:

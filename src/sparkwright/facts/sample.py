@@ -8,17 +8,17 @@ from sparkwright.domain.live import unwritable_text
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import GpuSample, HaltedProcess, LoadSample, PortTraffic, Sample
 from sparkwright.domain.unknown import NOT_ASKED, Unknown
-from sparkwright.facts.fact import Fact, decimal, found_or, not_understood, parsed_json, whole
+from sparkwright.facts.fact import Fact, decimal, found_or, not_understood, parsed_json, whole_number
 from sparkwright.facts.kernel import WORTH
 from sparkwright.facts.memory import parse as parse_memory
 from sparkwright.facts.ring import EVERY, RING
 from sparkwright.remote import process
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
 GPU_FIELDS = ("utilization.gpu", "utilization.memory", "power.draw", "clocks.sm", "temperature.gpu")
 PIDS_EVERY = 60.0
 CARD_RESET = 0x20  # WDIOF_CARDRESET of linux/watchdog.h: the watchdog has reset the machine
-_sh = texts(__name__, FIELDS=",".join(GPU_FIELDS), WORTH="|".join(WORTH))
+_sh = script_texts(__name__, FIELDS=",".join(GPU_FIELDS), WORTH="|".join(WORTH))
 _BEGIN, _END = "@@ sample", "@@ end"
 _PORT = re.compile(r"([^/ ]+)/ports/([0-9]+)/counters/port_(xmit|rcv)_data:([0-9]+)", re.ASCII)
 # Of cables: neither wireless nor what containers come and go with.
@@ -73,7 +73,7 @@ class Samples:
             elif word == "kernel!":
                 self._blind = rest
             elif word == "pids":
-                self._pids = tuple(pid for text in rest.split() if (pid := whole(text)) is not None)
+                self._pids = tuple(pid for text in rest.split() if (pid := whole_number(text)) is not None)
             else:
                 self.gpu = Unknown(rest, "there is no GPU to ask") if word == "gpu!" else _gpu(rest)
                 self._fresh = True
@@ -105,8 +105,8 @@ class Samples:
             gpu_at=self._gpu_at,
             ports=tuple(PortTraffic(port, count["xmit"], count["rcv"]) for port, count in sorted(both.items())),
             links={m[1]: m[2] == "up" for line in lines if (m := _LINK.fullmatch(line))},
-            was_reset=bool((whole(said.get("watchdog", "")) or 0) & CARD_RESET),
-            compilers=whole(said.get("compilers", "")) or 0,
+            was_reset=bool((whole_number(said.get("watchdog", "")) or 0) & CARD_RESET),
+            compilers=whole_number(said.get("compilers", "")) or 0,
             disk_free=_free(said),
             unwritable=_unwritable(said.get("unwritable", "")),
             kernel=kernel,
@@ -148,7 +148,7 @@ def _gpu(text: str) -> GpuSample | Unknown:
 
 
 def _sum(said: dict[str, str], *names: str) -> int | Unknown:
-    found = [whole(said.get(name, "")) for name in names]
+    found = [whole_number(said.get(name, "")) for name in names]
     known = [value for value in found if value is not None]
     return sum(known) if len(known) == len(names) else Unknown("", f"/proc/vmstat lacks {' or '.join(names)}")
 
@@ -164,7 +164,7 @@ def _unwritable(told: str) -> str:
 
 def _free(said: dict[str, str]) -> int | Unknown:
     """`BLOCKS SIZE`."""
-    match [whole(word) for word in said.get("disk", "").split()]:
+    match [whole_number(word) for word in said.get("disk", "").split()]:
         case [int(blocks), int(size)]:
             return blocks * size
     return Unknown(said.get("disk", "")[:80], "the file system does not report its free space")
@@ -186,7 +186,7 @@ def in_folder(directory: str) -> Command:
     return script(process.FUNCTIONS + _sh("stopped", "of_folder"), directory, timeout=20)
 
 
-def halts(runtime: Runtime, handle: str) -> Fact[tuple[HaltedProcess, ...]]:
+def halts_fact(runtime: Runtime, handle: str) -> Fact[tuple[HaltedProcess, ...]]:
     """handle: the container's name, or the folder of the processes."""
     asked = in_container if runtime is Runtime.DOCKER else in_folder
     return Fact(asked(handle), parse_stopped)
@@ -202,7 +202,7 @@ def parse_stopped(done: Completed) -> tuple[HaltedProcess, ...] | Unknown:
 def _halt(line: str) -> HaltedProcess | None:
     word, _, rest = line.partition(" ")
     number, _, name = rest.partition(" ")
-    pid = whole(number)
+    pid = whole_number(number)
     if pid is None or word not in ("stopped", "paused"):
         return None
     return HaltedProcess(pid, "".join(c if c.isprintable() else "?" for c in name), paused=word == "paused")

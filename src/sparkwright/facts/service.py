@@ -7,7 +7,7 @@ from sparkwright.domain.command import Completed
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.service import CertificatePair, GatewayFacts, Manager, PairTrouble, Reach, ServiceHost
-from sparkwright.facts.fact import Fact, Plain, address, assignments, first_line, not_understood, sections, whole
+from sparkwright.facts.fact import Fact, Plain, address, assignments, first_line, not_understood, sections, whole_number
 from sparkwright.remote import gateway
 
 _ENV = ("PATH", "LD_LIBRARY_PATH")
@@ -57,7 +57,7 @@ def parse_service_host(done: Completed) -> ServiceHost | Unknown:
 def parse_programs(done: Completed) -> dict[str, int]:
     """Process by service; without those that do not run."""
     rows = (line.split() for line in done.stdout.splitlines()[:_PROGRAMS])
-    return {row[0]: pid for row in rows if len(row) == 2 and (pid := whole(row[1]))}
+    return {row[0]: pid for row in rows if len(row) == 2 and (pid := whole_number(row[1]))}
 
 
 def parse_reach(done: Completed) -> Reach | Unknown:
@@ -66,7 +66,7 @@ def parse_reach(done: Completed) -> Reach | Unknown:
     keys = _host_keys(found.get("keys", "").splitlines())
     if not (done.ok and keys and addresses and Plain.USER.fits(user)):
         return Unknown(first_line(done), "its user's name, host keys or addresses cannot be read")
-    port = whole(found.get("port", ""))
+    port = whole_number(found.get("port", ""))
     return Reach(user, addresses, port if port and 0 < port < 65536 else 22, keys)
 
 
@@ -74,7 +74,7 @@ def parse_peer(done: Completed) -> Reach | Unknown:
     """Parses remote.staging.peer: the login for others, without an address."""
     first, *lines = done.stdout.splitlines() or [""]
     user, _, rest = first.partition(" ")
-    port = whole(rest.partition(" ")[0])
+    port = whole_number(rest.partition(" ")[0])
     if not (Plain.USER.fits(user) and port and 0 < port < 65536):
         return Unknown(first_line(done), "it does not report the user and port to reach it")
     return Reach(user, (), port, _host_keys(lines))
@@ -91,8 +91,8 @@ def _addresses(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, map(address, text.split()))))
 
 
-def fact(node: str, state: str, home: str, port: int, pair: tuple[str, str]) -> Fact[GatewayFacts]:
-    return Fact(gateway.look(state, home, port, pair), lambda done: parse(done, node, port, pair))
+def gateway_fact(node: str, state: str, home: str, port: int, pair: tuple[str, str]) -> Fact[GatewayFacts]:
+    return Fact(gateway.inspect_gateway(state, home, port, pair), lambda done: parse(done, node, port, pair))
 
 
 def parse(done: Completed, node: str, port: int, pair: tuple[str, str]) -> GatewayFacts | Unknown:

@@ -7,9 +7,9 @@ from sparkwright.domain.fabric_facts import EnvironmentSetting, Settings
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.host_facts import Times
 from sparkwright.facts.fact import Fact, assignments, decimal, found_or, not_understood, sections
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 _USER = re.compile(r"(?<=://)[^/@\s]*@")
 _NCCL = re.compile(r"/\S*/libnccl\.so\.[0-9.]+", re.ASCII)
 _YES_NO = {"yes": True, "no": False}

@@ -17,13 +17,13 @@ from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.domain.live import Live, Supervised, unwritable_cure, unwritable_text
 from sparkwright.domain.values import dataclass
 from sparkwright.facts.fact import Fact, not_understood
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
 T = TypeVar("T")
 CLOSED = "the state folder cannot be entered"
 _DIGEST = re.compile(r"[0-9a-f]{16}")
 STORE_VERSION = 2  # a later one is not guessed at
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 _LOG = 'case "$2" in 0) exec cat -- "$1" ;; *) exec tail -n "$2" -- "$1" ;; esac'
 
 
@@ -32,7 +32,7 @@ def incidents(state: str, number: int = 0) -> Command:
     return script(_sh("incidents"), state, str(number), str(STORE_VERSION))
 
 
-def log(path: str, tail: int) -> Command:
+def incident_log(path: str, tail: int) -> Command:
     """The last lines of a file of an incident's folder, 0: all."""
     return script(_LOG, path, str(tail))
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sparkwright.domain.checkpoint import TensorGroup
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts.model_config import mapping
-from sparkwright.facts.model_values import known, number, number_of, part
+from sparkwright.facts.model_values import first_mapping, known_values, number, number_of
 
 _HEAD = 128  # the most usual width of a head, where nothing shows it
 _PER_TOKEN = 8  # the most usual number of experts for a token
@@ -19,18 +19,18 @@ _PER_TOKEN = 8  # the most usual number of experts for a token
 
 def _names(what: str) -> str:
     """The pattern of the names of such tensors, by [tensors] of models.toml."""
-    return str(known("models")["tensors"][what])
+    return str(known_values("models")["tensors"][what])
 
 
 def _bytes_of(group: TensorGroup) -> float:
     """Bytes of a number of this type."""
-    return float(known("models")["tensors"]["bytes"].get(group.dtype, 1.0))
+    return float(known_values("models")["tensors"]["bytes"].get(group.dtype, 1.0))
 
 
 def inferred(tensors: Sequence[TensorGroup], config: str = "") -> ModelShape | None:
     """None where not even layers and widths show. config: its text; of it only plain counts are taken."""
     top = mapping(config or "{}")
-    told = {**top, **part(top, "text_config", "llm_config")} if isinstance(top, dict) else {}
+    told = {**top, **first_mapping(top, "text_config", "llm_config")} if isinstance(top, dict) else {}
     sizes = _Sizes(tensors)
     layers, hidden = sizes.layers, sizes.width("norm")
     if not layers or not hidden:

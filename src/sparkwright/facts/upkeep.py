@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from sparkwright.domain.command import Completed
 from sparkwright.domain.host_facts import HardwareWatchdog, Package, Unit, Upkeep
 from sparkwright.domain.unknown import NOT_ASKED, Unknown
-from sparkwright.facts.fact import Fact, assignments, found_or, not_understood, sections, whole
+from sparkwright.facts.fact import Fact, assignments, found_or, not_understood, sections, whole_number
 from sparkwright.facts.sample import CARD_RESET
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 from sparkwright.remote.repair import CLOCK_UNIT
 
 SLEEP_TARGETS = ("sleep.target", "suspend.target", "hibernate.target", "hybrid-sleep.target")
@@ -25,7 +25,7 @@ SYSCTLS = (
     "vm/min_free_kbytes vm/swappiness vm/dirty_ratio vm/dirty_background_ratio vm/overcommit_memory "
     "vm/max_map_count vm/nr_hugepages vm/zone_reclaim_mode kernel/dmesg_restrict kernel/core_pattern"
 )
-_sh = texts(__name__, SYSCTLS=SYSCTLS)
+_sh = script_texts(__name__, SYSCTLS=SYSCTLS)
 DEVICE = "watchdog0"  # that one systemd takes by itself
 _NO_LIMIT = "unlimited"
 _ON_OFF = {"Power save: on": True, "Power save: off": False}
@@ -97,12 +97,12 @@ def _watchdog(parts: dict[str, str]) -> HardwareWatchdog | Unknown:
         active=found_or({"active": True, "inactive": False}.get(state), state[:80], "the kernel does not report it"),
         timeout=_number(said.get("timeout", ""), "the kernel does not report it"),
         systemd=found_or(systemd, "", "systemctl does not report RuntimeWatchdogUSec"),
-        has_reset=bool((whole(said.get("bootstatus", "")) or 0) & CARD_RESET),
+        has_reset=bool((whole_number(said.get("bootstatus", "")) or 0) & CARD_RESET),
     )
 
 
 def _number(text: str, why: str) -> int | Unknown:
-    return found_or(whole(text), text[:80], why)
+    return found_or(whole_number(text), text[:80], why)
 
 
 def _fingerprints(text: str) -> Iterator[str]:

@@ -51,7 +51,7 @@ def invalid(status: int, code: str, message: str) -> GatewayAnswer:
     return GatewayAnswer(status, "invalid_request_error", code, message)
 
 
-def no_key(shown: bool) -> GatewayAnswer:
+def key_missing(shown: bool) -> GatewayAnswer:
     problem = "This API key is not known here or was revoked." if shown else "No API key was given."
     how = "Send `Authorization: Bearer KEY`; `sparkwright keys add NAME` makes one."
     return invalid(401, "invalid_api_key", f"{problem} {how}")
@@ -87,16 +87,16 @@ def too_large(limit: int) -> GatewayAnswer:
     return invalid(413, "request_too_large", message)
 
 
-def away(code: str, message: str, retry_after: int) -> GatewayAnswer:
+def retry_later(code: str, message: str, retry_after: int) -> GatewayAnswer:
     return GatewayAnswer(503, "service_unavailable", code, message, retry_after)
 
 
-KEYS_UNREADABLE = away(
+KEYS_UNREADABLE = retry_later(
     "keys_unreadable",
     "The gateway cannot read its keys file: nobody is let in until it can. `sparkwright status` shows why.",
     5,
 )
-NOTHING_DEPLOYED = away(
+NOTHING_DEPLOYED = retry_later(
     "deployment_gone",
     "No deployment is behind this address: it was taken down, or another address serves what replaced it.",
     5,
@@ -105,13 +105,15 @@ NOTHING_DEPLOYED = away(
 
 def not_serving(why: str) -> GatewayAnswer:
     """The refusal of a gateway without most votes. why: in words for clients."""
-    return away("gateway_fenced", f"This node's gateway does not serve: {why}. Ask the second address.", 3)
+    return retry_later("gateway_fenced", f"This node's gateway does not serve: {why}. Ask the second address.", 3)
 
 
 # Of Caddy alone: our own process, which alone knows keys, is away or broke off, and Caddy does not know which.
-GATEWAY_BROKEN = away("gateway_unavailable", "The gateway gave no answer; where it has ended it is started again.", 5)
+GATEWAY_BROKEN = retry_later(
+    "gateway_unavailable", "The gateway gave no answer; where it has ended it is started again.", 5
+)
 GATEWAY_FAULT = GatewayAnswer(500, "server_error", "gateway_fault", "The gateway failed; its log has the cause.")
-CONSOLE_AWAY = away("console_unavailable", "The console does not answer at the moment; it is started again.", 5)
+CONSOLE_AWAY = retry_later("console_unavailable", "The console does not answer at the moment; it is started again.", 5)
 
 HOLD = 10.0
 YOUNG = 1.0
@@ -179,7 +181,7 @@ def refused(request: AdmissionRequest, limit: int, routes: re.Pattern[str]) -> G
     if not routes.fullmatch(request.call):
         return no_such_route(request.call)
     if not request.known:
-        return no_key(request.shown) if request.readable else KEYS_UNREADABLE
+        return key_missing(request.shown) if request.readable else KEYS_UNREADABLE
     if request.length is not None and request.length > limit:
         return too_large(limit)
     return None
@@ -201,7 +203,7 @@ def admitted(
 
     The supervisor's last report counts only while it is fresh: without it the engine is asked, which answers or not.
     """
-    if live is None or not fresh(live, now) or not live.refusing:
+    if live is None or not is_fresh(live, now) or not live.refusing:
         return None
     if patience and crowd <= CROWD and held < patience and _comes(live, now):
         return Hold(0.0)
@@ -211,7 +213,7 @@ def admitted(
     return unavailable(live, now)
 
 
-def fresh(live: Live, now: float) -> bool:
+def is_fresh(live: Live, now: float) -> bool:
     return abs(now - live.at) <= STALE
 
 
@@ -241,12 +243,12 @@ def unavailable(live: Live, now: float) -> GatewayAnswer:
     since = duration(max(now - live.since, 0.0))
     state = f"{live.deployment} is {phase_text(live.phase)} since {since}"
     why = (live.why or live.reason).rstrip(".")
-    back = person or "; ".join(text for text in (waits(live, now), comes_back(live, now)) if text)
+    back = person or "; ".join(text for text in (wait_reason(live, now), comes_back(live, now)) if text)
     message = f"{'(simulated) ' if live.simulated else ''}{state}{': ' + why if why else ''}; {back}."
-    return away(f"deployment_{live.phase}", message, retry_after(live, now))
+    return retry_later(f"deployment_{live.phase}", message, retry_after(live, now))
 
 
-def waits(live: Live, now: float) -> str:
+def wait_reason(live: Live, now: float) -> str:
     """The thing it waits for, with the end of a deliberate wait; '' for nothing."""
     if live.due > now:
         end = datetime.fromtimestamp(live.due, UTC).strftime("%H:%M:%S UTC")
@@ -294,18 +296,18 @@ def broken(live: Live | None, now: float, unwritable: str = "") -> GatewayAnswer
 
     unwritable: why the supervisor's folder cannot be written, '' if it can.
     """
-    if live is not None and fresh(live, now):
+    if live is not None and is_fresh(live, now):
         if live.refusing:
             return unavailable(live, now)
         message = f"{live.deployment}: the engine gave no answer just now; its supervisor examines it."
-        return away("engine_unavailable", message, 5)
+        return retry_later("engine_unavailable", message, 5)
     silent = _silence(live, now, unwritable) if live else "its supervisor does not run"
-    return away("engine_unavailable", f"The engine gave no answer, and {silent}.", _SOON)
+    return retry_later("engine_unavailable", f"The engine gave no answer, and {silent}.", _SOON)
 
 
 def attended(live: Live, now: float) -> bool:
     """True if its supervisor reports and sees all of its nodes: then it alone decides."""
-    return fresh(live, now) and not _out_of_sight(live)
+    return is_fresh(live, now) and not _out_of_sight(live)
 
 
 def _out_of_sight(live: Live) -> list[str]:
@@ -316,11 +318,11 @@ def _out_of_sight(live: Live) -> list[str]:
 def unattended(live: Live, now: float, silent: float, unwritable: str = "") -> GatewayAnswer:
     """The engine has given nothing for `silent` seconds, and its supervisor does not report or does not see a node."""
     message = f"{live.deployment}: the engine has given nothing for {duration(silent)}, and "
-    if fresh(live, now):
+    if is_fresh(live, now):
         message += f"its supervisor cannot reach {', '.join(_out_of_sight(live))}. `sparkwright status` shows why."
     else:
         message += f"{_silence(live, now, unwritable)}. `sparkwright status` shows how to start it again."
-    return away("engine_unavailable", message, _SOON)
+    return retry_later("engine_unavailable", message, _SOON)
 
 
 def _silence(live: Live, now: float, unwritable: str) -> str:

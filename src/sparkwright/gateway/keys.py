@@ -98,7 +98,7 @@ def text_of(keys: Keys) -> str:
     return to_json(replace(keys, version=VERSION if restricts else 1), indent=1) + "\n"
 
 
-def owner(keys: Iterable[Key], deployment: str, shown: Iterable[str], replica_of: str = "") -> Key | None:
+def key_owner(keys: Iterable[Key], deployment: str, shown: Iterable[str], replica_of: str = "") -> Key | None:
     """The key among those that a client showed. Every known one is compared in full: timing reveals nothing.
 
     A key for the model-wide deployment opens each of its replicas.
@@ -120,7 +120,7 @@ def shown_in(headers: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(one for one in (bearer, headers.get("x-api-key", ""), headers.get("api-key", "")) if one)
 
 
-def added(keys: Keys, key: Key) -> Keys:
+def add_key(keys: Keys, key: Key) -> Keys:
     """Raises UsageError when the name is taken or is none."""
     if not _NAME.fullmatch(key.name):
         raise UsageError(f"key {key.name!r}: a name has small letters, digits, `.`, `_` and `-`, at most 63")

@@ -56,13 +56,13 @@ def is_settings(text: str) -> bool:
     return len(_SETTING.findall(text)) >= (_MANY_SETTINGS if _SETTINGS.search(text) else 2 * _MANY_SETTINGS)
 
 
-def who(text: str) -> str:
+def process_name(text: str) -> str:
     """The process that the line names: `Worker_TP1 pid=4385`, `rank1`, `TP1`, `spark-1:4523:4750 [0]`, or ''."""
     found = _WHO.search(text[:_LOOKED_AT])
     return next((group for group in found.groups() if group), "").strip() if found else ""
 
 
-def when(text: str, year: int) -> float | None:
+def line_time(text: str, year: int) -> float | None:
     """Seconds since the epoch of the line's own time (UTC where it has no zone); year: for those without one."""
     head = text[:_LOOKED_AT]
     match = next((found for form in _FORMS if (found := form.search(head))), None)

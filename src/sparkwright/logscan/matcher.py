@@ -10,7 +10,7 @@ from sparkwright.domain.diagnosis import Proof
 from sparkwright.domain.printable import without_escapes
 from sparkwright.logscan.book import Book, Signed, lowered, shaped, without_digits
 from sparkwright.logscan.envelope import rejoined
-from sparkwright.logscan.logline import Excerpt, decoded, is_settings, when, who
+from sparkwright.logscan.logline import Excerpt, decoded, is_settings, line_time, process_name
 from sparkwright.logscan.sign import WINDOW, MarkCount, Story
 from sparkwright.logscan.window import LineWindow, MatchedLine, Open
 
@@ -334,7 +334,7 @@ class Scan:
         match, text = line.match, line.text.strip()
         if match and match.start() > _FAR:
             text = f"{text[:_LEVEL]} ... {line.text[match.start() - _BEFORE :].strip()}"
-        return Proof(self._source, line.number, text, when(line.text, self._year), who(line.text))
+        return Proof(self._source, line.number, text, line_time(line.text, self._year), process_name(line.text))
 
     def _remember(self, block: bytes) -> None:
         """The first lines and the last ones, raw: they are read only when somebody asks."""
@@ -346,8 +346,8 @@ class Scan:
 
     def times(self) -> tuple[float | None, float | None]:
         """The times of the source's first and last line, as far as its lines show them."""
-        first = (when(decoded(line), self._year) for line in self._head)
-        last = (when(decoded(line), self._year) for _, line in reversed(self._tail))
+        first = (line_time(decoded(line), self._year) for line in self._head)
+        last = (line_time(decoded(line), self._year) for _, line in reversed(self._tail))
         return next((t for t in first if t is not None), None), next((t for t in last if t is not None), None)
 
     def story(self, ended: bool = True) -> Story:

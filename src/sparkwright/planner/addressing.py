@@ -9,7 +9,7 @@ from ipaddress import IPv4Interface, IPv4Network
 from itertools import combinations, product
 
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.fabric_facts import Route, cage
+from sparkwright.domain.fabric_facts import Route, cage_name
 from sparkwright.domain.values import dataclass
 
 _FIRST_HOST = 11
@@ -29,7 +29,7 @@ class Port:
     @property
     def rail(self) -> int:
         """The port's function in its cage: 0 on PCI domain 0, else 1."""
-        return int(cage(self.name) != self.name)
+        return int(cage_name(self.name) != self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _links(nodes: Sequence[str], ports: Sequence[Port]) -> list[list[Port]]:
         for number in range(max(map(len, mine.values()))):
             link = [mine[n][number] for n in nodes if len(mine[n]) > number]
             found += [link] if len(link) > 1 else []
-    return sorted(found, key=lambda link: ([nodes.index(p.node) for p in link], cage(link[0].name), link[0].rail))
+    return sorted(found, key=lambda link: ([nodes.index(p.node) for p in link], cage_name(link[0].name), link[0].rail))
 
 
 def _wires(ports: Sequence[Port]) -> list[list[Port]]:

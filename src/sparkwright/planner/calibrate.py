@@ -95,7 +95,7 @@ def holding(calibration: Calibration | None, recipe: Recipe) -> Calibration | No
     return None if calibration.weights is None else alone
 
 
-def onto(calibration: Calibration, recipe: Recipe, pool: int) -> Calibration:
+def calibrate_for_pool(calibration: Calibration, recipe: Recipe, pool: int) -> Calibration:
     """The same where the fraction is of another pool (bytes): the KV pool takes its share of the difference.
 
     A log from anywhere does not show its pool: what it took may be more than the fraction is here.

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import AddressValueError, IPv4Address, IPv4Network
 
 from sparkwright.domain.cluster import Fabric, Node
-from sparkwright.domain.fabric_facts import cage
+from sparkwright.domain.fabric_facts import cage_name
 from sparkwright.domain.facts import FabricChoice, Interface, NodeFacts, RdmaPort, Unknown
 from sparkwright.domain.finding import Finding
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import dataclass
 from sparkwright.planner import fabric_findings as say
 
@@ -122,7 +122,7 @@ def _wrong_wishes(view: _View) -> list[Finding]:
     elif wish.interface and not _holders(view):
         found.append(say.no_ipv4(view.node, wish.interface, links))
     missing = [hca for hca in wish.hcas or () if hca not in [port.device for port in view.rdma]]
-    return [*found, *(say.no_hca(view.node, hca, view.rdma) for hca in missing)]
+    return [*found, *(say.missing_hca(view.node, hca, view.rdma) for hca in missing)]
 
 
 def _holders(view: _View) -> list[_Way]:
@@ -159,7 +159,7 @@ def _found(view: _View) -> Decision:
     reaching = [way for way in ways if _reaches_all(way, view)]
     if not reaching:
         return Decision(None, (say.unreachable(view.node, [_shown(way) for way in ways], _networks(view)),))
-    cages = sorted({cage(way.interface) for way in reaching})
+    cages = sorted({cage_name(way.interface) for way in reaching})
     if len(cages) > 1:
         return Decision(None, (say.several(view.node, [_shown(way) for way in reaching]),))
     return _complete(view, min(reaching, key=lambda way: _preference(way, view)), [])
@@ -185,8 +185,8 @@ def _preference(way: _Way, view: _View) -> tuple[bool, int, IPv4Network, bool]:
     In one subnet this node's netdev of domain 0 comes first.
     """
     everyone = [*view.ways, *(other for theirs in view.peers.values() for other in theirs)]
-    first = [w for w in everyone if w.network == way.network and cage(w.interface) == w.interface]
-    return way.address.is_link_local, -len(first), way.network, cage(way.interface) != way.interface
+    first = [w for w in everyone if w.network == way.network and cage_name(w.interface) == w.interface]
+    return way.address.is_link_local, -len(first), way.network, cage_name(way.interface) != way.interface
 
 
 def _complete(view: _View, way: _Way, findings: list[Finding]) -> Decision:
@@ -213,10 +213,10 @@ def _ports(view: _View, way: _Way) -> list[RdmaPort]:
         return [by_name[hca] for hca in view.wish.hcas]
     netdev = way.interface
     if not way.ports:
-        reaching = {cage(w.interface) for w in view.ways if w.ports and _reaches_all(w, view)}
+        reaching = {cage_name(w.interface) for w in view.ways if w.ports and _reaches_all(w, view)}
         netdev = reaching.pop() if len(reaching) == 1 and not way.address.is_loopback else ""
-    mates = [port for port in view.rdma if port.active and netdev and cage(port.netdev) == cage(netdev)]
-    return sorted(mates, key=lambda port: (cage(port.netdev) != port.netdev, port.device, port.port))
+    mates = [port for port in view.rdma if port.active and netdev and cage_name(port.netdev) == cage_name(netdev)]
+    return sorted(mates, key=lambda port: (cage_name(port.netdev) != port.netdev, port.device, port.port))
 
 
 def _gid_index(port: RdmaPort, way: _Way, view: _View) -> int | None:
@@ -234,13 +234,13 @@ def _port_findings(
     first = [
         port for port, (_, index) in zip(ports, gids, strict=True) if port.netdev == way.interface and index is None
     ]
-    found += [say.no_gid(view.node, port, str(way.address)) for port in first if port.active and port.gids]
+    found += [say.missing_gid(view.node, port, str(way.address)) for port in first if port.active and port.gids]
     if view.peers and view.has_gpu and not ports and view.wish.hcas is None and not way.address.is_loopback:
         found.append(say.no_rdma(view.node, way.interface, view.rdma))
     if (
         len(ports) == 1
         and ports[0].netdev
-        and cage(ports[0].netdev) in {cage(p.netdev) for p in view.rdma if p != ports[0]}
+        and cage_name(ports[0].netdev) in {cage_name(p.netdev) for p in view.rdma if p != ports[0]}
     ):
         found.append(say.one_port(view.node, ports[0], view.rdma))
     mates = {port.netdev for port in ports} - {way.interface}
@@ -272,7 +272,7 @@ def _shown(way: _Way) -> str:
 
 def fabric_networks(facts: NodeFacts) -> frozenset[str]:
     """Subnets in which this node has an RDMA netdev; those of its plain interfaces if it has no RDMA device."""
-    links, rdma = known(facts.interfaces) or (), known(facts.rdma) or ()
+    links, rdma = known_or_none(facts.interfaces) or (), known_or_none(facts.rdma) or ()
     ways = [way for way in _ways(links, rdma) if not _is_virtual(way) and bool(way.ports) == bool(rdma)]
     return frozenset(str(way.network) for way in ways)
 
@@ -280,7 +280,11 @@ def fabric_networks(facts: NodeFacts) -> frozenset[str]:
 def shared_addresses(one: NodeFacts, other: NodeFacts) -> tuple[str, str] | None:
     """An address of each in a subnet that both have, one of the fabric first; None if they share none."""
     mine, theirs = (
-        [way for way in _ways(known(facts.interfaces) or (), known(facts.rdma) or ()) if not _is_virtual(way)]
+        [
+            way
+            for way in _ways(known_or_none(facts.interfaces) or (), known_or_none(facts.rdma) or ())
+            if not _is_virtual(way)
+        ]
         for facts in (one, other)
     )
     pairs = [(a, b) for a in mine for b in theirs if a.network == b.network and a.address != b.address]

@@ -39,7 +39,7 @@ def no_address(node: str, wanted: str, interface: str | None, links: Iterable[In
     )
 
 
-def no_hca(node: str, wanted: str, ports: Iterable[RdmaPort]) -> Finding:
+def missing_hca(node: str, wanted: str, ports: Iterable[RdmaPort]) -> Finding:
     return _FAB["FAB003"].on(node, f"RDMA devices: {_ports(ports)}", title=f"no HCA {wanted}")
 
 
@@ -103,7 +103,7 @@ def several(node: str, ways: Sequence[str]) -> Finding:
     return _FAB["FAB008"].on(node, ", ".join(ways))
 
 
-def no_gid(node: str, port: RdmaPort, address: str) -> Finding:
+def missing_gid(node: str, port: RdmaPort, address: str) -> Finding:
     rows = ", ".join(f"{gid.index} {gid.version} {gid.ipv4 or 'link-local'}" for gid in port.gids)
     return _FAB["FAB009"].on(
         node,

@@ -26,10 +26,10 @@ from sparkwright.domain.verdict import Action, ActionKind, Load, LoaderCost, Spe
 from sparkwright.planner import kv_cache, limits
 from sparkwright.planner.calibrate import holding, loading, source_of
 from sparkwright.planner.knobs import context_of
-from sparkwright.planner.kv_sglang import most
+from sparkwright.planner.kv_sglang import token_limit_bytes
 from sparkwright.planner.ledger import ledgers, simulated
 from sparkwright.planner.parallelism import Checkpoints, known_shape
-from sparkwright.planner.speed import UNCACHED, loader_costs, speed, started
+from sparkwright.planner.speed import UNCACHED, estimate_speed, loader_costs, started
 from sparkwright.planner.speed_decode import TEXTS, drafted
 from sparkwright.planner.weights import checkpoint_size
 
@@ -86,7 +86,7 @@ class RealJudge:
         known = known_shape(recipe, self.ground.of(recipe))
         if known.shape is None:
             return None
-        found = speed(recipe, known.shape, checkpoint_size(recipe, known.checkpoint)[0], load)
+        found = estimate_speed(recipe, known.shape, checkpoint_size(recipe, known.checkpoint)[0], load)
         found = _widened(found) if known.shape.inferred else found
         if took := loading(holding(self.ground.calibrations.get(self.ground.nodes[0]), recipe)):
             return replace(found, loading=took)
@@ -229,7 +229,7 @@ def _of_whole(found: MemoryLedger, said: Calibration, whole: int) -> MemoryLedge
 
 def _given(recipe: Recipe, shape: ModelShape | None) -> bool:
     """True if the recipe gives the size of the KV pool, so that the claim does not."""
-    return bool(recipe.serving.kv_cache_bytes or most(recipe, shape))
+    return bool(recipe.serving.kv_cache_bytes or token_limit_bytes(recipe, shape))
 
 
 def _line(line: LedgerLine, size: int | None, said: Calibration) -> LedgerLine:

@@ -81,7 +81,7 @@ class Knob:
     past: frozenset[Lack] = field(default=frozenset())
 
 
-def knobs(recipe: Recipe, world: Surroundings) -> tuple[Knob, ...]:
+def list_knobs(recipe: Recipe, world: Surroundings) -> tuple[Knob, ...]:
     """All that can be turned for this recipe, cheapest kinds first."""
     found = [
         *_acts(world, ActionKind.DROP_CACHE, 0.01),
@@ -214,7 +214,7 @@ def _off_options(recipe: Recipe) -> tuple[tuple[str, Any], ...]:
 
 def _eager(recipe: Recipe) -> Iterator[KnobStep]:
     flag = traits(recipe).eager_flag
-    if flag and not limits.eager(recipe):
+    if flag and not limits.is_eager(recipe):
         yield KnobStep(Variant(((f"flags.{flag}", True),)), 0.55)
 
 

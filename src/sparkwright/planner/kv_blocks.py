@@ -8,7 +8,7 @@ from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.values import dataclass, replace
-from sparkwright.engines.options import flag, number
+from sparkwright.engines.options import flag_value, number
 from sparkwright.engines.vllm import releases
 
 WHOLE = (CacheKind.FULL, CacheKind.MLA, CacheKind.INDEX, CacheKind.COMPRESSED)  # kinds that keep the whole context
@@ -35,7 +35,7 @@ class Page:
     window: int = 0
 
 
-def pages(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) -> tuple[Page, ...]:
+def cache_pages(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) -> tuple[Page, ...]:
     """Pages of every kind; states are padded to a page of attention."""
     block = block_size(recipe, shape, kinds)
     rows = _attention_rows(kinds)
@@ -48,12 +48,12 @@ def block_size(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) 
 
     (vLLM, platforms/interface.py: _align_hybrid_block_size.)
     """
-    base = number(flag(recipe, "block-size")) or _usual(recipe, shape)
+    base = number(flag_value(recipe, "block-size")) or _usual(recipe, shape)
     state = max((kind.state for kind in kinds if kind.kind is CacheKind.STATE), default=0)
     rows = _attention_rows(kinds)
     if not state or not rows:
         return base
-    step = max(base, _MLA_HYBRID) if shape.latent and releases.since(recipe, releases.ALIGNS_MLA) else base
+    step = max(base, _MLA_HYBRID) if shape.latent and releases.has_release(recipe, releases.ALIGNS_MLA) else base
     step = (
         max(step, _CHUNK)
         if releases.keeps_history(recipe, shape)
@@ -68,7 +68,7 @@ def unified(recipe: Recipe, found: Sequence[Page]) -> tuple[Page, ...] | Unknown
     made = tuple(_grown(page, largest) for page in found)
     uneven = [page for page in made if page.bytes != largest]
     if uneven and (
-        not releases.since(recipe, releases.PADS_PAGES) or any(page.kind is CacheKind.MLA for page in uneven)
+        not releases.has_release(recipe, releases.PADS_PAGES) or any(page.kind is CacheKind.MLA for page in uneven)
     ):
         sizes = " and ".join(str(size) for size in sorted({page.bytes for page in found}))
         return Unknown("", f"vLLM {recipe.engine.version} cannot share blocks between pages of {sizes} B")
@@ -91,7 +91,7 @@ def _usual(recipe: Recipe, shape: ModelShape) -> int:
         return _V4
     if shape.index_layers:
         return _SPARSE.get(shape.index_kind, _DEFAULT)
-    return _BACKENDS.get(str(flag(recipe, "attention-backend")).upper(), _DEFAULT)
+    return _BACKENDS.get(str(flag_value(recipe, "attention-backend")).upper(), _DEFAULT)
 
 
 def _page(kind: CacheLayers, block: int, padded: int, aligned: bool) -> Page:
@@ -138,7 +138,7 @@ class KvBlockPool:
 
 def grouped(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) -> KvBlockPool | Unknown:
     """Groups of one rank's layers for sequences of the recipe's context."""
-    found = pages(recipe, shape, kinds)
+    found = cache_pages(recipe, shape, kinds)
     names = {page.kind for page in found}
     if names <= set(WHOLE):
         return _single(recipe, shape, found)
@@ -147,7 +147,7 @@ def grouped(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) -> 
     return _shared(recipe, shape, found)
 
 
-def group(recipe: Recipe, shape: ModelShape, page: Page) -> Group:
+def layer_group(recipe: Recipe, shape: ModelShape, page: Page) -> Group:
     """One group of layers with such pages."""
     context = recipe.serving.context or shape.positions
     if page.kind is CacheKind.STATE:
@@ -158,13 +158,13 @@ def group(recipe: Recipe, shape: ModelShape, page: Page) -> Group:
         # A window need not begin where a block does: one block more.
         return Group(-(-min(page.window - 1 + releases.in_flight(recipe), context) // page.tokens) + 1, page.tokens)
     # Decode context parallelism: each rank keeps its share of the tokens
-    own = -(-context // (number(flag(recipe, "decode-context-parallel-size")) or 1))
+    own = -(-context // (number(flag_value(recipe, "decode-context-parallel-size")) or 1))
     return Group(-(-own // page.tokens), page.tokens)
 
 
 def _single(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> KvBlockPool:
     """Layers that all keep the whole context: one group, each with a page of its own size."""
-    return KvBlockPool(sum(page.layers * page.bytes for page in found), (group(recipe, shape, found[0]),))
+    return KvBlockPool(sum(page.layers * page.bytes for page in found), (layer_group(recipe, shape, found[0]),))
 
 
 def _shared(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> KvBlockPool | Unknown:
@@ -174,12 +174,14 @@ def _shared(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> KvBlock
     """
     even = unified(recipe, found)
     if isinstance(even, Unknown):
-        if any(page.kind is CacheKind.STATE for page in found) or not releases.since(recipe, releases.KEEPS_WHOLE):
+        if any(page.kind is CacheKind.STATE for page in found) or not releases.has_release(
+            recipe, releases.KEEPS_WHOLE
+        ):
             return even
         return _single(recipe, shape, sorted(found, key=lambda page: page.kind is CacheKind.WINDOW))
     fewest, most = min(page.layers for page in even), max(page.layers for page in even)
     width = most if most < fewest * _NEARLY_EVEN else fewest
-    groups = [group(recipe, shape, page) for page in even for _ in range(-(-page.layers // width))]
+    groups = [layer_group(recipe, shape, page) for page in even for _ in range(-(-page.layers // width))]
     return KvBlockPool(width * even[0].bytes, tuple(groups))
 
 
@@ -191,12 +193,12 @@ def _packed(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> KvBlock
     """
     whole = [page for page in found if page.kind in WHOLE]
     block = sum(page.layers * page.bytes for page in whole)
-    groups = [group(recipe, shape, whole[0])]
+    groups = [layer_group(recipe, shape, whole[0])]
     for page in found:
         if page.kind is CacheKind.STATE:
             many = -(-page.layers // max(1, block // page.bytes)) + (shape.index_kind == "qsa")
-            groups += [group(recipe, shape, page)] * many
+            groups += [layer_group(recipe, shape, page)] * many
         elif page.kind is CacheKind.WINDOW:
-            groups.append(group(recipe, shape, page))
+            groups.append(layer_group(recipe, shape, page))
     rings = [Group(1, groups[0].tokens)] if shape.index_ratio > 1 else []
     return KvBlockPool(block, (*groups, *rings))

@@ -15,14 +15,14 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
-from sparkwright.engines.options import fits_context, flag, number
+from sparkwright.engines.options import fits_context, flag_value, number
 from sparkwright.engines.traits import Cache
 from sparkwright.engines.vllm import releases
 from sparkwright.planner import kv_sglang
-from sparkwright.planner.kv_blocks import WHOLE, Group, KvBlockPool, Page, group, grouped, pages
+from sparkwright.planner.kv_blocks import WHOLE, Group, KvBlockPool, Page, cache_pages, grouped, layer_group
 from sparkwright.planner.kv_doubts import doubted
 from sparkwright.planner.kv_layout import AT_MOST, assumed_draft, layers, without_draft
-from sparkwright.planner.once import once
+from sparkwright.planner.once import compute_once
 
 _HIDDEN = 4  # times what the sizes of tensors show: layers with windows, compressed or shared caches
 
@@ -141,7 +141,7 @@ def needed(recipe: Recipe, shape: ModelShape, sequences: float = 1) -> int | Unk
     made = _pool(recipe, shape, kinds)
     if isinstance(made, Unknown):
         return made
-    blocks = ceil(made.per_sequence * sequences) + releases.since(recipe, releases.RESERVES_NULL)
+    blocks = ceil(made.per_sequence * sequences) + releases.has_release(recipe, releases.RESERVES_NULL)
     return blocks * (made.checked or made.block)
 
 
@@ -191,16 +191,16 @@ def _blocks_in(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...]
     )
 
 
-@once
+@compute_once
 def _pool(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...]) -> KvBlockPool | Unknown:
     compressed = any(kind.kind is CacheKind.COMPRESSED for kind in kinds)
     return layered(recipe, shape, kinds) if compressed else grouped(recipe, shape, kinds)
 
 
 def _reported(recipe: Recipe, made: KvBlockPool, blocks: int, context: int) -> int:
-    if releases.since(recipe, releases.PRINTS_CONTEXTS):
+    if releases.has_release(recipe, releases.PRINTS_CONTEXTS):
         return int(blocks / (made.counted or made.per_sequence) * context)
-    return blocks // len(made.groups) * made.tokens * (number(flag(recipe, "decode-context-parallel-size")) or 1)
+    return blocks // len(made.groups) * made.tokens * (number(flag_value(recipe, "decode-context-parallel-size")) or 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,19 +225,19 @@ class _Part:
 
 def layered(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) -> KvBlockPool:
     """Whole-context pages in one group; windows in groups of about as many layers as that has of one size."""
-    found = pages(recipe, shape, kinds)
+    found = cache_pages(recipe, shape, kinds)
     whole = [page for page in found if page.kind in WHOLE]
     windows: dict[tuple[int, int], list[Page]] = defaultdict(list)
     for page in found:
         if page.kind not in WHOLE:
             windows[page.tokens, page.window].append(page)
-    first = _Part(group(recipe, shape, whole[0]), whole)
+    first = _Part(layer_group(recipe, shape, whole[0]), whole)
     width = _least_padding([first.widest, *(some[0].layers for some in windows.values())], first.widest)
     parts = [first, *(part for some in windows.values() for part in _even(recipe, shape, some, width))]
     return (
         _overlaid(recipe, parts)
         if releases.overlays_groups(recipe)
-        else _padded(parts, releases.since(recipe, releases.PACKS_BLOCKS))
+        else _padded(parts, releases.has_release(recipe, releases.PACKS_BLOCKS))
     )
 
 
@@ -249,14 +249,16 @@ def _least_padding(counts: Sequence[int], least: int) -> int:
 
 def _even(recipe: Recipe, shape: ModelShape, some: Sequence[Page], width: int) -> list[_Part]:
     """Pages of one window over groups of at most so many layers."""
-    many, one = -(-some[0].layers // width), group(recipe, shape, some[0])
+    many, one = -(-some[0].layers // width), layer_group(recipe, shape, some[0])
     return [_Part(one, [replace(page, layers=-(-(page.layers - nth) // many)) for page in some]) for nth in range(many)]
 
 
 def _overlaid(recipe: Recipe, parts: Sequence[_Part]) -> KvBlockPool:
     """Groups lie over each other: a block is as large as the largest needs."""
     sizes = {page.bytes for page in parts[0].pages}
-    checked = 0 if releases.since(recipe, releases.CHECKS_BLOCKS) else sum(sizes) * max(part.widest for part in parts)
+    checked = (
+        0 if releases.has_release(recipe, releases.CHECKS_BLOCKS) else sum(sizes) * max(part.widest for part in parts)
+    )
     return KvBlockPool(max(part.bytes for part in parts), tuple(part.group for part in parts), checked=checked)
 
 

@@ -14,18 +14,18 @@ from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.catalog import traits
-from sparkwright.engines.options import flag
+from sparkwright.engines.options import flag_value
 from sparkwright.planner.kv_numbers import (
     V4_OVERLAP,
     V4_ROW,
     V4_STATE_PAGE,
     heads_row,
     index_row,
-    known,
+    is_known_dtype,
     mla_row,
     plain_layers,
 )
-from sparkwright.planner.once import once
+from sparkwright.planner.once import compute_once
 
 # What all models of a class have (the classes' own configs in vLLM 0.33.0): without it something was left out.
 _CLASSES = {
@@ -58,7 +58,7 @@ _EXACT = ("kda", "lightning")
 _FP4_INDEX = ("indexer_kv_dtype", "use_fp4_indexer_cache")
 
 
-def gap(shape: ModelShape) -> str:
+def missing_value(shape: ModelShape) -> str:
     """The first thing that is missing to count what is kept; '' when nothing is."""
     return next(_gaps(shape), "")
 
@@ -143,11 +143,11 @@ def foreign(recipe: Recipe, shape: ModelShape, row: float) -> Iterator[CacheLaye
         yield CacheLayers(CacheKind.FULL, _OWN_LAYERS, row, why=why)
 
 
-@once
+@compute_once
 def layers(recipe: Recipe, shape: ModelShape) -> tuple[CacheLayers, ...] | Unknown:
     """Every kind of cached layer on the fullest rank; Unknown when the shape or the cache's type does not show it."""
     dtype = cache_type(recipe, shape)
-    unknown = gap(shape) if known(dtype) else f"nobody here knows the width of KV type {dtype}"
+    unknown = missing_value(shape) if is_known_dtype(dtype) else f"nobody here knows the width of KV type {dtype}"
     if unknown:
         return Unknown(recipe.model.label, unknown)
     if shape.compress:
@@ -206,7 +206,7 @@ def _window(recipe: Recipe, shape: ModelShape) -> CacheLayers:
     own = shape.window_layers - (shape.shared_kv_layers - shape.shared_full_layers)
     own = _here(own, recipe) + (own_layers(recipe, shape) if shape.window_layers else 0)
     why = f"{heads} KV heads x {width} keys and values, {shape.window} tokens"
-    if str(flag(recipe, "disable-hybrid-kv-cache-manager")).lower() == "true":
+    if str(flag_value(recipe, "disable-hybrid-kv-cache-manager")).lower() == "true":
         return CacheLayers(CacheKind.FULL, own, row, why=f"{why}, whole context by option")
     return CacheLayers(CacheKind.WINDOW, own, row, window=shape.window, why=why)
 
@@ -226,9 +226,9 @@ def _index(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
 
 def _fp4_index(recipe: Recipe) -> bool:
     """True if vLLM's attention-config, as a mapping or with dots, asks for rows of MXFP4."""
-    given = flag(recipe, "attention-config")
+    given = flag_value(recipe, "attention-config")
     told = [given.get(name) for name in _FP4_INDEX] if isinstance(given, Mapping) else []
-    told += [flag(recipe, f"attention-config.{name}".replace("_", "-")) for name in _FP4_INDEX]
+    told += [flag_value(recipe, f"attention-config.{name}".replace("_", "-")) for name in _FP4_INDEX]
     return any(str(value).lower() in ("mxfp4", "true") for value in told)
 
 
@@ -248,7 +248,7 @@ def _states(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
     inputs = max(0, shape.state_conv - 1) + drafted(recipe) if shape.state_conv else 0
     tp = recipe.parallelism.tp
     conv = inputs * -(-shape.state_conv_width // tp) * _BF16
-    asked = flag(recipe, "mamba-ssm-cache-dtype") or flag(recipe, "mamba-ssm-dtype")
+    asked = flag_value(recipe, "mamba-ssm-cache-dtype") or flag_value(recipe, "mamba-ssm-dtype")
     exact = shape.state_kind in _EXACT or shape.single_blocks or traits(recipe).exact_states
     usual = _STATE_BYTES.get(shape.state_format, _FP32 if exact else _BF16)
     matrix = -(-shape.state_matrix // tp) * _STATE_BYTES.get(str(asked), usual)

@@ -40,7 +40,7 @@ _NVFP4_MLA = 352
 _FP4_INDEX = 0.5 + 1 / 32  # MXFP4
 
 
-def known(dtype: str) -> bool:
+def is_known_dtype(dtype: str) -> bool:
     return dtype in _BYTES or dtype.endswith(_PACKED)
 
 

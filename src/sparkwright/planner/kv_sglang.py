@@ -12,9 +12,9 @@ from sparkwright.domain.ledger import CacheKind, CacheLayers, KvCapacity
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe, Speculation
 from sparkwright.engines.catalog import traits
-from sparkwright.engines.options import flag, number
+from sparkwright.engines.options import flag_value, number
 from sparkwright.engines.traits import Cache
-from sparkwright.engines.version import since
+from sparkwright.engines.version import is_since
 from sparkwright.planner.kv_layout import drafted, layers
 from sparkwright.planner.limits import sequences
 
@@ -29,16 +29,16 @@ _PRINTED = (CacheKind.FULL, CacheKind.MLA, CacheKind.COMPRESSED)
 def capacity(recipe: Recipe, shape: ModelShape, size: int) -> KvCapacity:
     """size: bytes of keys and values on one rank."""
     row = _row(recipe, shape)
-    page, context = number(flag(recipe, "page-size")) or 1, recipe.serving.context or shape.positions
+    page, context = number(flag_value(recipe, "page-size")) or 1, recipe.serving.context or shape.positions
     tokens = int(max(0, size) / row) // page * page if row else 0
     why = f"{size} B / {row:g} B a token, in pages of {page}"
     fit = tokens / context if context else 0.0
     return KvCapacity(size, tokens, tokens, fit, page, int(row * context), why=(why,))
 
 
-def most(recipe: Recipe, shape: ModelShape | None) -> int:
+def token_limit_bytes(recipe: Recipe, shape: ModelShape | None) -> int:
     """Bytes of keys and values that max-total-tokens allows on one rank; 0 without that option."""
-    tokens = number(flag(recipe, "max-total-tokens")) if traits(recipe).cache is Cache.TOKENS else None
+    tokens = number(flag_value(recipe, "max-total-tokens")) if traits(recipe).cache is Cache.TOKENS else None
     return int(tokens * _row(recipe, shape)) if tokens and shape else 0
 
 
@@ -52,7 +52,7 @@ def token_pool(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers], 
     """Bytes of keys and values out of what weights leave of the static fraction, after states, drafts and indexers."""
     state = sum(kind.layers * kind.state for kind in kinds)
     if state:
-        rest -= int((_joint if since(recipe, *_JOINT) else _apart)(recipe, state, max(0, rest)))
+        rest -= int((_joint if is_since(recipe, *_JOINT) else _apart)(recipe, state, max(0, rest)))
     row = _row(recipe, shape)
     beside = sum(kind.layers * kind.row / kind.ratio for kind in kinds if kind.kind is CacheKind.INDEX)
     return max(0, int(rest * row / (_token(recipe, shape, kinds) + beside))) if row else 0
@@ -71,7 +71,7 @@ def _joint(recipe: Recipe, state: float, rest: int) -> float:
     So a recipe without a limit on sequences starts with fewer, where before it did not start.
     """
     drafts, each = drafted(recipe), 1 if _uncached(recipe) else _EACH
-    spare = 1 if since(recipe, *_SPARE) else 0  # a slot of padding in both pools
+    spare = 1 if is_since(recipe, *_SPARE) else 0  # a slot of padding in both pools
     room = rest * _portion(recipe) - spare * state * (1 + drafts)
     slots = _slots(recipe) or int(room / (state * (1 + drafts / each)))
     if slots <= 0:
@@ -87,11 +87,11 @@ def _portion(recipe: Recipe) -> float:
 def _slots(recipe: Recipe) -> int:
     """The number of states: the option's; without a prefix cache only requests have one. 0: a share decides."""
     limited = recipe.serving.sequences or (sequences(recipe) if recipe.speculation.method else 0)
-    return number(flag(recipe, "max-mamba-cache-size")) or (limited if _uncached(recipe) else 0)
+    return number(flag_value(recipe, "max-mamba-cache-size")) or (limited if _uncached(recipe) else 0)
 
 
 def _uncached(recipe: Recipe) -> bool:
-    return str(flag(recipe, "disable-radix-cache")).lower() == "true"
+    return str(flag_value(recipe, "disable-radix-cache")).lower() == "true"
 
 
 def _row(recipe: Recipe, shape: ModelShape) -> float:
@@ -109,5 +109,5 @@ def _token(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) -> f
 
 
 def _share(recipe: Recipe, name: str, usual: float) -> float:
-    given = flag(recipe, name)
+    given = flag_value(recipe, name)
     return float(given) if isinstance(given, int | float) and given > 0 else usual

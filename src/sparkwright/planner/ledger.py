@@ -31,12 +31,12 @@ from sparkwright.engines.options import fits_context
 from sparkwright.engines.traits import Cache, Claim
 from sparkwright.planner import kv_cache
 from sparkwright.planner.kv_layout import layers
-from sparkwright.planner.kv_sglang import most, token_pool
+from sparkwright.planner.kv_sglang import token_limit_bytes, token_pool
 from sparkwright.planner.limits import batched_tokens
-from sparkwright.planner.once import once
+from sparkwright.planner.once import compute_once
 from sparkwright.planner.overhead import UNKNOWN_NEEDS, before, load_peak, overhead
 from sparkwright.planner.parallelism import known_shape
-from sparkwright.planner.pool import POOL, Pool, pool
+from sparkwright.planner.pool import POOL, Pool, memory_pool
 from sparkwright.planner.weights import Found, rank_weights
 
 
@@ -74,7 +74,7 @@ def ledger(recipe: Recipe, facts: NodeFacts, checkpoint: Found, world: int, depl
     dimensions are the checkpoint's, else the recipe's.
     """
     ranks = -(-recipe.parallelism.world_size // max(world, 1))
-    here = pool(facts, deployment or recipe.deployment, ranks, traits(recipe).counts(recipe))
+    here = memory_pool(facts, deployment or recipe.deployment, ranks, traits(recipe).counts(recipe))
     if isinstance(here, Unknown):
         why = f"the node's memory could not be read: {here.why or here.raw}"
         return MemoryLedger(facts.node, LedgerLine(POOL, 0, Origin.ASSUMED, why), ())
@@ -98,10 +98,10 @@ class _Fixed:
 
 
 # Weights depend on one limit only: V4's buffers are as long as a batch.
-_weights = once(rank_weights, limits=batched_tokens)
+_weights = compute_once(rank_weights, limits=batched_tokens)
 
 
-@once
+@compute_once
 def _fixed(recipe: Recipe, shape: ModelShape | None, checkpoint: Found, sharing: int, unified: bool) -> _Fixed:
     weights = _weights(recipe, shape, checkpoint, sharing, unified)
     taken = _stated(recipe, sharing, (weights, *(_times(line, sharing) for line in overhead(recipe, shape, unified))))
@@ -256,7 +256,7 @@ def _limited(
     recipe: Recipe, shape: ModelShape | None, ranks: int, kv: tuple[LedgerLine, ...]
 ) -> tuple[LedgerLine, ...]:
     """The KV lines capped by SGLang's max-total-tokens; the rest of the fraction stays free."""
-    size = most(recipe, shape) * ranks
+    size = token_limit_bytes(recipe, shape) * ranks
     pool, *others = kv
     if not size or (pool.high or pool.bytes) <= size:
         return kv

@@ -42,7 +42,7 @@ def all_limits(recipe: Recipe) -> object:
     return s.context, s.sequences, s.batched_tokens, s.kv_dtype, recipe.loading.weight_cache
 
 
-def once(
+def compute_once(
     work: Callable[Concatenate[Recipe, P], T], limits: Callable[[Recipe], object] = all_limits
 ) -> Callable[Concatenate[Recipe, P], T]:
     """`work`, which must be pure and must not read `memory_fraction` or `kv_cache_bytes`; few results are kept.

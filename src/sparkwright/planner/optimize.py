@@ -24,7 +24,7 @@ from sparkwright.planner.knobs import (
     fractions,
     setting,
 )
-from sparkwright.planner.remedies import Judge, Tries, changed, first
+from sparkwright.planner.remedies import Judge, Tries, changed, first_good
 
 BUDGET = 499
 # What a larger fraction leaves free beside everything: the least with which a soak of 8 hours ran without errors on two
@@ -123,7 +123,7 @@ def _largest_fraction(search: _Search) -> float:
         found = search.ask(setting(memory_fraction=_FRACTIONS[index]))
         return found.lack not in TOO_HIGH and found.room >= RESERVE
 
-    index = first(len(_FRACTIONS), free)
+    index = first_good(len(_FRACTIONS), free)
     return 0.0 if index is None else _FRACTIONS[index]
 
 
@@ -140,7 +140,7 @@ def _longest(search: _Search, base: Variant, count: int) -> Variant | None:
         found = search.ask(variant(index))
         return found.fits and found.sequences >= count
 
-    index = first(len(lengths), fits)
+    index = first_good(len(lengths), fits)
     return None if index is None else variant(index)
 
 

@@ -29,13 +29,13 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, MIB, gib
 from sparkwright.domain.values import dataclass
 from sparkwright.engines.catalog import traits
-from sparkwright.engines.options import flag, number
+from sparkwright.engines.options import flag_value, number
 from sparkwright.engines.tables import loader
 from sparkwright.engines.traits import Range, Traits
-from sparkwright.engines.version import since
+from sparkwright.engines.version import is_since
 from sparkwright.engines.weight_cache import keeps_weights
 from sparkwright.planner import limits
-from sparkwright.planner.parts import Spread, drafter, drafts, missing, parts, share
+from sparkwright.planner.parts import Spread, drafter, drafts, missing, model_parts, part_share
 
 UNKNOWN_NEEDS = "not known: a start shows it; then write engine.memory into the recipe"
 _NUMBER = 2  # bytes of a BF16 number
@@ -111,7 +111,7 @@ class Peak:
         return kept + parts
 
 
-def peak(recipe: Recipe, shape: ModelShape, unified: bool = True) -> Peak:
+def rank_peak(recipe: Recipe, shape: ModelShape, unified: bool = True) -> Peak:
     """The peak of the fullest rank, at the batch that the engine profiles with."""
     tokens = limits.batched_tokens(recipe, unified)
     # One buffer for all that need one, as large as the largest wants it, and the sampler's tables
@@ -182,14 +182,14 @@ def _streams(recipe: Recipe, s: ModelShape, tokens: int, unified: bool) -> float
         return 0.0
     padded = _PADDED_DIRECT if _reads_directly(recipe, unified) else _PADDED
     heads = next((n for n in padded if n >= s.heads / recipe.parallelism.tp), s.heads)
-    kept = 4 if limits.eager(recipe) else 2
+    kept = 4 if limits.is_eager(recipe) else 2
     return tokens * (kept * _STREAMS * s.hidden + heads * s.head_dim) * _NUMBER
 
 
 def _reads_directly(recipe: Recipe, unified: bool) -> bool:
     """True if FlashInfer attends to a sparse cache directly: the choice for a GB10 since 0.24.0 (its SM120 kernels)."""
-    asked = str(flag(recipe, "attention-backend") or "").upper()
-    return unified and since(recipe, 0, 24) and "FLASHMLA" not in asked
+    asked = str(flag_value(recipe, "attention-backend") or "").upper()
+    return unified and is_since(recipe, 0, 24) and "FLASHMLA" not in asked
 
 
 def _indexer(recipe: Recipe, s: ModelShape) -> float:
@@ -208,11 +208,11 @@ def _drafts(recipe: Recipe, s: ModelShape, tokens: int) -> float:
 
 def _encoder(recipe: Recipe, s: ModelShape, tokens: int) -> float:
     """vLLM profiles an encoder with as many tokens as it batches, and never less than its largest picture."""
-    text_only = flag(recipe, "language-model-only") or flag(recipe, "skip-mm-profiling")
+    text_only = flag_value(recipe, "language-model-only") or flag_value(recipe, "skip-mm-profiling")
     if not s.senses or text_only:
         return 0.0
     picture = min(_PICTURE, recipe.serving.context or _PICTURE)
-    ranks = 1 if flag(recipe, "mm-encoder-tp-mode") == "data" else recipe.parallelism.tp
+    ranks = 1 if flag_value(recipe, "mm-encoder-tp-mode") == "data" else recipe.parallelism.tp
     each = _WHOLE + _SPLIT / ranks + (_JOINED if tokens > picture else 0)
     return max(tokens, picture) * _PATCHES * each
 
@@ -252,11 +252,11 @@ def _started(recipe: Recipe, unified: bool) -> Iterator[LedgerLine]:
 def _inside(recipe: Recipe, shape: ModelShape | None, unified: bool) -> Iterator[LedgerLine]:
     engine, several = traits(recipe), recipe.parallelism.world_size > 1
     yield (engine.context or (_UNIFIED if unified else _KERNELS)[several]).line
-    name = str(flag(recipe, "load-format") or "")
+    name = str(flag_value(recipe, "load-format") or "")
     if unified and not engine.context and any(keeps := loader(name).keeps):
         yield Range(LOADER, *keeps, f"kept from loading with {name}, on two pairs of starts").line
     yield _activations(recipe, shape, unified)
-    if not limits.eager(recipe):
+    if not limits.is_eager(recipe):
         yield engine.graphs.line if engine.graphs else _graphs(recipe, shape, unified)
 
 
@@ -266,7 +266,7 @@ def _activations(recipe: Recipe, shape: ModelShape | None, unified: bool) -> Led
         each = 0.4 * GIB * tokens / 1024
         why = f"{tokens:,} batched tokens; the model's dimensions are not known"
         return LedgerLine(ACTIVATIONS, int(each), Origin.ASSUMED, why, int(each / 3), int(each * 2))
-    found = peak(recipe, shape, unified)
+    found = rank_peak(recipe, shape, unified)
     low, high = spread(found)
     rows = limits.sequences(recipe, unified)
     why = f"{tokens:,} batched tokens, {rows:,} sequences, vocabulary {shape.vocab:,}: {found.why}"
@@ -293,7 +293,7 @@ def load_peak(recipe: Recipe, shape: ModelShape | None, weights: LedgerLine) -> 
     """The load peak of the ranks in the line of weights; None if none are read or their size is unknown."""
     if not weights.bytes:
         return None
-    name = str(flag(recipe, "load-format") or "")
+    name = str(flag_value(recipe, "load-format") or "")
     if name == "dummy":
         return None
     buffers, least, most = (int(size * GIB) for size in loader(name).buffers)
@@ -310,5 +310,5 @@ def _repacking(recipe: Recipe, shape: ModelShape | None) -> int:
     """One layer's share of what kernels want in another order, held twice for a moment."""
     if shape is None or missing(shape) or (shape.expert_format or shape.format) not in _REPACKED:
         return 0
-    inner = (part for part in parts(shape) if not part.ends and part.spread is not Spread.COPY)
-    return int(sum(part.bytes * share(part, shape, recipe.parallelism) for part in inner) / shape.layers)
+    inner = (part for part in model_parts(shape) if not part.ends and part.spread is not Spread.COPY)
+    return int(sum(part.bytes * part_share(part, shape, recipe.parallelism) for part in inner) / shape.layers)

@@ -11,7 +11,7 @@ from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
 from sparkwright.planner.parts import missing, settled
-from sparkwright.planner.split_cost import cost
+from sparkwright.planner.split_cost import split_cost
 from sparkwright.planner.stated import disagreements
 from sparkwright.planner.weights import checkpoint_size, rank_weights
 
@@ -92,7 +92,9 @@ def _cost(recipe: Recipe, known: Known, split: Parallelism, batch: int) -> Split
     size, _ = checkpoint_size(recipe, known.checkpoint)
     run = replace(recipe, parallelism=split)
     # As the ledger counts them: with drafts, tables of positions and what kernels pad
-    return replace(cost(run, known.shape, size, batch), weights=rank_weights(run, known.shape, known.checkpoint).bytes)
+    return replace(
+        split_cost(run, known.shape, size, batch), weights=rank_weights(run, known.shape, known.checkpoint).bytes
+    )
 
 
 def _uncounted(recipe: Recipe, known: Known) -> str:

@@ -80,12 +80,12 @@ def missing(shape: ModelShape) -> str:
     return next((name for name, value in wanted.items() if not value), "")
 
 
-def parts(shape: ModelShape) -> tuple[Weights, ...]:
+def model_parts(shape: ModelShape) -> tuple[Weights, ...]:
     """The parts of the main model; draft layers and encoders of images and sound are not counted."""
     return (*_plain_attention(shape), *_feed_forward(shape), *_ends(shape))
 
 
-def share(part: Weights, shape: ModelShape, split: Parallelism) -> float:
+def part_share(part: Weights, shape: ModelShape, split: Parallelism) -> float:
     """The fraction of the part on a rank of one pipeline stage (stages share layers evenly beyond that)."""
     by = {
         Spread.HEADS: split.tp,
@@ -96,7 +96,7 @@ def share(part: Weights, shape: ModelShape, split: Parallelism) -> float:
     return 1 / by[part.spread]
 
 
-def size(written: str, group: int) -> float:
+def number_bytes(written: str, group: int) -> float:
     """Bytes of one number with its share of the scale. FP8 blocks of 128 x 128 cost nothing worth counting.
 
     `3.25bit`: of a format that only the files' bytes show, scales included.
@@ -109,7 +109,7 @@ def size(written: str, group: int) -> float:
 def table_size(s: ModelShape) -> float:
     """Bytes of a number of the tables. Not given: FP8 releases have them in FP8, tools for other formats skip them."""
     written = s.table_format or ("fp8" if s.format == "fp8" else "bf16")
-    return size(written, _TABLE_GROUP)
+    return number_bytes(written, _TABLE_GROUP)
 
 
 def packed(shape: ModelShape) -> bool:
@@ -178,12 +178,12 @@ def settled(shape: ModelShape, checkpoint: int = 0, on_disk: int = 0) -> ModelSh
         return shape
     if not shape.table_format and checkpoint:
         choices = [replace(shape, table_format=written) for written in _TABLE_FORMATS]
-        shape = min(choices, key=lambda one: abs(sum(part.bytes for part in parts(one)) - checkpoint - on_disk))
+        shape = min(choices, key=lambda one: abs(sum(part.bytes for part in model_parts(one)) - checkpoint - on_disk))
     return replace(shape, tables=max(0, int(shape.tables - on_disk / table_size(shape))))
 
 
 def _plain_attention(s: ModelShape) -> Iterator[Weights]:
-    each, layers = size(s.format, s.group), s.attention_layers
+    each, layers = number_bytes(s.format, s.group), s.attention_layers
     value = s.value_dim or s.head_dim
     queries = s.query_rank * s.heads * s.head_dim if s.query_rank else s.hidden * s.heads * s.head_dim
     queries *= 1 + s.output_gate
@@ -206,13 +206,13 @@ def _plain_attention(s: ModelShape) -> Iterator[Weights]:
 
 
 def _feed_forward(s: ModelShape) -> Iterator[Weights]:
-    each, matrices = size(s.format, s.group), 2 if s.ungated else 3
+    each, matrices = number_bytes(s.format, s.group), 2 if s.ungated else 3
     if s.dense_layers > 0:
         yield Weights("dense FFN", s.dense_layers * matrices * s.hidden * s.intermediate * each, Spread.HEADS)
     if not s.experts:
         return
     one = s.sparse_layers * matrices * s.expert_intermediate
-    experts = size(s.expert_format or s.format, s.expert_group or s.group)
+    experts = number_bytes(s.expert_format or s.format, s.expert_group or s.group)
     yield Weights("experts", s.experts * one * (s.expert_hidden or s.hidden) * experts, Spread.EXPERTS)
     if s.expert_hidden:
         # The way in and out is not quantized with the experts (NVIDIA's recipe for Nemotron 3 Super keeps it BF16).
@@ -232,7 +232,7 @@ def _ends(s: ModelShape) -> Iterator[Weights]:
     if not s.tied:
         yield Weights("embedding", table, Spread.HEADS, ends=True, idle=True)
     if s.output_format in _BYTES:
-        table = s.vocab * s.hidden * size(s.output_format, _OUTPUT_GROUPS.get(s.output_format, 0))
+        table = s.vocab * s.hidden * number_bytes(s.output_format, _OUTPUT_GROUPS.get(s.output_format, 0))
     yield Weights("output", table, Spread.HEADS, ends=True)
 
 
@@ -252,7 +252,7 @@ def drafter(recipe: Recipe, shape: ModelShape) -> bool:
 @lru_cache(maxsize=64)
 def main(shape: ModelShape) -> tuple[Weights, ...]:
     """The model without its draft layers, each kind of layer by its own dimensions."""
-    rest = [part for part in parts(shape) if part.name not in ("keys and values", "attention", "state layers")]
+    rest = [part for part in model_parts(shape) if part.name not in ("keys and values", "attention", "state layers")]
     return (*_attention(shape), *_state(shape), *rest, *_indexers(shape), *_streams(shape), *_encoder(shape))
 
 
@@ -260,7 +260,7 @@ def _attention(s: ModelShape) -> Iterator[Weights]:
     names = ("keys and values", "attention")
     own = s.window_head_dim or s.window_kv_heads or s.window_value_dim or s.window_heads
     if not own or not s.full_layers:
-        yield from (part for part in parts(s) if part.name in names)
+        yield from (part for part in model_parts(s) if part.name in names)
         return
     full = replace(s, layers=s.full_layers, window_layers=0, state_layers=0, experts=0, single_blocks=False)
     window = replace(
@@ -272,7 +272,7 @@ def _attention(s: ModelShape) -> Iterator[Weights]:
         kv_heads=s.window_kv_heads or s.kv_heads,
         value_dim=s.window_value_dim or s.value_dim,
     )
-    yield from (part for each in (full, window) for part in parts(each) if part.name in names)
+    yield from (part for each in (full, window) for part in model_parts(each) if part.name in names)
 
 
 def _state(s: ModelShape) -> Iterator[Weights]:
@@ -282,14 +282,14 @@ def _state(s: ModelShape) -> Iterator[Weights]:
         gates = 2 if s.state_kind == "sconv" else 1  # LFM2's convolution has one before it and one after
         into = (s.state_conv_width or 3 * s.state_width) + gates * s.state_width
         numbers = s.state_layers * (into + s.state_width) * s.hidden
-        yield Weights("state layers", numbers * size(s.format, s.group), Spread.HEADS)
+        yield Weights("state layers", numbers * number_bytes(s.format, s.group), Spread.HEADS)
 
 
 def _indexers(s: ModelShape) -> Iterator[Weights]:
     """The lightning indexers (queries, keys, head weights) and what compresses tokens: whole on every rank."""
     layers = s.index_layers or sum(1 for ratio in s.compress if ratio == 4)
     if layers and s.index_dim:
-        queries = (s.query_rank or s.hidden) * s.index_heads * s.index_dim * size(s.format, s.group)
+        queries = (s.query_rank or s.hidden) * s.index_heads * s.index_dim * number_bytes(s.format, s.group)
         keys = s.hidden * (s.index_dim * (4 if s.compress else 1) + s.index_heads) * 2.0
         yield Weights("indexers", layers * (queries + keys), Spread.COPY)
     if s.compress:
@@ -321,5 +321,8 @@ def draft_layers(s: ModelShape) -> tuple[Weights, ...]:
     one = replace(one, moe_layers=n if s.experts else 0, compress=(0,) * n if s.compress else (), mtp_layers=0)
     if {s.format, s.expert_format} & set(_LEFT_OUT):
         one = replace(one, format="bf16", group=0, expert_format="", expert_group=0)
-    layers = (replace(part, name=f"draft {part.name}", ends=True) for part in parts(one) if not part.ends)
-    return (*layers, Weights("draft input", n * 2 * s.hidden**2 * size(one.format, one.group), Spread.COPY, ends=True))
+    layers = (replace(part, name=f"draft {part.name}", ends=True) for part in model_parts(one) if not part.ends)
+    return (
+        *layers,
+        Weights("draft input", n * 2 * s.hidden**2 * number_bytes(one.format, one.group), Spread.COPY, ends=True),
+    )

@@ -37,7 +37,9 @@ class Pool:
         return self.total.bytes - self.used.bytes
 
 
-def pool(facts: NodeFacts, deployment: str, ranks_here: int, counts: Counts = Counts.AVAILABLE) -> Pool | Unknown:
+def memory_pool(
+    facts: NodeFacts, deployment: str, ranks_here: int, counts: Counts = Counts.AVAILABLE
+) -> Pool | Unknown:
     """The memory that ranks of that deployment will find; its own running ranks are replaced, so they count as free.
 
     counts: by which figure the engine goes; of MemFree, `up` raises it by as much page cache as it may evict.

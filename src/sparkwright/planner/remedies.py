@@ -11,7 +11,7 @@ from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Action, Load, Remedy, Speed, Variant, Verdict
 from sparkwright.planner import limits
-from sparkwright.planner.knobs import TOO_LOW, Knob, Surroundings, context_of, knobs
+from sparkwright.planner.knobs import TOO_LOW, Knob, Surroundings, context_of, list_knobs
 
 _SIZES = ("serving.kv_cache_bytes", "model.size", "model.on_disk")
 _OWN = ("model", "engine", "parallelism", "serving", "speculation", "parsers")
@@ -146,7 +146,7 @@ def _surely(found: Verdict) -> Verdict:
     return replace(found, fits=False, lack=Lack.NODE, short=max(found.short, SPARE - found.room))
 
 
-def first(count: int, good: Callable[[int], bool]) -> int | None:
+def first_good(count: int, good: Callable[[int], bool]) -> int | None:
     """The smallest of 0..count-1 that is good, where all after a good one are good, too; None when none is.
 
     The last is asked first: most things that do not help do not help at their most either.
@@ -186,7 +186,7 @@ def remedies(
     if asked.fit is Fit.FITS or not asked.known:
         return (), ()
     now = _Way(Variant(), 0.0, _surely(asked))
-    every = knobs(recipe, world)
+    every = list_knobs(recipe, world)
     single = [way for knob in every if (way := _turned(ask, knob, now))]
     found: _Found = {way.kinds: way for way in reversed(single) if way.verdict.fits}
     if len(found) < WANTED:
@@ -206,7 +206,7 @@ def _turned(ask: Tries, knob: Knob, base: _Way) -> _Way | None:
     def at(index: int) -> Verdict:
         return ask(base.variant + knob.steps[index].variant)
 
-    found = first(len(knob.steps), lambda index: at(index).fits or at(index).lack in knob.past)
+    found = first_good(len(knob.steps), lambda index: at(index).fits or at(index).lack in knob.past)
     # How far to turn what nowhere fits alone; what has no natural end is left (a context can always be shorter).
     ends = len(knob.steps) == 1 or (knob.past and lack in TOO_LOW)
     index = found if found is not None else len(knob.steps) - 1 if ends else None
@@ -237,7 +237,7 @@ def _dearest(found: _Found) -> float:
 
 def _remedy(now: Verdict, recipe: Recipe, way: _Way, judge: Judge, world: Surroundings) -> Remedy:
     after, keys, verdict = changed(recipe, way.variant), way.variant.keys, way.verdict
-    lost = [*costs(recipe, after, judge, world)]
+    lost = [*list_costs(recipe, after, judge, world)]
     if now.kv and verdict.kv and 0 < verdict.kv.tokens < now.kv.tokens:
         lost.append(f"KV pool {now.kv.tokens:,} -> {verdict.kv.tokens:,} tokens")
     # A larger share for the engine is taken from all else on the node.
@@ -247,7 +247,7 @@ def _remedy(now: Verdict, recipe: Recipe, way: _Way, judge: Judge, world: Surrou
     return Remedy(written(way.variant), tuple(lost), way.variant, after, verdict)
 
 
-def costs(before: Recipe, after: Recipe, judge: Judge, world: Surroundings) -> tuple[str, ...]:
+def list_costs(before: Recipe, after: Recipe, judge: Judge, world: Surroundings) -> tuple[str, ...]:
     """One phrase for each limit that differs, then the speeds that become worse by more than 2 %."""
     return (*_limits(before, after, world.shape), *_more(before, after, world), *_speeds(before, after, judge))
 
@@ -268,7 +268,7 @@ def _limits(before: Recipe, after: Recipe, shape: ModelShape | None) -> Iterator
         yield f"memory fraction {usual} -> {new.memory_fraction:g}"
     if old.kv_cache_bytes != new.kv_cache_bytes:
         yield f"KV pool {gib(old.kv_cache_bytes)} -> {gib(new.kv_cache_bytes)}"
-    if limits.eager(after) and not limits.eager(before):
+    if limits.is_eager(after) and not limits.is_eager(before):
         yield "no CUDA graphs"
     if before.model.on_disk != after.model.on_disk:
         yield f"{gib(after.model.on_disk)} of tables are read from disk row by row: decoding up to twice as slow"

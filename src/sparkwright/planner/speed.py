@@ -15,23 +15,23 @@ from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Estimate, Load, LoaderCost, Speed
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.flag_data import loaders_of
-from sparkwright.engines.options import flag
-from sparkwright.engines.tables import DEFAULT, LOAD_FORMAT, loader, table
+from sparkwright.engines.options import flag_value
+from sparkwright.engines.tables import DEFAULT, LOAD_FORMAT, load_table, loader
 from sparkwright.planner.kv_layout import layers
-from sparkwright.planner.limits import captures, eager
+from sparkwright.planner.limits import captures, is_eager
 from sparkwright.planner.parts import missing, settled
 from sparkwright.planner.speed_decode import (
     DecodedModel,
+    decode_step,
     draft_seconds,
     drafted,
     kernels,
     method,
-    step,
     together,
     yielded,
 )
 from sparkwright.planner.speed_prefill import Prefill, prefill, waiting
-from sparkwright.planner.speed_rates import Rates, rates, weighed
+from sparkwright.planner.speed_rates import Rates, rate_range, weighed
 
 _SHALLOW = 8192  # tokens of context up to which the cache is next to nothing beside the weights
 # One measured point fixes the curve within a tenth (planner-accuracy.md), less surely where steps are of other lengths.
@@ -75,7 +75,7 @@ class Measured:
     accepted: float = 0.0
 
 
-def speed(recipe: Recipe, shape: ModelShape, size: int, load: Load, anchor: Measured | None = None) -> Speed:
+def estimate_speed(recipe: Recipe, shape: ModelShape, size: int, load: Load, anchor: Measured | None = None) -> Speed:
     """size: bytes of the checkpoint, 0 if not known. What cannot be estimated is an Estimate of 0 with the reason.
 
     Without a prompt in the load, prefill and ttft are of a usual one.
@@ -94,7 +94,7 @@ def speed(recipe: Recipe, shape: ModelShape, size: int, load: Load, anchor: Meas
     model = DecodedModel(recipe, shape, size, cache)
     one = _decode(model, load, anchor or Measured())
     asked = load if load.prompt else replace(load, prompt=_PROMPT, depth=0)
-    prompts = tuple(prefill(model, asked, rate) for rate in rates(recipe, shape))
+    prompts = tuple(prefill(model, asked, rate) for rate in rate_range(recipe, shape))
     count = together(recipe, load)
     every = replace(one, value=one.value * count, low=one.low * count, high=one.high * count)
     fast, likely, slow = (prompt.tokens / prompt.seconds for prompt in prompts)
@@ -124,7 +124,7 @@ def _decode(model: DecodedModel, load: Load, anchor: Measured) -> Estimate:
     fallen = (chance * kept for chance, kept in zip((how.high, how.likely, how.low), _deep(model, load), strict=True))
     chances = (anchor.accepted or chance for chance in fallen)
     most, middle, least = (yielded(tokens, chance) for chance in chances)
-    every = rates(model.recipe, model.shape)
+    every = rate_range(model.recipe, model.shape)
     fast, likely, slow = (_step(model, load, rate) for rate in every)
     slow += _crowded(model, load, every[2])
     value, why = middle / likely, of_decode(model, load, every[1], middle)
@@ -159,7 +159,7 @@ def _both(one: float, other: float) -> float:
 def _step(model: DecodedModel, load: Load, rate: Rates) -> float:
     """Seconds of a step with its drafts."""
     tokens = 1 + drafted(model.recipe.speculation)
-    return step(model, load, rate, tokens).seconds + draft_seconds(model, load, rate)
+    return decode_step(model, load, rate, tokens).seconds + draft_seconds(model, load, rate)
 
 
 def _crowded(model: DecodedModel, load: Load, rate: Rates) -> float:
@@ -171,7 +171,7 @@ def _crowded(model: DecodedModel, load: Load, rate: Rates) -> float:
 def _first(model: DecodedModel, load: Load, prompts: Sequence[Prefill]) -> Estimate:
     """Prompts of others that come first, the own one, and one step."""
     before = waiting(model, load)
-    steps = [_step(model, load, rate) for rate in rates(model.recipe, model.shape)]
+    steps = [_step(model, load, rate) for rate in rate_range(model.recipe, model.shape)]
     fast, likely, slow = ((1 + before) * one.seconds + last for one, last in zip(prompts, steps, strict=True))
     queue = (f"behind {before:g} other prompts",) if before else ()
     return Estimate(likely, fast, slow, (*of_prefill(prompts[1]), *queue, f"one step: {steps[1] * 1000:.0f} ms"))
@@ -217,7 +217,7 @@ def loading(
     held = size / (recipe.parallelism.tp * recipe.parallelism.pp)
     prepared = 0.0
     engine = traits(recipe)
-    if engine.compiles and not eager(recipe):
+    if engine.compiles and not is_eager(recipe):
         per_size = _GRAPH[0] + _GRAPH[1] * shape.layers
         prepared = _COMPILE[0] + _COMPILE[1] * shape.layers + captures(recipe)[0] * per_size
     row = loader(engine.reader(recipe) or loader_name(recipe))
@@ -237,7 +237,7 @@ def _around(usual: tuple[float, float, float], state: str) -> tuple[float, float
 
 def loader_name(recipe: Recipe) -> str:
     """Its load-format, DEFAULT for those that are the same thing."""
-    name = str(flag(recipe, LOAD_FORMAT) or "")
+    name = str(flag_value(recipe, LOAD_FORMAT) or "")
     return DEFAULT if name in _USUAL else name
 
 
@@ -248,7 +248,7 @@ def loader_costs(recipe: Recipe, size: int) -> tuple[LoaderCost, ...]:
     if has is None or own == "dummy":
         return ()
     held = size / (recipe.parallelism.tp * recipe.parallelism.pp) / 1e9
-    names = {own: 1, **{name: 1 for name in table("loaders") if not loader(name).own}}
+    names = {own: 1, **{name: 1 for name in load_table("loaders") if not loader(name).own}}
     return tuple(_cost(name, held, True if name == DEFAULT else has(name)) for name in names)
 
 
@@ -263,7 +263,7 @@ def _cost(name: str, held: float, there: bool | None) -> LoaderCost:
 def of_decode(model: DecodedModel, load: Load, rates: Rates, yielded: float) -> Lines:
     """yielded: tokens that a step gives one sequence."""
     tokens = drafted(model.recipe.speculation)
-    one, running = step(model, load, rates, 1 + tokens), together(model.recipe, load)
+    one, running = decode_step(model, load, rates, 1 + tokens), together(model.recipe, load)
     lines = [
         f"weights: {milliseconds(one.weights)} a step at {rates.read / 1e9:.0f} GB/s, "
         f"{running * (1 + tokens)} tokens in it"
@@ -274,7 +274,7 @@ def of_decode(model: DecodedModel, load: Load, rates: Rates, yielded: float) -> 
     if one.exchanges:
         lines.append(f"exchanges between nodes at {rates.exchange * 1e6:.0f} us: {milliseconds(one.exchanges)}")
     if one.host:
-        reason = "no CUDA graphs" if eager(model.recipe) else "no graph for so many tokens"
+        reason = "no CUDA graphs" if is_eager(model.recipe) else "no graph for so many tokens"
         lines.append(f"{reason}: the CPU needs {milliseconds(one.host)} to launch them, at the same time")
     if tokens:
         drafts = milliseconds(draft_seconds(model, load, rates))

@@ -9,10 +9,10 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe, Speculation
 from sparkwright.domain.values import dataclass
 from sparkwright.domain.verdict import Load
-from sparkwright.engines.options import flag, number
-from sparkwright.planner.limits import captures, eager
+from sparkwright.engines.options import flag_value, number
+from sparkwright.planner.limits import captures, is_eager
 from sparkwright.planner.speed_rates import Rates, products, weighed
-from sparkwright.planner.split_cost import collectives, read, sent
+from sparkwright.planner.split_cost import bytes_sent, collectives, read
 
 Cache = tuple[CacheLayers, ...]
 # Kernels of one layer part as vLLM 0.21.0's model code launches them for a few tokens: norms, products, rotation, cache
@@ -120,7 +120,7 @@ class Step:
         return max(self.weights + self.cache + self.kernels + self.exchanges, self.host) + self.fixed + self.tables
 
 
-def step(model: DecodedModel, load: Load, rates: Rates, tokens: int = 1) -> Step:
+def decode_step(model: DecodedModel, load: Load, rates: Rates, tokens: int = 1) -> Step:
     """One step in which each of the running sequences decodes or verifies so many tokens."""
     shape, split = model.shape, model.recipe.parallelism
     running, count = together(model.recipe, load), kernels(shape)
@@ -129,8 +129,8 @@ def step(model: DecodedModel, load: Load, rates: Rates, tokens: int = 1) -> Step
         weights=_weights(model, rates, running, tokens),
         cache=_cache(model, load, rates, tokens),
         kernels=count * rates.kernel,
-        exchanges=_waits(model) * rates.exchange + sent(shape, split, running * tokens) / rates.link,
-        host=count * rates.host if (eager(model.recipe) or (running * tokens) > captures(model.recipe)[1]) else 0.0,
+        exchanges=_waits(model) * rates.exchange + bytes_sent(shape, split, running * tokens) / rates.link,
+        host=count * rates.host if (is_eager(model.recipe) or (running * tokens) > captures(model.recipe)[1]) else 0.0,
         fixed=rates.step * split.pp,
         tables=rates.rows if model.recipe.model.on_disk else 0.0,
     )
@@ -150,7 +150,7 @@ def kernels(shape: ModelShape) -> int:
 
 def _waits(model: DecodedModel) -> int:
     """Exchanges of a step; queries and results cross the link too where the context is spread over ranks."""
-    spread = number(flag(model.recipe, "decode-context-parallel-size")) > 1
+    spread = number(flag_value(model.recipe, "decode-context-parallel-size")) > 1
     return collectives(model.shape, model.recipe.parallelism) + (2 * model.shape.attention_layers if spread else 0)
 
 

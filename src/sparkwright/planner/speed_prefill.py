@@ -7,7 +7,7 @@ from sparkwright.engines.catalog import traits
 from sparkwright.planner.limits import batched_tokens
 from sparkwright.planner.speed_decode import DecodedModel, attended, kernels, reading
 from sparkwright.planner.speed_rates import Rates, dense_pace, products, weighed
-from sparkwright.planner.split_cost import collectives, read, sent
+from sparkwright.planner.split_cost import bytes_sent, collectives, read
 
 # Paces against a dense BF16 product, fitted to 46 published prompts of 2K to 25K tokens. Attention by the width of a
 # head: wide ones leave sm_121's shared memory no room for two tiles. Heads that share one latent row; rows gathered for
@@ -58,7 +58,7 @@ def prefill(model: DecodedModel, load: Load, rates: Rates) -> Prefill:
         products=tokens * _products(model, rates),
         attention=_attention(model, rates, load.depth + min(load.cached, load.prompt), tokens),
         weights=_EXPOSED * chunks * loaded / rates.read,
-        exchanges=waits + tokens * sent(shape, split, 1) / rates.link,
+        exchanges=waits + tokens * bytes_sent(shape, split, 1) / rates.link,
         fixed=_START + rates.cold + chunks * (kernels(shape) * rates.kernel + rates.step),
         rows=tokens * rates.rows_read if model.recipe.model.on_disk else 0.0,
     )

@@ -9,7 +9,17 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
-from sparkwright.planner.parts import Spread, Weights, bits_of, draft_layers, main, missing, packed, share, size
+from sparkwright.planner.parts import (
+    Spread,
+    Weights,
+    bits_of,
+    draft_layers,
+    main,
+    missing,
+    number_bytes,
+    packed,
+    part_share,
+)
 
 Waits = tuple[float, float, float]
 _DATA = tomllib.loads((files("sparkwright.planner") / "rates.toml").read_text(encoding="utf-8"))
@@ -64,7 +74,7 @@ class Rates:
     rows_read: float = 0.0
 
 
-def rates(recipe: Recipe, shape: ModelShape) -> tuple[Rates, Rates, Rates]:
+def rate_range(recipe: Recipe, shape: ModelShape) -> tuple[Rates, Rates, Rates]:
     """(fast, likely, slow) for the links that this recipe has, and the kernels that its engine has for the weights."""
     waits, pace = _waits(recipe), traits(recipe).pace(format_of(shape))
     every = zip((FAST, LIKELY, SLOW), waits, pace, strict=True)
@@ -114,7 +124,7 @@ def weighed(shape: ModelShape, checkpoint: int, rest: float = 0.0) -> tuple[Weig
     """
     try:
         counted = () if missing(shape) else main(shape)
-        own = size(shape.format, shape.group) if counted else 1.0
+        own = number_bytes(shape.format, shape.group) if counted else 1.0
     except KeyError:
         return ()
     if shape.quantization == "gguf":
@@ -169,7 +179,7 @@ def products(shape: ModelShape, split: Parallelism, dense: float = 0.0) -> float
         written = (shape.expert_format or shape.format) if experts else shape.format
         pace = (_GROUPED if experts else _DENSE).get(written, 0.5)
         pace = pace if experts else dense or pace
-        total += 2 * part.bytes * used * share(part, shape, split) / pace
+        total += 2 * part.bytes * used * part_share(part, shape, split) / pace
     return total / split.dp
 
 
@@ -196,7 +206,7 @@ def _beside(counted: tuple[Weights, ...], shape: ModelShape, checkpoint: int) ->
     if shape.format not in _AFTERWARDS and not packed(shape):
         return counted
     plain = sum(part.bytes for part in counted if _grows(part))
-    most = _BF16 / size(shape.format, shape.group)
+    most = _BF16 / number_bytes(shape.format, shape.group)
     factor = min(1 + max(0.0, checkpoint - total - drafts) / plain, most) if plain else 1.0
     return tuple(_scaled(part, factor) if _grows(part) else part for part in counted)
 

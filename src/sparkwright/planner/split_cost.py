@@ -14,7 +14,7 @@ from sparkwright.domain.plan import Range, SplitCost
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.planner.kv_layout import cache_type, kv_heads, layers
 from sparkwright.planner.kv_numbers import number
-from sparkwright.planner.parts import Spread, Weights, main, settled, share
+from sparkwright.planner.parts import Spread, Weights, main, part_share, settled
 
 # Bytes a second that decoding really reads: 240e9 is the most measured. The least on one node was 80 %
 # of the nominal 273e9 for dense models and 57 % for sparse ones, whose small kernels wait for launches.
@@ -30,7 +30,7 @@ _GROWING = (CacheKind.FULL, CacheKind.MLA, CacheKind.COMPRESSED, CacheKind.INDEX
 _ACTIVATION = 2  # bytes of a number that travels
 
 
-def cost(recipe: Recipe, shape: ModelShape, checkpoint: int, batch: int) -> SplitCost:
+def split_cost(recipe: Recipe, shape: ModelShape, checkpoint: int, batch: int) -> SplitCost:
     """The cost of the recipe's own split. checkpoint: bytes that go into memory, 0 if unknown; it includes tensors that
     no dimension shows."""
     split = recipe.parallelism
@@ -46,9 +46,9 @@ def cost(recipe: Recipe, shape: ModelShape, checkpoint: int, batch: int) -> Spli
         kv_token=kv_token(recipe, shape),
         read=int(read(everything, shape, split, 1)),
         collectives=collectives(shape, split),
-        sent=int(sent(shape, split, 1)),
-        step=step(everything, shape, split, 1),
-        batch_step=step(everything, shape, split, batch),
+        sent=int(bytes_sent(shape, split, 1)),
+        step=step_seconds(everything, shape, split, 1),
+        batch_step=step_seconds(everything, shape, split, batch),
     )
 
 
@@ -58,9 +58,9 @@ def bytes_on_rank(everything: tuple[Weights, ...], shape: ModelShape, split: Par
     Tables and encoders, which no token reads whole, are on the first; the output and drafts on the last.
     """
     layers = -(-shape.layers // split.pp) / shape.layers
-    inner = sum(p.bytes * share(p, shape, split) for p in everything if not p.ends)
+    inner = sum(p.bytes * part_share(p, shape, split) for p in everything if not p.ends)
     ends = [p for p in everything if p.ends]
-    first, last = (sum(p.bytes * share(p, shape, split) for p in ends if p.idle is idle) for idle in (True, False))
+    first, last = (sum(p.bytes * part_share(p, shape, split) for p in ends if p.idle is idle) for idle in (True, False))
     return inner * layers + (first + last if split.pp == 1 else max(first, last))
 
 
@@ -93,10 +93,10 @@ def read(everything: tuple[Weights, ...], shape: ModelShape, split: Parallelism,
 
 def _read(part: Weights, shape: ModelShape, split: Parallelism, batch: int) -> float:
     if part.spread is not Spread.EXPERTS:
-        return part.bytes * share(part, shape, split)
+        return part.bytes * part_share(part, shape, split)
     if split.ep:
         return part.bytes * busiest(shape, split.tp * split.dp, batch) / shape.experts
-    return part.bytes * share(part, shape, split) * touched(shape, batch) / shape.experts
+    return part.bytes * part_share(part, shape, split) * touched(shape, batch) / shape.experts
 
 
 def touched(shape: ModelShape, batch: int) -> float:
@@ -130,7 +130,7 @@ def collectives(shape: ModelShape, split: Parallelism) -> int:
     return sums + routed + (split.pp if split.pp > 1 else 0)
 
 
-def sent(shape: ModelShape, split: Parallelism, batch: int) -> float:
+def bytes_sent(shape: ModelShape, split: Parallelism, batch: int) -> float:
     """Bytes that a node sends in a step. A ring's all-reduce sends 2(n-1)/n of the vector, a hop two vectors."""
     vector = batch * shape.hidden * _ACTIVATION
     mixers, ffn = shape.attention_layers + shape.state_layers, shape.ffn_layers or shape.layers
@@ -139,11 +139,11 @@ def sent(shape: ModelShape, split: Parallelism, batch: int) -> float:
     return sums + routed + (2 * vector if split.pp > 1 else 0)
 
 
-def step(everything: tuple[Weights, ...], shape: ModelShape, split: Parallelism, batch: int) -> Range:
+def step_seconds(everything: tuple[Weights, ...], shape: ModelShape, split: Parallelism, batch: int) -> Range:
     """Seconds, (best, worst), until every sequence of the batch has one more token."""
     exchange = EXCHANGE[split.world_size <= 2]
     worst_read = WORST_READ["sparse" if shape.experts else "dense"]
     size, waits = read(everything, shape, split, batch), collectives(shape, split)
-    moved = sent(shape, split, batch)
+    moved = bytes_sent(shape, split, batch)
     best = size / BEST_READ + waits * exchange[0] + moved / LINK[0]
     return best, size / worst_read + waits * exchange[1] + moved / LINK[1]

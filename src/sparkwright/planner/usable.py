@@ -16,13 +16,15 @@ _ALSO = ("head_dim", "intermediate", "experts_per_token", "expert_intermediate",
 _WORDS = {"kv_heads": "KV heads", "hidden": "wide"}
 
 
-def uses(stored: Stored, recipes: Iterable[Recipe], all_stored: Sequence[Stored] = ()) -> tuple[Use, ...]:
+def list_uses(stored: Stored, recipes: Iterable[Recipe], all_stored: Sequence[Stored] = ()) -> tuple[Use, ...]:
     """One for each recipe that has to do with it. all_stored: where a recipe's own checkpoint has its dimensions."""
-    found = (use(recipe, stored, shape_of(recipe, all_stored)) for recipe in recipes if not recipe.model.simulated)
+    found = (
+        recipe_use(recipe, stored, shape_of(recipe, all_stored)) for recipe in recipes if not recipe.model.simulated
+    )
     return tuple(one for one in found if one)
 
 
-def use(recipe: Recipe, stored: Stored, shape: ModelShape | None) -> Use | None:
+def recipe_use(recipe: Recipe, stored: Stored, shape: ModelShape | None) -> Use | None:
     """The way the recipe can use it; None: they have nothing in common. shape: of the recipe's own model."""
     later = "" if stored.complete else f"once it is complete ({stored.missing[0]})"
     if _is(recipe, stored):
@@ -54,7 +56,7 @@ def shape_of(recipe: Recipe, stored: Iterable[Stored]) -> ModelShape | None:
 def other_checkpoints(recipe: Recipe, stored: Sequence[Stored]) -> tuple[tuple[Stored, Use], ...]:
     """Complete checkpoints of the same model in another form, smallest first: what `up` can take instead."""
     shape = shape_of(recipe, stored)
-    found = [(one, use(recipe, one, shape)) for one in stored if one.complete]
+    found = [(one, recipe_use(recipe, one, shape)) for one in stored if one.complete]
     could = {one.same: (one, how) for one, how in found if how and how.how is Usability.COULD}
     return tuple(sorted(could.values(), key=lambda pair: pair[0].size))
 

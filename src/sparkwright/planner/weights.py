@@ -16,7 +16,7 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
-from sparkwright.engines.options import flag
+from sparkwright.engines.options import flag_value
 from sparkwright.engines.traits import Cache
 from sparkwright.planner.limits import batched_tokens
 from sparkwright.planner.packings import packed_bits
@@ -161,14 +161,14 @@ def rank_weights(
     if shape is None or counted is None:
         return _even(recipe, (size, source), ranks_here, shape)
     p = recipe.parallelism
-    text_only = bool(flag(recipe, "language-model-only"))
+    text_only = bool(flag_value(recipe, "language-model-only"))
     read = tuple(p for p in counted.everything if not (text_only and (p.name == ENCODER or _ENCODER.search(p.name))))
     beside = uncounted(recipe, shape, unified)
     loaded = (*repacked(read, recipe, shape), *beside)
     each = bytes_on_rank(loaded, shape, p)
     below, above = counted.off
     # Kernels that the engine chooses by itself may be ones that do not pad: gpt-oss-120b took 61 and 66 GiB.
-    chosen = flag(recipe, "moe-backend") not in (None, "", "auto")
+    chosen = flag_value(recipe, "moe-backend") not in (None, "", "auto")
     least = each if chosen else bytes_on_rank((*read, *beside), shape, p)
     unsure = each - bytes_on_rank(
         tuple(part for part in loaded if part.name not in (DRAFT, ENCODER, REST, UNKNOWN_TABLES)), shape, p
@@ -352,4 +352,4 @@ def _up(width: int, tile: int) -> int:
 
 def spread_encoder(recipe: Recipe) -> Spread:
     """vLLM splits an encoder like the rest unless an option gives every rank the whole and a part of the images."""
-    return Spread.COPY if flag(recipe, "mm-encoder-tp-mode") == "data" else Spread.HEADS
+    return Spread.COPY if flag_value(recipe, "mm-encoder-tp-mode") == "data" else Spread.HEADS

@@ -16,7 +16,7 @@ from sparkwright.loadgen.gate_lines import parse
 from sparkwright.recipes.cluster_file import env_complaints
 from sparkwright.recipes.engine_schema import definition_complaints
 from sparkwright.recipes.problems import Complaint
-from sparkwright.recipes.values import has_control, is_secret_name, looks_secret, shown
+from sparkwright.recipes.values import has_control, is_secret_name, looks_secret, shown_value
 from sparkwright.recipes.vocabulary import PER_RANK_ENV, flag_word, key_of_flag
 from sparkwright.recipes.yaml_lines import Path, dotted
 
@@ -41,7 +41,7 @@ def _model(recipe: Recipe) -> Iterator[Complaint]:
     if not recipe.model.label:
         yield ("model",), "`model`: neither `id` (hub id, `organisation/name`) nor `path` (on the nodes) is given"
     if ".." in recipe.model.path.split("/"):
-        yield ("model", "path"), f"`model.path`: found {shown(recipe.model.path)}; `..` is not allowed in it"
+        yield ("model", "path"), f"`model.path`: found {shown_value(recipe.model.path)}; `..` is not allowed in it"
 
 
 def _on_disk(recipe: Recipe) -> Iterator[Complaint]:
@@ -90,7 +90,7 @@ def _parallelism(recipe: Recipe) -> Iterator[Complaint]:
         yield (*path, "ep"), f"`parallelism.ep`: found true with tp 1 and dp 1; {why}"
     if recipe.engine.name == "llama-cpp" and (p.tp > 1 or p.dp > 1 or p.ep):
         why = "tp 1, dp 1, ep false: llama.cpp splits layers over nodes (pp) and nothing else"
-        yield path, f"`parallelism`: found tp {p.tp}, dp {p.dp}, ep {shown(p.ep)}; allowed: {why}"
+        yield path, f"`parallelism`: found tp {p.tp}, dp {p.dp}, ep {shown_value(p.ep)}; allowed: {why}"
     if p.pp > 1 and recipe.speculation.method == "mtp":
         why = "the draft layer works on the last hidden state, which only the last stage has"
         yield (*path, "pp"), f"`parallelism.pp`: found {p.pp} with `speculation.method: mtp`; allowed: 1: {why}"
@@ -126,7 +126,10 @@ def _gateway(recipe: Recipe) -> Iterator[Complaint]:
     files = gateway.tls is GatewayTls.FILES
     for name, value in (("certificate", gateway.certificate), ("key", gateway.key)):
         if files != bool(value):
-            why = f"expected with `serving.gateway.tls: files`, found {shown(gateway.tls.value)} and {shown(value)}"
+            why = (
+                f"expected with `serving.gateway.tls: files`, found {shown_value(gateway.tls.value)} and "
+                f"{shown_value(value)}"
+            )
             yield (*path, name), f"`serving.gateway.{name}`: a path is {why}"
 
 
@@ -149,7 +152,7 @@ def _mounts(recipe: Recipe) -> Iterator[Complaint]:
     for index, mount in enumerate(recipe.mounts):
         if count[mount.split(":")[1]] > 1:
             why = "another mount has the same place in the container"
-            yield ("mounts", index), f"`mounts[{index}]`: found {shown(mount)}; {why}"
+            yield ("mounts", index), f"`mounts[{index}]`: found {shown_value(mount)}; {why}"
 
 
 _MOD_FILE = re.compile(r"(?!/)(?!.*\.\.)[\w./+@-]{1,200}")
@@ -163,13 +166,16 @@ def _mods(recipe: Recipe) -> Iterator[Complaint]:
         yield ("mods",), f"`mods`: found {size} characters in their files; allowed: {_MOST_IN_MODS}"
     for index, mod in enumerate(recipe.mods):
         if count[mod.name] > 1:
-            yield ("mods", index, "name"), f"`mods[{index}].name`: found {shown(mod.name)}; another mod has it, too"
+            yield (
+                ("mods", index, "name"),
+                f"`mods[{index}].name`: found {shown_value(mod.name)}; another mod has it, too",
+            )
         for name in mod.files:
             if not _MOD_FILE.fullmatch(name):
                 why = "allowed: a path inside the mod, without `..`"
-                yield ("mods", index, "files", name), f"`mods[{index}].files`: found {shown(name)}; {why}"
+                yield ("mods", index, "files", name), f"`mods[{index}].files`: found {shown_value(name)}; {why}"
         if mod.files and mod.script and mod.script not in mod.files:
-            yield ("mods", index, "script"), f"`mods[{index}].script`: {shown(mod.script)} is not among its files"
+            yield ("mods", index, "script"), f"`mods[{index}].script`: {shown_value(mod.script)} is not among its files"
         if mod.files and recipe.engine.runtime is not Runtime.DOCKER:
             why = "a mod changes the container, and runtime process has none"
             yield ("mods", index), f"`mods[{index}]`: {why}"
@@ -191,7 +197,7 @@ def _gates(recipe: Recipe) -> Iterator[Complaint]:
         except UsageError as error:
             why = error.message.partition(": ")[2].splitlines()[0]
         if why:
-            yield ("gates", index), f"`gates[{index}]`: found {shown(line)}: {why}"
+            yield ("gates", index), f"`gates[{index}]`: found {shown_value(line)}: {why}"
 
 
 _FETCHES = re.compile(r"\bgit\s+(clone|pull|fetch)\b|\b(curl|wget)\b(?!.*sha\d+sum)|\bADD\s+https?:")
@@ -210,7 +216,7 @@ def build_checks(recipe: Recipe) -> Iterator[Complaint]:
             if is_secret_name(name) or looks_secret(value):
                 yield path, f"`build.env.{name}`: a key would stay in the image for everybody who has it; leave it out"
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\n" in value or has_control(value):
-                yield path, f"`build.env`: found {shown(name)}; allowed: NAME to a text of one line"
+                yield path, f"`build.env`: found {shown_value(name)}; allowed: NAME to a text of one line"
         yield from _addresses(recipe.build)
 
 
@@ -225,7 +231,10 @@ def _named(build: Build) -> Iterator[Complaint]:
             if not getattr(source, key):
                 yield (*place, key), f"`{dotted((*place, key))}` is empty; without it nothing can be built"
         if names[source.name] > 1:
-            yield (*place, "name"), f"`{dotted(place)}.name`: found {shown(source.name)}; another source has it too"
+            yield (
+                (*place, "name"),
+                f"`{dotted(place)}.name`: found {shown_value(source.name)}; another source has it too",
+            )
 
 
 def _base(build: Build) -> Iterator[Complaint]:
@@ -233,10 +242,10 @@ def _base(build: Build) -> Iterator[Complaint]:
         return
     if build.base and not _BY_DIGEST.fullmatch(build.base):
         hint = "give its digest (NAME@sha256:...), or explain in `build.unpinned` why it has none"
-        yield ("build", "base"), f"`build.base`: found {shown(build.base)}, a tag, which can move; {hint}"
+        yield ("build", "base"), f"`build.base`: found {shown_value(build.base)}, a tag, which can move; {hint}"
     if loose := ", ".join(name for name in build.packages if "=" not in name):
         hint = "write name=version, or explain in `build.unpinned` why not"
-        yield ("build", "packages"), f"`build.packages`: found {shown(loose)}, without a version; {hint}"
+        yield ("build", "packages"), f"`build.packages`: found {shown_value(loose)}, without a version; {hint}"
 
 
 def _python(build: Build) -> Iterator[Complaint]:
@@ -258,7 +267,7 @@ def _commands(build: Build) -> Iterator[Complaint]:
     for path, line in lines:
         if found := _FETCHES.search(line):
             hint = "name code in `build.sources`, wheels in `build.python`, and check a download with sha256sum"
-            yield path, f"a command of `build` fetches what nothing pins: {shown(found[0].strip())}; {hint}"
+            yield path, f"a command of `build` fetches what nothing pins: {shown_value(found[0].strip())}; {hint}"
 
 
 def _addresses(build: Build) -> Iterator[Complaint]:
@@ -324,15 +333,18 @@ def _engine(recipe: Recipe) -> Iterator[Complaint]:
         near = get_close_matches(chosen.name, known, 1)
         meant = f"did you mean {near[0]}? " if near else ""
         why = f"{meant}known: {', '.join(known)}; another is described by a file (docs/guides/adding-an-engine.md)"
-        yield ("engine", "name"), f"`engine.name`: found {shown(chosen.name)}; {why}"
+        yield ("engine", "name"), f"`engine.name`: found {shown_value(chosen.name)}; {why}"
     fitting = {one.name for one in variants_for(chosen.name)}
     for name in variant_names(chosen):
         if name not in fitting:
             known_here = f"known for {chosen.name}: {', '.join(sorted(fitting)) or 'none'}"
-            yield ("engine", "variant"), f"`engine.variant`: found {shown(name)}; {known_here}"
+            yield ("engine", "variant"), f"`engine.variant`: found {shown_value(name)}; {known_here}"
     if chosen.definition and chosen.name != CUSTOM and chosen.definition.source == "engine":
         hint = f"write `name: {CUSTOM}`, or put the command into a file of its own"
-        yield ("engine", "name"), f"`engine.command`: belongs to `name: {CUSTOM}`; found {shown(chosen.name)}: {hint}"
+        yield (
+            ("engine", "name"),
+            f"`engine.command`: belongs to `name: {CUSTOM}`; found {shown_value(chosen.name)}: {hint}",
+        )
     elif chosen.definition and chosen.name == CUSTOM:
         for path, text in definition_complaints(chosen.definition, ("engine", "definition")):
             own = path[2:3] == ("command",)

@@ -12,7 +12,7 @@ from sparkwright.domain.cluster import Cluster, Fabric, Node, NodePaths, Transfe
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.notify import MAX_CHANNELS, Form, Notify
 from sparkwright.domain.values import replace
-from sparkwright.recipes.problems import Complaint, clean, problems_of, report, valid_keys, validated
+from sparkwright.recipes.problems import Complaint, drop_unset, problems_of, report, valid_keys, validated
 from sparkwright.recipes.values import (
     Matching,
     Part,
@@ -23,7 +23,7 @@ from sparkwright.recipes.values import (
     domain_value,
     is_secret_name,
     looks_secret,
-    shown,
+    shown_value,
 )
 from sparkwright.recipes.yaml_lines import Path, dotted, read_yaml
 
@@ -56,7 +56,7 @@ def _address(value: str) -> str:
         ok = False
     if not ok or value in ("0.0.0.0", "255.255.255.255"):
         allowed = "auto, or this node's IPv4 address on the fabric, as in 192.168.100.10"
-        raise ValueError(f"found {shown(value)}; allowed: {allowed}")
+        raise ValueError(f"found {shown_value(value)}; allowed: {allowed}")
     return value
 
 
@@ -65,12 +65,12 @@ def _hcas(value: Any) -> Any:
     if value == "auto" or all(isinstance(n, str) and re.fullmatch(r"[\w.-]+", n) for n in names):
         return value
     allowed = "auto, a list of RDMA devices, as in [rocep1s0f0, roceP2p1s0f0], or [] for plain TCP"
-    raise ValueError(f"found {shown(value)}; allowed: {allowed}")
+    raise ValueError(f"found {shown_value(value)}; allowed: {allowed}")
 
 
 def _form(value: Any) -> Form:
     if value not in tuple(Form):
-        raise ValueError(f"found {shown(value)}; allowed: {', '.join(Form)}")
+        raise ValueError(f"found {shown_value(value)}; allowed: {', '.join(Form)}")
     return Form(value)
 
 
@@ -138,8 +138,8 @@ def load_cluster(text: str, source: str) -> Cluster:
     document = read_yaml(text, source)
     # The file with each node written in full: `- spark-1` is short for `- name: spark-1`
     if not isinstance(document.value, Mapping):
-        raise RecipeError(f"{source}:1: found {shown(document.value)}; a cluster file is a mapping with `nodes:`")
-    tree = clean(document.value)
+        raise RecipeError(f"{source}:1: found {shown_value(document.value)}; a cluster file is a mapping with `nodes:`")
+    tree = drop_unset(document.value)
     if isinstance(tree.get("nodes"), list):
         tree["nodes"] = [{"name": n} if not isinstance(n, Mapping) else n for n in tree["nodes"]]
     notes = _former(tree, source)
@@ -191,7 +191,7 @@ def _checks(cluster: Cluster, part: ClusterPart) -> Iterator[Complaint]:
     if not cluster.nodes:
         yield ("nodes",), "`nodes`: found an empty list; a cluster has at least one node"
     elif cluster.head not in cluster.names:
-        yield ("head",), f"`head`: found {shown(cluster.head)}; allowed: {', '.join(cluster.names)}"
+        yield ("head",), f"`head`: found {shown_value(cluster.head)}; allowed: {', '.join(cluster.names)}"
     elif cluster.standby:
         yield from _standby(cluster)
     yield from _twice(cluster)
@@ -208,7 +208,7 @@ def _standby(cluster: Cluster) -> Iterator[Complaint]:
     elif cluster.standby == cluster.head:
         yield ("standby",), f"`standby`: {cluster.head} is the head itself; allowed: {', '.join(others)}"
     elif cluster.standby not in others:
-        yield ("standby",), f"`standby`: found {shown(cluster.standby)}; allowed: {', '.join(others)}"
+        yield ("standby",), f"`standby`: found {shown_value(cluster.standby)}; allowed: {', '.join(others)}"
 
 
 def _channel(part: ChannelPart, path: Path) -> Iterator[Complaint]:
@@ -233,7 +233,10 @@ def _twice(cluster: Cluster) -> Iterator[Complaint]:
             if first != index:
                 path: Path = ("nodes", index, *key)
                 other = f"nodes[{first}] ({cluster.nodes[first].name})"
-                yield path, f"`{dotted(path)}`: found {shown(value)}, as in {other}; each node needs its own {kind}"
+                yield (
+                    path,
+                    f"`{dotted(path)}`: found {shown_value(value)}, as in {other}; each node needs its own {kind}",
+                )
 
 
 def _identities(node: Node) -> Iterator[tuple[str, str, tuple[str, ...]]]:

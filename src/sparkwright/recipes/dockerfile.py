@@ -18,7 +18,7 @@ from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.image import MACHINES, PREFIX, built_name
 from sparkwright.domain.recipe import PTXAS, Build, BuildSource, PythonPackages, Recipe, Runtime
 from sparkwright.domain.units import GIB, gib
-from sparkwright.remote.host import filled, texts
+from sparkwright.remote.host import filled, script_texts
 
 FOLDER = "/opt/sparkwright/build"
 CONSTRAINTS = "constraints.txt"
@@ -31,7 +31,7 @@ RUN apt-get update \\
 """
 # Its source is fetched with --depth 1 of a full hash: the server must have exactly this commit, and a moved branch
 # changes nothing. Triton has a ptxas of its own that does not know sm_121a, or none where it looks.
-_SCRIPT = texts(__name__)
+_SCRIPT = script_texts(__name__)
 _PTXAS_TITLE = "Triton's ptxas is the one of the base image: its own does not know GB10 (sm_121a)."
 
 

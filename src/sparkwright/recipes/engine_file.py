@@ -13,7 +13,7 @@ from sparkwright.domain.values import replace
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.recipes.engine_schema import BuiltInPart, DefinitionPart, definition_complaints
 from sparkwright.recipes.problems import Complaint, report, valid_keys, validated
-from sparkwright.recipes.values import domain_value, shown
+from sparkwright.recipes.values import domain_value, shown_value
 from sparkwright.recipes.yaml_lines import Document, Path, Problem
 
 MOST_CHARS = 512 * 1024
@@ -37,7 +37,7 @@ def read_engine(text: str, source: str, built_in: bool = False) -> EngineDefinit
         complaints += definition_complaints(made, built_in=built_in)
         if (not built_in and made.name in ENGINES) or made.name == "custom":
             complaints.append(
-                (("name",), f"`name`: {shown(made.name)} is an engine of sparkwright's own: take another")
+                (("name",), f"`name`: {shown_value(made.name)} is an engine of sparkwright's own: take another")
             )
     if made is None or complaints:
         problems = [Problem(document.line(path), _in_toml(text)) for path, text in complaints]

@@ -18,7 +18,7 @@ from sparkwright.engines.patterns import safe_pattern
 from sparkwright.engines.tables import SEPARATE, metric_names
 from sparkwright.engines.traits_data import plain_traits
 from sparkwright.recipes.problems import Complaint
-from sparkwright.recipes.values import Matching, Part, Seconds, Text, Within, looks_secret, shown
+from sparkwright.recipes.values import Matching, Part, Seconds, Text, Within, looks_secret, shown_value
 from sparkwright.recipes.yaml_lines import Path
 
 NAME = Matching(r"[a-z][a-z0-9-]{0,39}", "small letters, digits and `-`, at most 40, as in tensorfold")
@@ -245,7 +245,7 @@ def _rule(rule: Mapping[str, Any], at: Path, compiled: Callable[[str], re.Patter
     yield from _unknown(rule, _RULE_KEYS, at, "log.rule")
     phase, known = rule.get("phase"), [str(one) for one in Phase]
     if phase not in known:
-        yield (*at, "phase"), f"`log.rule.phase`: found {shown(phase)}; allowed: {', '.join(known)}"
+        yield (*at, "phase"), f"`log.rule.phase`: found {shown_value(phase)}; allowed: {', '.join(known)}"
     text = rule.get("text", "")
     if not isinstance(text, str) or _ODD_BRACE.search(_NAMED.sub("", text)):
         yield (*at, "text"), "`log.rule.text`: only {name} of a group of the pattern; a brace itself is `{{` or `}}`"
@@ -254,12 +254,12 @@ def _rule(rule: Mapping[str, Any], at: Path, compiled: Callable[[str], re.Patter
 
 def _pattern(text: Any, at: Path, key: str, compiled: Callable[[str], re.Pattern[str]]) -> Iterator[Complaint]:
     if not isinstance(text, str):
-        yield at, f"`{key}`: found {shown(text)}; expected a pattern in quotes"
+        yield at, f"`{key}`: found {shown_value(text)}; expected a pattern in quotes"
         return
     try:
         compiled(text)
     except (ValueError, re.error) as error:
-        yield at, f"`{key}`: {shown(text)}: {error}"
+        yield at, f"`{key}`: {shown_value(text)}: {error}"
 
 
 def _unknown(found: Mapping[str, Any], known: Collection[str], at: Path, key: str) -> Iterator[Complaint]:
@@ -267,7 +267,7 @@ def _unknown(found: Mapping[str, Any], known: Collection[str], at: Path, key: st
         if name not in known:
             near = get_close_matches(name, known, 1)
             meant = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
-            yield (*at, name), f"`{key}`: unknown key {shown(name)}; {meant}"
+            yield (*at, name), f"`{key}`: unknown key {shown_value(name)}; {meant}"
 
 
 def _groups(dialect: Dialect, at: Path) -> Iterator[Complaint]:
@@ -275,4 +275,7 @@ def _groups(dialect: Dialect, at: Path) -> Iterator[Complaint]:
     for number, rule in enumerate(dialect.rule):
         used = {*rule.facts.values(), *filter(None, (rule.done, rule.total)), *placeholders(rule.text)}
         for name in sorted(used - set(rule.pattern.groupindex)):
-            yield (*at, "log", "rule", number), f"`log.rule`: no group {shown(name)} in {shown(rule.pattern.pattern)}"
+            yield (
+                (*at, "log", "rule", number),
+                f"`log.rule`: no group {shown_value(name)} in {shown_value(rule.pattern.pattern)}",
+            )

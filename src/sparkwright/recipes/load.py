@@ -18,9 +18,9 @@ from sparkwright.recipes.dockerfile import served
 from sparkwright.recipes.engine_file import Texts, find_engine
 from sparkwright.recipes.engine_schema import DescribedPart
 from sparkwright.recipes.former import with_names_of_today
-from sparkwright.recipes.problems import Complaint, clean, overlay, problems_of, report, valid_keys, validated
+from sparkwright.recipes.problems import Complaint, drop_unset, overlay, problems_of, report, valid_keys, validated
 from sparkwright.recipes.schema import RecipeFile, RecipePart
-from sparkwright.recipes.values import Matching, domain_value, plain, shown
+from sparkwright.recipes.values import Matching, domain_value, plain_value, shown_value
 from sparkwright.recipes.yaml_lines import Document, Path, Problem, read_yaml
 
 PROSE = {"title", "notes", "published", "license_note", "phases", "loading", "source", "conditions", "references"}
@@ -74,13 +74,13 @@ def load_recipe(text: str, source: str, profile: str = "", engines: Texts = ()) 
         if variant.profile == wanted and variant.recipe:
             return variant.recipe
     names = (v.profile for v in file.variants)
-    raise RecipeError(f"{source}:{file.line}: profile {shown(wanted)} does not exist; {existing(names)}")
+    raise RecipeError(f"{source}:{file.line}: profile {shown_value(wanted)} does not exist; {existing(names)}")
 
 
 def what_is_left(text: str, source: str) -> tuple[Recipe, ...]:
     """The variants of a file with mistakes, without the wrong keys, to be checked further. Raises RecipeError."""
     document = with_names_of_today(read_yaml(text, source))
-    base, profiles, _ = parts(_top(document, source))
+    base, profiles, _ = split_profiles(_top(document, source))
     made = (_variant(base, profiles, name, source).rest for name in ("", *profiles))
     return tuple(recipe for recipe in made if recipe)
 
@@ -90,7 +90,7 @@ def _file(text: str, source: str, engines: Texts = ()) -> _File:
     """All of a file: a caller that asks for its profiles one after the other has it read once. Raises RecipeError."""
     document = with_names_of_today(read_yaml(text, source))
     tree = _top(document, source)
-    base, profiles, wrong = parts(tree)
+    base, profiles, wrong = split_profiles(tree)
     default = str(tree.get("default_profile") or "")
     names = tuple(profiles) if default in profiles else ("", *profiles)
     variants = tuple(_variant(base, profiles, name, source, engines) for name in names)
@@ -102,13 +102,15 @@ def _file(text: str, source: str, engines: Texts = ()) -> _File:
 def _top(document: Document, source: str) -> Mapping[str, Any]:
     if isinstance(document.value, Mapping):
         return document.value
-    raise RecipeError(f"{source}:1: found {shown(document.value)}; a recipe is a mapping, one `key: value` a line")
+    raise RecipeError(
+        f"{source}:1: found {shown_value(document.value)}; a recipe is a mapping, one `key: value` a line"
+    )
 
 
 def _variant(
     base: dict[str, Any], profiles: Mapping[str, Any], name: str, source: str, engines: Texts = ()
 ) -> RecipeVariant:
-    tree = clean(overlay(base, profiles[name]) if name else base)
+    tree = drop_unset(overlay(base, profiles[name]) if name else base)
     tree.setdefault("name", _stem(source))
     part, broken = validated(tree, RecipePart, valid_keys(RecipeFile))
     if part is None:
@@ -139,9 +141,11 @@ def to_recipe(part: RecipePart, source: str) -> Recipe:
         | {
             "license_note": tree.pop("license"),
             "shm_bytes": tree.pop("shm"),
-            "flags": plain(part.flags),
+            "flags": plain_value(part.flags),
             "phases": {name: PhaseTime(**value) for name, value in part.phases.model_dump(exclude_unset=True).items()},
-            "speculation": Speculation(given.method, given.tokens, plain(given.options)) if given else Speculation(),
+            "speculation": Speculation(given.method, given.tokens, plain_value(given.options))
+            if given
+            else Speculation(),
             "source": source,
         },
     )
@@ -156,7 +160,7 @@ def _described(engine: dict[str, Any], part: DescribedPart | None) -> dict[str, 
     said = part is not None and part != DescribedPart()
     if not (command or said or engine["name"] == CUSTOM):
         return {"definition": None}
-    return {"definition": {"name": engine["name"], "command": command, "source": "engine", **plain(more or {})}}
+    return {"definition": {"name": engine["name"], "command": command, "source": "engine", **plain_value(more or {})}}
 
 
 def version_of_tag(image: str) -> str:
@@ -246,18 +250,18 @@ _NAME = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "letters, digits, `.`, `_` 
 Tree = Mapping[str, Any]
 
 
-def parts(tree: Tree) -> tuple[dict[str, Any], dict[str, dict[str, Any]], list[Complaint]]:
+def split_profiles(tree: Tree) -> tuple[dict[str, Any], dict[str, dict[str, Any]], list[Complaint]]:
     """The base, the usable profiles by name, and what is wrong with the profiles as such (not with their keys)."""
     base = {k: v for k, v in tree.items() if k not in _OUTSIDE}
     found, default = tree.get("profiles"), tree.get("default_profile")
     wrong: list[Complaint] = []
     if found is not None and not isinstance(found, Mapping):
-        wrong += [(("profiles",), f"`profiles`: found {shown(found)}; expected a mapping of profiles by name")]
+        wrong += [(("profiles",), f"`profiles`: found {shown_value(found)}; expected a mapping of profiles by name")]
     written = {k: v for k, v in found.items() if not k.startswith("x-")} if isinstance(found, Mapping) else {}
     for name, over in written.items():
         wrong += _profile(name, over)
     if default not in (None, "", *written):
-        wrong += [(("default_profile",), f"`default_profile`: found {shown(default)}; {existing(written)}")]
+        wrong += [(("default_profile",), f"`default_profile`: found {shown_value(default)}; {existing(written)}")]
     profiles = {name: over for name, over in written.items() if isinstance(over, Mapping)}
     own = {name: {k: v for k, v in over.items() if k not in _NOT_IN_PROFILE} for name, over in profiles.items()}
     return base, own, wrong
@@ -271,7 +275,7 @@ def _profile(name: str, over: Any) -> Iterable[Complaint]:
         yield path, f"`profiles`: name of a profile: {error}"
     if not isinstance(over, Mapping):
         wanted = "a mapping of the keys that differ from the base"
-        yield path, f"`profiles.{name}`: found {shown(over)}; expected {wanted}"
+        yield path, f"`profiles.{name}`: found {shown_value(over)}; expected {wanted}"
         return
     for key in sorted(set(over) & _NOT_IN_PROFILE):
         yield (*path, key), f"`profiles.{name}.{key}` is outside the profiles; a profile cannot change it"

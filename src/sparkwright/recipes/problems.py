@@ -6,7 +6,7 @@ from typing import Any, TypeVar, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from sparkwright.recipes.values import is_secret_name, shown
+from sparkwright.recipes.values import is_secret_name, shown_value
 from sparkwright.recipes.vocabulary import suggest
 from sparkwright.recipes.yaml_lines import Document, Path, Problem, dotted
 
@@ -67,7 +67,10 @@ def _complaint(detail: ErrorDetails, keys: tuple[str, ...]) -> Complaint:
     elif kind in _WANTED:
         why = f"expected {_WANTED[kind]}{_advice(kind, detail['input'], path)}"
     secret = any(is_secret_name(str(part)) for part in path)
-    return path, f"`{dotted(path)}`: found {'a value that is not shown' if secret else shown(detail['input'])}; {why}"
+    return (
+        path,
+        f"`{dotted(path)}`: found {'a value that is not shown' if secret else shown_value(detail['input'])}; {why}",
+    )
 
 
 def _advice(kind: str, value: Any, path: Path) -> str:
@@ -158,14 +161,14 @@ def overlay(base: Any, over: Any) -> Any:
     return dict(base) | {key: overlay(base.get(key), value) for key, value in over.items()}
 
 
-def clean(tree: Any, path: tuple[str, ...] = ()) -> Any:
+def drop_unset(tree: Any, path: tuple[str, ...] = ()) -> Any:
     """Drops keys that begin with `x-` and keys whose value is null (their default holds).
 
     What is inside a flag's or a speculation option's value is the engine's, not ours: it is not changed.
     """
     if isinstance(tree, list):
-        return [clean(item, path) for item in tree]
+        return [drop_unset(item, path) for item in tree]
     if not isinstance(tree, Mapping):
         return tree
     kept = {k: v for k, v in tree.items() if v is not None and not k.startswith("x-")}
-    return kept if path in _FREE else {k: clean(v, (*path, k)) for k, v in kept.items()}
+    return kept if path in _FREE else {k: drop_unset(v, (*path, k)) for k, v in kept.items()}

@@ -19,12 +19,12 @@ from sparkwright.domain.power import pointers, powers
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.values import dataclass, field
 from sparkwright.engines.mods import touches
-from sparkwright.recipes.importers.draft import ImportOptions, slug
+from sparkwright.recipes.importers.draft import ImportOptions, recipe_slug
 from sparkwright.recipes.importers.importer import import_recipe
 from sparkwright.recipes.importers.mods import MOST_BYTES, MOST_FILES, SCRIPT
 from sparkwright.recipes.load import load_recipe
-from sparkwright.recipes.problems import clean, problems_of, report, valid_keys, validated
-from sparkwright.recipes.values import Matching, Part, Text, plain
+from sparkwright.recipes.problems import drop_unset, problems_of, report, valid_keys, validated
+from sparkwright.recipes.values import Matching, Part, Text, plain_value
 from sparkwright.recipes.yaml_lines import read_yaml
 
 OURS, SPARKRUN, USUAL, MODS = "sparkwright-registry.yaml", ".sparkrun/registry.yaml", "recipes", "mods"
@@ -117,7 +117,7 @@ def _ours(text: str) -> Index:
     document = read_yaml(text, OURS)
     if not isinstance(document.value, Mapping):
         raise RecipeError(f"{OURS}:1: expected a mapping with `registry: 1`")
-    part, found = validated(clean(document.value), IndexPart, valid_keys(IndexPart))
+    part, found = validated(drop_unset(document.value), IndexPart, valid_keys(IndexPart))
     problems = problems_of(document, found)
     if problems or part is None:
         raise RecipeError(report(problems, OURS), "see `Publishing your own` in docs/guides/registries.md")
@@ -128,7 +128,7 @@ def _ours(text: str) -> Index:
 def _sparkrun(text: str) -> Index:
     """Other keys (tuning, benchmarks, visible) are not needed to read recipes."""
     document = read_yaml(text, SPARKRUN)
-    tree = plain(document.value)
+    tree = plain_value(document.value)
     rows = tree.get("registries") if isinstance(tree, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise RecipeError(f"{SPARKRUN}:1: expected `registries:` with a list of mappings")
@@ -241,7 +241,7 @@ def own_text(text: str, source: str, name: str, around: Around = ALONE) -> tuple
     """The recipe in our own form, and the notes of an import. Raises RecipeError for one that cannot be used."""
     if is_ours(text):
         return text, ()
-    named = ImportOptions(name=slug(PurePosixPath(name).name))
+    named = ImportOptions(name=recipe_slug(PurePosixPath(name).name))
     made = import_recipe(text, source, named, around.beside.get, around.mod)
     if made.errors:
         hint = f"sparkwright recipes import {source} writes it with its notes, for you to edit"
@@ -268,7 +268,7 @@ def judged(name: str, path: str, text: str, check: Check, around: Around = ALONE
 
 def _powers(recipe: Recipe, text: str) -> Iterator[str]:
     """Settings that run somebody's code or name files and addresses, each once."""
-    found = [*powers(recipe.env, recipe.flags), *pointers(plain(read_yaml(text, "").value))]
+    found = [*powers(recipe.env, recipe.flags), *pointers(plain_value(read_yaml(text, "").value))]
     yield from dict.fromkeys(f"{power.setting} {power.gives}" for power in found)
     if (definition := recipe.engine.definition) and definition.source.startswith(f"{ENGINES}/"):
         digest = sha256(to_json(definition).encode()).hexdigest()[:12]
@@ -313,7 +313,7 @@ _SHOWN = 12
 def _differences(old: str, new: str) -> Iterator[str]:
     """`serving.context: 32768 -> 65536`, for the first dozen settings."""
     try:
-        was, now = (dict(_flat(plain(read_yaml(text, "").value), "")) for text in (old, new))
+        was, now = (dict(_flat(plain_value(read_yaml(text, "").value), "")) for text in (old, new))
     except RecipeError:
         return
     differing = [key for key in sorted({*was, *now}) if was.get(key) != now.get(key)]

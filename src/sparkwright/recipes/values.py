@@ -35,7 +35,7 @@ def looks_secret(text: str) -> bool:
     return bool(_SECRET_VALUE.match(text.strip()))
 
 
-def shown(value: Any) -> str:
+def shown_value(value: Any) -> str:
     """A value as an error message shows it: one line, at most 60 characters, never a key."""
     if isinstance(value, str):
         return "a text that looks like a key (not shown)" if looks_secret(value) else _short(repr(value))
@@ -54,13 +54,13 @@ def seconds(value: Any) -> float:
     """Seconds of `230s`, `4min`, `1.5h` or a bare number. Raises ValueError."""
     match = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-z]*)\s*", _text(value))
     if not match or match[2] not in _SECONDS:
-        raise ValueError(f"found {shown(value)}; a duration is a number with s, min or h, as in 230s or 4min")
+        raise ValueError(f"found {shown_value(value)}; a duration is a number with s, min or h, as in 230s or 4min")
     return float(match[1]) * _SECONDS[match[2]]
 
 
-def size(value: Any) -> int:
+def size_in_bytes(value: Any) -> int:
     """Bytes of `64g`, `149GB` or a bare number. Raises ValueError."""
-    wrong = ValueError(f"found {shown(value)}; a size is a number with k, m, g, GiB or GB, as in 64g or 149GB")
+    wrong = ValueError(f"found {shown_value(value)}; a size is a number with k, m, g, GiB or GB, as in 64g or 149GB")
     text = _text(value)
     if len(text) > 30:
         raise wrong
@@ -91,15 +91,15 @@ def has_control(text: str) -> bool:
     return any((ord(c) < 32 and c not in "\n\t") or ord(c) == 127 for c in text)
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """The value without the memory of how it was written: plain int, float, str, bool, None, list, dict."""
     if isinstance(value, WrittenInt):
         return int(value)
     if isinstance(value, WrittenFloat):
         return float(value)
     if isinstance(value, list):
-        return [plain(item) for item in value]
-    return {str(k): plain(v) for k, v in value.items()} if isinstance(value, dict) else value
+        return [plain_value(item) for item in value]
+    return {str(k): plain_value(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
 _types = cache(get_type_hints)
@@ -123,7 +123,7 @@ def domain_value(kind: Any, value: Any) -> Any:
 # What an editor may accept: numbers are texts as they are written, sizes and durations may have a unit.
 Text = Annotated[str, BeforeValidator(as_written), WithJsonSchema({"type": ["string", "number"]})]
 Seconds = Annotated[float, BeforeValidator(seconds), WithJsonSchema({"type": ["number", "string"]})]
-Size = Annotated[int, BeforeValidator(size), WithJsonSchema({"type": ["integer", "string"]})]
+Size = Annotated[int, BeforeValidator(size_in_bytes), WithJsonSchema({"type": ["integer", "string"]})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,9 @@ class Matching:
     def check(self, value: str) -> str:
         if value == "" or re.fullmatch(self.pattern, value):
             return value
-        raise ValueError(f"found {'a text that is not shown' if self.hide else shown(value)}; allowed: {self.form}")
+        raise ValueError(
+            f"found {'a text that is not shown' if self.hide else shown_value(value)}; allowed: {self.form}"
+        )
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self.check, handler(source))

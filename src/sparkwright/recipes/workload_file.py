@@ -18,8 +18,8 @@ from sparkwright.domain.workload import (
     Text,
     Workload,
 )
-from sparkwright.recipes.problems import Complaint, clean, problems_of, report, valid_keys, validated
-from sparkwright.recipes.values import domain_value, plain, shown
+from sparkwright.recipes.problems import Complaint, drop_unset, problems_of, report, valid_keys, validated
+from sparkwright.recipes.values import domain_value, plain_value, shown_value
 from sparkwright.recipes.workload_schema import LevelPart, SinglePart, WorkloadPart
 from sparkwright.recipes.yaml_lines import read_yaml
 
@@ -33,17 +33,17 @@ def load_workload(text: str, source: str) -> Workload:
     """
     document = read_yaml(text, source)
     if not isinstance(document.value, Mapping):
-        seen = shown(document.value)
+        seen = shown_value(document.value)
         raise RecipeError(f"{source}:1: found {seen}; a workload is a mapping with `title:` and `levels:`", _HINT)
     # As they are written: a length's `from` and `to` are low and high inside.
     keys = tuple(key.replace(".low", ".from").replace(".high", ".to") for key in valid_keys(WorkloadPart))
-    part, found = validated(clean(document.value), WorkloadPart, keys)
+    part, found = validated(drop_unset(document.value), WorkloadPart, keys)
     if part and not found:
         found = tuple(_checks(part))
     problems = problems_of(document, found)
     if problems or part is None:
         raise RecipeError(report(problems, source), hint=_HINT)
-    tree = plain(part.model_dump(exclude={"levels"})) | {
+    tree = plain_value(part.model_dump(exclude={"levels"})) | {
         "name": part.name or PurePath(source).stem or "workload",
         "levels": tuple(plan for level in part.levels for plan in plans_of_level(level)),
         "thinking": None if part.thinking == "unset" else part.thinking,
@@ -66,7 +66,7 @@ def _checks(part: WorkloadPart) -> Iterator[Complaint]:
     for index, level in enumerate(part.levels):
         for plan in () if any(complaints(level)) else plans_of_level(level):
             if plan.name in seen:
-                text = f"two levels are called {shown(plan.name)}; give one of them a `name:` of its own"
+                text = f"two levels are called {shown_value(plan.name)}; give one of them a `name:` of its own"
                 yield ("levels", index), text
             seen.add(plan.name)
 
@@ -88,7 +88,7 @@ def plans_of_level(level: LevelPart) -> Iterator[LevelPlan]:
 def _shape(level: LevelPart, depth: int) -> Shape:
     parts = ((Single, level.single), (Agent, level.agent), (Replay, level.replay))
     kind, part = next((kind, part) for kind, part in parts if part)
-    tree = plain(part.model_dump(exclude={"cold_twin"})) | ({"depth": depth} if level.single else {})
+    tree = plain_value(part.model_dump(exclude={"cold_twin"})) | ({"depth": depth} if level.single else {})
     made: Shape = domain_value(kind, tree)
     return made
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from sparkwright.domain.workload import FLOOR
-from sparkwright.recipes.values import Matching, Part, Seconds, Size, Text, Within, seconds, shown
+from sparkwright.recipes.values import Matching, Part, Seconds, Size, Text, Within, seconds, shown_value
 
 _NAME = Matching(r"[a-z0-9][a-z0-9._-]{0,62}", "small letters, digits, `.`, `_` and `-`, at most 63, as in my-agents")
 _TITLE = Matching(r"[^\n]{1,100}", "one line of at most 100 characters")
@@ -46,7 +46,7 @@ def _listed(value: Any) -> Any:
 def _replay_path(value: Any) -> Any:
     if isinstance(value, str) and value.strip():
         return value
-    raise ValueError(f"found {shown(value)}; expected the path of a file")
+    raise ValueError(f"found {shown_value(value)}; expected the path of a file")
 
 
 Short = Annotated[float, BeforeValidator(_short)]

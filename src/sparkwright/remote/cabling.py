@@ -7,19 +7,19 @@ from dataclasses import replace
 from sparkwright.domain.command import Command
 from sparkwright.domain.fabric_facts import Route
 from sparkwright.domain.finding import Fix
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
 MTU = 9000
 # Seconds for the other nodes to come in over the new path before a node takes its settings back.
 HEALS_AFTER = 60
 _ROLLBACK = "sh /var/lib/sparkwright/fabric/rollback.sh now"
 _HEADERS = 28  # IPv4 and ICMP
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 Setting = tuple[str, str, tuple[Route, ...]]  # interface, ADDRESS/PREFIX, routes
 
 
-def wires(interfaces: Sequence[str]) -> Command:
+def read_wires(interfaces: Sequence[str]) -> Command:
     """Lines `IF mac MAC`, `IF seen MAC`, `IF manager NAME` of these, `IF guarded` of any that must stay as they are."""
     return script(_sh("wires"), *interfaces, timeout=20.0)
 
@@ -29,7 +29,7 @@ def reached(ways: Sequence[tuple[str, str]]) -> Command:
     return script(_sh("reached"), *(word for way in ways for word in way), timeout=15.0)
 
 
-def hello(interfaces: Sequence[str]) -> Command:
+def send_hello(interfaces: Sequence[str]) -> Command:
     """The command for all nodes at the same time, as root: more lines `IF seen MAC`."""
     return script(_sh("raised") + _sh("hello"), *interfaces, timeout=25.0)
 

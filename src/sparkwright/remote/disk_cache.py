@@ -1,9 +1,9 @@
 """The folder of an engine's KV cache on a node: kept within its size, and looked at."""
 
 from sparkwright.domain.command import Command
-from sparkwright.remote.host import filled, script, texts
+from sparkwright.remote.host import filled, script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 IS_AWAY = 73
 """Exit code of `prepare_disk_cache` where the folder cannot be used."""
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from sparkwright.domain.command import Command
 from sparkwright.domain.plan import Mount, RankSpec
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 LABEL = "sparkwright."
 OOM_SCORE = "500"
@@ -88,5 +88,5 @@ def remove(names: Sequence[str], grace: int) -> Command:
     return script(text, *names, timeout=grace + 60, changes=f"docker rm {' '.join(names)}")
 
 
-def pull(reference: str) -> Command:
+def pull_image(reference: str) -> Command:
     return script('docker pull "$1" 2>&1', reference, timeout=7200, changes=f"docker pull {reference}")

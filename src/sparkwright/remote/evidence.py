@@ -2,9 +2,9 @@
 
 from sparkwright.domain.command import Command
 from sparkwright.domain.recipe import Runtime
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 TIMEOUT = 8.0
 _KERNEL_LINES = "5000"
@@ -26,7 +26,7 @@ def utilization() -> Command:
     return script(_BUSY, timeout=10)
 
 
-def clock() -> Command:
+def read_clock() -> Command:
     """The node's clock: seconds since the epoch with a fraction, and its zone (`+0200`)."""
     return script("exec date '+%s.%N %z'", timeout=10)
 
@@ -42,5 +42,5 @@ def memory() -> Command:
     return script(_sh("show", "memory"), timeout=TIMEOUT)
 
 
-def gpu() -> Command:
+def read_gpu() -> Command:
     return script(_sh("gpu"), timeout=TIMEOUT)

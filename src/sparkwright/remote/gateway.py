@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from sparkwright.domain.command import Command
 from sparkwright.domain.values import replace
-from sparkwright.remote.host import filled, script, texts
+from sparkwright.remote.host import filled, script, script_texts
 from sparkwright.remote.programs import program
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 IMAGE = "caddy:2"
 CHANGED = 75
@@ -118,7 +118,7 @@ sys.exit(f"port {port} does not answer after {passed:.0f} s: {why}")
 _USUAL, _PATIENT = 20, 600
 
 
-def look(state: str, home: str, port: int, pair: tuple[str, str] = ("", "")) -> Command:
+def inspect_gateway(state: str, home: str, port: int, pair: tuple[str, str] = ("", "")) -> Command:
     """Sections that facts/service.py parses. pair: paths of certificate and key, where the recipe names them."""
     return script(_sh("look"), state, home, str(port), IMAGE, *pair, str(_SOON), timeout=20.0)
 
@@ -133,7 +133,7 @@ def behind(home: str, port: int) -> Command:
     return script(_sh("behind"), home, str(port), changes=f"gateway: {home} is behind port {port}")
 
 
-def trust(state: str, root: str) -> Command:
+def read_trust(state: str, root: str) -> Command:
     """The CA certificate that clients were given, then `other` if that on the disk differs; nothing if none was given.
 
     root: the CA's own file.
@@ -141,7 +141,7 @@ def trust(state: str, root: str) -> Command:
     return script(_sh("trust"), state, root)
 
 
-def give(state: str, root: str) -> Command:
+def note_trust(state: str, root: str) -> Command:
     """Notes the certificate that clients are given."""
     return script(_sh("give"), state, changes="gateway: note the CA that clients are given", stdin=root.encode())
 
@@ -164,7 +164,7 @@ def swap_keys(state: str, known: str, content: str, why: str) -> Command:
     return script(_sh("swap"), state, known, changes=f"gateway: {why}", stdin=content.encode())
 
 
-def usage(state: str, since: str, most: int) -> Command:
+def read_usage(state: str, since: str, most: int) -> Command:
     """JSON rows of what keys used since that day; [] where nothing was counted yet."""
     return script(_sh("usage"), state, since, str(most), timeout=20.0)
 

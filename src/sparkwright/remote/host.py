@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 
-from sparkwright.domain.command import Command, shell
+from sparkwright.domain.command import Command, shell_command
 
 
-def texts(module: str, **values: str) -> Callable[..., str]:
-    """Reads the `.sh` file next to a module: `texts(__name__)("show", "stop")` joins sections of it and of host.sh.
+def script_texts(module: str, **values: str) -> Callable[..., str]:
+    """Reads the `.sh` file next to a module: `script_texts(__name__)("show", "stop")` joins sections of it and of
+    host.sh.
 
     `#: NAME` begins a section; the comment lines right below it are not sent. values: of each `@NAME@` in the text.
     """
@@ -36,7 +37,7 @@ def _sections(module: str) -> Mapping[str, str]:
     return {name: f"\n{body.rstrip()}\n" for name, body in zip(parts[::2], parts[1::2], strict=True)}
 
 
-PRELUDE = texts(__name__)("prelude")
+PRELUDE = script_texts(__name__)("prelude")
 
 
 def assigned(**values: str) -> str:
@@ -51,4 +52,4 @@ def exported(env: Iterable[tuple[str, str]]) -> str:
 
 def script(text: str, *args: str, timeout: float = 30.0, changes: str = "", stdin: bytes | None = None) -> Command:
     """A sh script with `x` (expands ~) and `$R` (system root) at hand; arguments arrive as $1, $2 ..."""
-    return shell(PRELUDE + text, *args, timeout=timeout, changes=changes, stdin=stdin)
+    return shell_command(PRELUDE + text, *args, timeout=timeout, changes=changes, stdin=stdin)

@@ -8,9 +8,9 @@ The file is in a folder of its own, because /run/lock is sticky: nobody could ta
 from enum import StrEnum
 
 from sparkwright.domain.command import Command
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 HELD = 9
 ODD = 8
@@ -32,7 +32,7 @@ def _label(of: Of) -> str:
     return of.replace("-", " ")
 
 
-def take(content: str, nonce: str, of: Of = Of.RANKS) -> Command:
+def take_lease(content: str, nonce: str, of: Of = Of.RANKS) -> Command:
     """Exit 0: taken (or ours already). Exit 9: held; stdout is `AGE` (seconds since it was renewed) and its content.
 
     Exit 8: something else is in its place; stderr has what, and whose.
@@ -51,14 +51,14 @@ def take(content: str, nonce: str, of: Of = Of.RANKS) -> Command:
     return script(text, content, nonce, timeout=TIMEOUT, changes=f"take {_label(of)}")
 
 
-def seize(content: str, nonce: str, of: Of = Of.RANKS) -> Command:
+def seize_lease(content: str, nonce: str, of: Of = Of.RANKS) -> Command:
     """Takes it from any holder (the user asked for it)."""
     text = _where(of) + 'room; fresh "$1" "$2" && mv -fT "$f.$2" "$f" || { rm -f "$f.$2"; exit 1; }'
     return script(text, content, nonce, timeout=TIMEOUT, changes=f"seize {_label(of)}")
 
 
-def renew(nonce: str, of: Of = Of.RANKS) -> Command:
-    """Exit 9: it is no longer ours; stdout as from `take`."""
+def renew_lease(nonce: str, of: Of = Of.RANKS) -> Command:
+    """Exit 9: it is no longer ours; stdout as from `take_lease`."""
     text = _where(of) + (
         '[ -f "$f" ] && grep -qsF "\\"$1\\"" "$f" && exec touch -c "$f"\n'
         f'age 2>/dev/null; [ ! -f "$f" ] || cat "$f" 2>/dev/null; exit {HELD}'
@@ -71,6 +71,6 @@ def release(nonce: str, of: Of = Of.RANKS) -> Command:
     return script(text, nonce, timeout=TIMEOUT, changes=f"release {_label(of)}")
 
 
-def show() -> Command:
+def show_lease() -> Command:
     """`AGE` and content, or nothing."""
     return script(_where(Of.RANKS) + 'if [ -f "$f" ]; then age; cat "$f"; fi')

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from sparkwright.domain.command import Command
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 
 def remove_leftovers(pattern: str, runtime: str, handles: Sequence[str]) -> Command:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from sparkwright.domain.command import Command
 from sparkwright.domain.finding import Fix
 from sparkwright.domain.service import Reach
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 _MOST = 6  # addresses of a worker that are tried
 _OWN_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
@@ -61,7 +61,7 @@ def public_key(home: str) -> Command:
     return script('cut -d" " -f1,2 "$1/ssh/id_ed25519.pub" 2>/dev/null', home)
 
 
-def let_in(node: str, line: str, tag: str) -> Fix:
+def admit_node(node: str, line: str, tag: str) -> Fix:
     """The fix with the effect of `authorize`, undone exactly: a file that was made for it goes."""
     who = tag.partition(":")[2]
     look = script('grep -cxF -- "$1" "$HOME/.ssh/authorized_keys" 2>/dev/null', line)

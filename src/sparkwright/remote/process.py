@@ -19,9 +19,9 @@ from collections.abc import Sequence
 
 from sparkwright.domain.command import Command
 from sparkwright.domain.plan import RankSpec
-from sparkwright.remote.host import assigned, exported, script, texts
+from sparkwright.remote.host import assigned, exported, script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 FUNCTIONS = _sh("pid_functions", "functions")
 ROOM = _sh("room")
@@ -49,7 +49,7 @@ def files_dir(directory: str) -> str:
     return f"{directory}/files"
 
 
-def place(directory: str) -> Command:
+def make_folder(directory: str) -> Command:
     """Makes the rank's folder, for what is put there before the start; in memory where the disk is full."""
     return script(ROOM + 'umask 077; place "$(x "$1")"', directory, changes=f"make {directory}")
 

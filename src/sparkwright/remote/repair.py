@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from sparkwright.domain.command import Command
 from sparkwright.domain.finding import Fix
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 _AS_ROOT = 'as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi; }\n'
 
 
-def may() -> Command:
+def may_repair() -> Command:
     """Exit 0 when the user may do it without a password, and there is a systemd that can."""
     text = "command -v systemctl >/dev/null && [ -d /run/systemd/system ] && as_root systemctl --version >/dev/null"
     return script(_AS_ROOT + text, timeout=10.0)

@@ -9,11 +9,11 @@ import re
 from sparkwright.domain.command import Command
 from sparkwright.domain.standby import Seal
 from sparkwright.domain.values import replace
-from sparkwright.remote.host import PRELUDE, script, texts
+from sparkwright.remote.host import PRELUDE, script, script_texts
 
 REFUSED = 65
 _MARK = "sparkwright seal:"
-_sh = texts(__name__, MARK=_MARK, REFUSED=str(REFUSED))
+_sh = script_texts(__name__, MARK=_MARK, REFUSED=str(REFUSED))
 _SEAL = re.compile(r"(?:sealed|held) (\d{1,15}) (\S{1,64})", re.ASCII)
 
 

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from sparkwright.domain.command import Command
 from sparkwright.domain.service import Manager, Service
-from sparkwright.remote.host import assigned, exported, script, texts
+from sparkwright.remote.host import assigned, exported, script, script_texts
 from sparkwright.remote.node_ssh import REWRITE
 
 PYTHONS = ("python3", "python3.12", "python3.13", "python3.14", "python3.11")
 MARK = "# sparkwright:"
 ARCHIVE = "BUNDLE.tar.gz"
 """The program's files once more, in its folder."""
-_sh = texts(__name__, MARK=MARK, ARCHIVE=ARCHIVE)
+_sh = script_texts(__name__, MARK=MARK, ARCHIVE=ARCHIVE)
 
 
 def service_host(state: str, more: Sequence[str] = ()) -> Command:
@@ -25,7 +25,7 @@ def service_host(state: str, more: Sequence[str] = ()) -> Command:
     return script(_sh("show", "whole", "units", "seat"), state, *PYTHONS, *more)
 
 
-def reach() -> Command:
+def read_reach() -> Command:
     """Sections user, addresses, port, keys."""
     return script(_sh("show", "reach"))
 
@@ -75,7 +75,7 @@ SILENT = 2
 _USUAL, _PATIENT = 30.0, 600.0
 
 
-def alive(home: str, usual: float = _USUAL, patient: float = _PATIENT) -> Command:
+def await_alive(home: str, usual: float = _USUAL, patient: float = _PATIENT) -> Command:
     """Exit 0 once the supervisor shows what it sees, 1 when it does not run: the last lines of its logs.
 
     One that lives after `usual` seconds is waited for, up to `patient`; then exit SILENT and a line about it.
@@ -84,7 +84,7 @@ def alive(home: str, usual: float = _USUAL, patient: float = _PATIENT) -> Comman
     return script(text, home, f"{usual:.0f}", f"{patient:.0f}", timeout=patient + 2 * usual)
 
 
-def pause(state: str, deployment: str) -> Command:
+def pause_supervisor(state: str, deployment: str) -> Command:
     """Ends the supervisor; its files, the gateway and its units stay. Prints `was` when it ran, and `nonce NONCE`."""
     text = _sh("units", "pid_functions", "detached", "mine", "copy", "pause")
     return script(text, state, deployment, timeout=60, changes=f"pause the supervisor of {deployment}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sparkwright.domain.cluster import Transfer
 from sparkwright.domain.command import Command
 from sparkwright.domain.values import dataclass, replace
-from sparkwright.remote.host import assigned, script, texts
+from sparkwright.remote.host import assigned, script, script_texts
 from sparkwright.remote.programs import sender
 from sparkwright.remote.programs.wire import COPYING, PARTIAL
 
@@ -14,7 +14,7 @@ from sparkwright.remote.programs.wire import COPYING, PARTIAL
 _GGUF_HEAD = 12 * 1024 * 1024
 # Real headers of safetensors files are below 2 MB; this bounds what one of a model's author costs to read.
 LONGEST_HEADER = 25_000_000
-_sh = texts(__name__, PARTIAL=PARTIAL, COPYING=COPYING, GGUF=str(_GGUF_HEAD), LONGEST=str(LONGEST_HEADER))
+_sh = script_texts(__name__, PARTIAL=PARTIAL, COPYING=COPYING, GGUF=str(_GGUF_HEAD), LONGEST=str(LONGEST_HEADER))
 LISTING = _sh("parts", "heads", "list")
 
 
@@ -28,7 +28,7 @@ def list_path(path: str) -> Command:
     return script(LISTING + 'p=$(x "$1"); one "$p" "$p" ""', path, timeout=60)
 
 
-def peer() -> Command:
+def peer_login() -> Command:
     """The facts another node needs to log in here: `USER PORT HOME`, then the public host keys."""
     text = r"""set -- ${SSH_CONNECTION:-- - - 22}; printf '%s %s %s\n' "$(id -un)" "$4" "$HOME"
     cat /etc/ssh/ssh_host_*_key.pub 2>/dev/null"""
@@ -121,7 +121,7 @@ def copy_image(reference: str, peer: Peer, timeout: float = 2 * 3600) -> Command
     return _to_peer(_sh("rsh", "copy_image"), peer, words, timeout, f"copy image {reference} to {peer.address}")
 
 
-def image(reference: str) -> Command:
+def inspect_image(reference: str) -> Command:
     """Prints `ID SIZE NAME@DIGEST ...` of an image on this node, pulled or copied; exit 1 when it is not there."""
     return script(_sh("image"), reference, copied_tag(reference))
 

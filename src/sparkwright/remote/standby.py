@@ -2,9 +2,9 @@
 
 from sparkwright.domain.command import Command
 from sparkwright.domain.standby import FOLDER, RETURN_FILE, SECOND, TERM_FILE
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__, FOLDER=FOLDER, TERM=TERM_FILE, RETURN=RETURN_FILE, SECOND=SECOND)
+_sh = script_texts(__name__, FOLDER=FOLDER, TERM=TERM_FILE, RETURN=RETURN_FILE, SECOND=SECOND)
 
 
 def is_unused(state: str) -> Command:

@@ -5,9 +5,9 @@ promises its vote to nobody for one term.
 """
 
 from sparkwright.domain.command import Command
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 
 def ask_vote(place: tuple[str, str], candidate: str, term: float, nonce: str) -> Command:

@@ -1,9 +1,9 @@
 """Wake-on-LAN: a magic packet from one node to the networks that it is in."""
 
 from sparkwright.domain.command import Command
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import script, script_texts
 
-_sh = texts(__name__)
+_sh = script_texts(__name__)
 
 
 def send_magic_packet(mac: str) -> Command:

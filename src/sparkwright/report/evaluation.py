@@ -10,7 +10,7 @@ from sparkwright.report.forest import forest_plot
 from sparkwright.report.html import data_json, document
 from sparkwright.report.markdown import escape_code, escaped
 from sparkwright.report.markdown import markdown_table as marked
-from sparkwright.report.markup import Html, join, tag
+from sparkwright.report.markup import Html, html_tag, join_html
 from sparkwright.report.page_parts import Headline, banner, conditions_list, headline_tiles, plot_section, table_html
 from sparkwright.report.soak import Soaks, events_table, found_table, memory_table, soak_plots, soak_tiles
 from sparkwright.report.tables import Table
@@ -25,13 +25,13 @@ _HEAD = ("probe", "result", "score", "cases", "detail")
 def evaluation_page(runs: Sequence[Run], soaks: Soaks, maker: str) -> str:
     """The whole file. soaks: what each soak among the runs showed, by run."""
     names, plots = tuple(run.id for run in runs), soak_plots(runs, soaks)
-    drawn = tag("div", *map(plot_section, plots), class_="plots") if plots else Html("")
+    drawn = html_tag("div", *map(plot_section, plots), class_="plots") if plots else Html("")
     simulated = banner() if any(run.conditions.simulated for run in runs) else Html("")
     title = " and ".join(dict.fromkeys(run.conditions.model or run.id for run in runs))
     called = [f"{letter(place)}: {run.id}" for place, run in enumerate(runs)] if len(runs) > 1 else [""]
     heads = (_head(run, soaks.get(run.id), name) for run, name in zip(runs, called, strict=True))
     sections = (_section(run, soaks.get(run.id)) for run in runs)
-    body = join(tag("h1", title), simulated, *heads, drawn, forest_plot(runs), *sections)
+    body = join_html(html_tag("h1", title), simulated, *heads, drawn, forest_plot(runs), *sections)
     kind = "Soak" if len(soaks) == len(runs) else "Evaluation" if not soaks else "Soak and evaluation"
     return document(", ".join(names), body, Html(data_json(names, plots, ())), maker, kind)
 
@@ -84,17 +84,19 @@ def _head(run: Run, soak: Endurance | None, name: str) -> Html:
     good = not told and not any(one.state is ProbeState.FAILED for one in _found(run).outcomes)
     sub = " · ".join(filter(None, (run.workload.title, engine_text(run.conditions), moment(run.began))))
     figures = soak_tiles(run, soak) if soak else _tiles(run)
-    return tag(
+    return html_tag(
         "section",
-        tag("h2", name) if name else Html(""),
-        tag(
+        html_tag("h2", name) if name else Html(""),
+        html_tag(
             "p",
-            tag("span", _verdict(run, soak), class_=f"badge {'good' if good else 'bad'}"),
-            tag("span", sub),
+            html_tag("span", _verdict(run, soak), class_=f"badge {'good' if good else 'bad'}"),
+            html_tag("span", sub),
             class_="sub",
         ),
-        tag("ul", *(tag("li", text) for text in told), class_="doubts") if told else Html(""),
-        tag("ul", *(tag("li", text) for text in soak.unknown), class_="notes") if soak and soak.unknown else Html(""),
+        html_tag("ul", *(html_tag("li", text) for text in told), class_="doubts") if told else Html(""),
+        html_tag("ul", *(html_tag("li", text) for text in soak.unknown), class_="notes")
+        if soak and soak.unknown
+        else Html(""),
         headline_tiles(figures),
         class_="card",
     )
@@ -110,10 +112,16 @@ def _tiles(run: Run) -> list[Headline]:
 def _section(run: Run, soak: Endurance | None) -> Html:
     failed = [one for one in _found(run).outcomes if one.evidence][:_FAILURES]
     found = (table for table in _tables(run, soak) if table.title != "Found")
-    parts = (join(tag("h3", table.title), table_html(table, run.id)) for table in found)
+    parts = (join_html(html_tag("h3", table.title), table_html(table, run.id)) for table in found)
     few = _few(run) if not soak else Html("")
-    return tag(
-        "section", tag("h2", run.id), *parts, few, *map(_failure, failed), conditions_list(run), class_="wide details"
+    return html_tag(
+        "section",
+        html_tag("h2", run.id),
+        *parts,
+        few,
+        *map(_failure, failed),
+        conditions_list(run),
+        class_="wide details",
     )
 
 
@@ -123,17 +131,19 @@ def _few(run: Run) -> Html:
     if not rows:
         return Html("")
     title = f"{len(rows)} with fewer than {_ENOUGH} cases"
-    return tag("details", tag("summary", title), table_html(Table(title, _HEAD, rows), run.id))
+    return html_tag("details", html_tag("summary", title), table_html(Table(title, _HEAD, rows), run.id))
 
 
 def _failure(outcome: ProbeOutcome) -> Html:
     exchanges = (
-        join(tag("p", one.what), tag("pre", one.sent), tag("pre", one.received)) if one.sent else tag("p", one.what)
+        join_html(html_tag("p", one.what), html_tag("pre", one.sent), html_tag("pre", one.received))
+        if one.sent
+        else html_tag("p", one.what)
         for one in outcome.evidence
     )
-    return join(
-        tag("h3", outcome.name),
-        tag("p", f"Usually means: {outcome.means}. Next: {outcome.hint}.") if outcome.means else Html(""),
+    return join_html(
+        html_tag("h3", outcome.name),
+        html_tag("p", f"Usually means: {outcome.means}. Next: {outcome.hint}.") if outcome.means else Html(""),
         *exchanges,
     )
 

@@ -13,7 +13,7 @@ from sparkwright.domain.run import Run, Scrape
 from sparkwright.domain.summary import Comparison, Interval, RunSummary
 from sparkwright.domain.units import gib, percent
 from sparkwright.report.agentic import turn_plot
-from sparkwright.report.markup import Html, join, tag
+from sparkwright.report.markup import Html, html_tag, join_html
 from sparkwright.report.page_parts import compared, head_of, plot_section, run_details, timeline_section
 from sparkwright.report.series import Axis, Curve, Plot, Point, depth_plots, load_plots
 from sparkwright.report.tables import run_labels
@@ -132,12 +132,12 @@ def report_page(
     body = [
         head_of(summaries, called),
         *(compared(one) for one in lettered(summaries, comparisons)),
-        tag("div", *(plot_section(plot) for plot in plots), class_="plots"),
+        html_tag("div", *(plot_section(plot) for plot in plots), class_="plots"),
         timeline_section(requests, called),
         *(run_details(summary, name) for summary, name in zip(summaries, called, strict=True)),
     ]
     data = Html(data_json(called, plots, requests))
-    return document(", ".join(called), join(*body), data, maker)
+    return document(", ".join(called), join_html(*body), data, maker)
 
 
 def lettered(summaries: Sequence[RunSummary], comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -155,21 +155,25 @@ def plots_of(summaries: Sequence[RunSummary], called: Sequence[str]) -> list[Plo
 def document(title: str, body: Html, data: Html, maker: str, kind: str = "Benchmark") -> str:
     """kind: of what it is a report, as its first line says."""
     style, script = style_and_script()
-    head = tag(
+    head = html_tag(
         "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy()),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"{title} – {kind.lower()} report"),
-        tag("style", style),
+        html_tag("meta", charset="utf-8"),
+        html_tag("meta", http_equiv="Content-Security-Policy", content=policy()),
+        html_tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        html_tag("meta", name="color-scheme", content="light dark"),
+        html_tag("meta", name="referrer", content="no-referrer"),
+        html_tag("title", f"{title} – {kind.lower()} report"),
+        html_tag("style", style),
     )
-    theme = tag("button", "Theme: auto", type_="button", id_="theme", hidden=True)
-    top = tag("header", tag("span", f"{kind} report", class_="brand"), theme, class_="top")
-    foot = tag("footer", f"Made by {maker}. Drawn with uPlot, MIT licence. This file asks the network for nothing.")
-    kept = tag("script", data, type_="application/json", id_="data")
-    whole = tag("html", head, tag("body", top, tag("main", body), foot, kept, tag("script", script)), lang="en")
+    theme = html_tag("button", "Theme: auto", type_="button", id_="theme", hidden=True)
+    top = html_tag("header", html_tag("span", f"{kind} report", class_="brand"), theme, class_="top")
+    foot = html_tag(
+        "footer", f"Made by {maker}. Drawn with uPlot, MIT licence. This file asks the network for nothing."
+    )
+    kept = html_tag("script", data, type_="application/json", id_="data")
+    whole = html_tag(
+        "html", head, html_tag("body", top, html_tag("main", body), foot, kept, html_tag("script", script)), lang="en"
+    )
     return f"<!doctype html>\n{whole}\n"
 
 

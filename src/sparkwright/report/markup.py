@@ -12,15 +12,15 @@ class Html(str):
 _VOID = ("meta", "br", "input", "link")
 
 
-def tag(name: str, /, *inside: str, **attributes: str | bool | None) -> Html:
+def html_tag(name: str, /, *inside: str, **attributes: str | bool | None) -> Html:
     """One element. `class_` and `data_plot` become `class` and `data-plot`; None and False leave an attribute out."""
     given = "".join(_attribute(key, value) for key, value in attributes.items() if value not in (None, False))
     if name in _VOID:
         return Html(f"<{name}{given}>")
-    return Html(f"<{name}{given}>{join(*inside)}</{name}>")
+    return Html(f"<{name}{given}>{join_html(*inside)}</{name}>")
 
 
-def join(*parts: str) -> Html:
+def join_html(*parts: str) -> Html:
     return Html("".join(part if isinstance(part, Html) else escape(part) for part in parts))
 
 

@@ -9,7 +9,7 @@ from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Single
 from sparkwright.report import tables, texts
 from sparkwright.report.agentic import cache_gaps, gap_to_show, turns_table
-from sparkwright.report.markup import Html, join, tag
+from sparkwright.report.markup import Html, html_tag, join_html
 from sparkwright.report.series import Axis, Plot
 from sparkwright.report.tables import Table
 from sparkwright.report.timelines import Timeline
@@ -98,7 +98,7 @@ def head_of(summaries: Sequence[RunSummary], called: Sequence[str]) -> Html:
     pairs = enumerate(zip(summaries, called, strict=True))
     cards = [_card(summary, name, place, many) for place, (summary, name) in pairs]
     title = f"{len(summaries)} runs side by side" if many else summaries[0].run.conditions.model or called[0]
-    return join(tag("h1", title), _simulated(summaries), *cards)
+    return join_html(html_tag("h1", title), _simulated(summaries), *cards)
 
 
 def _simulated(summaries: Sequence[RunSummary]) -> Html:
@@ -112,67 +112,78 @@ def _simulated(summaries: Sequence[RunSummary]) -> Html:
 def banner(whose: str = "A simulated engine answered.") -> Html:
     """The banner that nobody may overlook, the same on each report."""
     text = f" {whose} These are no figures of real hardware."
-    return tag("p", tag("strong", SIMULATED), text, class_="simulated", role="note")
+    return html_tag("p", html_tag("strong", SIMULATED), text, class_="simulated", role="note")
 
 
 def headline_tiles(found: Sequence[Headline], valid: bool = True) -> Html:
     """The big figures; those of a run that is not valid are greyed."""
     kind = "figures" if valid else "figures doubted"
-    return tag("dl", *(_figure(one) for one in found), class_=kind) if found else Html("")
+    return html_tag("dl", *(_figure(one) for one in found), class_=kind) if found else Html("")
 
 
 def conditions_list(run: Run) -> Html:
     """Name over text on a phone, side by side on a desk."""
-    rows = (tag("div", tag("dt", name), tag("dd", text)) for name, text in texts.conditions(run))
-    return join(tag("h3", "Conditions"), tag("dl", *rows, class_="conditions"))
+    rows = (html_tag("div", html_tag("dt", name), html_tag("dd", text)) for name, text in texts.conditions(run))
+    return join_html(html_tag("h3", "Conditions"), html_tag("dl", *rows, class_="conditions"))
 
 
 def _card(summary: RunSummary, name: str, place: int, many: bool) -> Html:
-    known, mark = summary.run.conditions, tag("span", SIMULATED, class_="badge doubtful")
+    known, mark = summary.run.conditions, html_tag("span", SIMULATED, class_="badge doubtful")
     engine = texts.engine_text(known)
     where = ", ".join(node.split(":")[0].split(",")[0] for node in known.nodes) or known.endpoint
     work = summary.run.workload
     known_as = (summary.run.id if many else "", engine, where, work.title or work.name, texts.moment(summary.run.began))
     sub = " · ".join(part for part in known_as if part)
-    swatch = tag("span", texts.letter(place), class_="swatch", data_run=str(place % 7))
+    swatch = html_tag("span", texts.letter(place), class_="swatch", data_run=str(place % 7))
     found = headlines(summary)
     doubt = "" if not summary.invalid else "Struck out: the run is not valid, and so is none of its figures. "
-    note = tag("p", f"{doubt}Medians; small: their 95 % bootstrap intervals, and at which level.", class_="note")
-    return tag(
+    note = html_tag("p", f"{doubt}Medians; small: their 95 % bootstrap intervals, and at which level.", class_="note")
+    return html_tag(
         "section",
-        tag("h2", swatch, " ", name) if many else Html(""),
-        tag("p", verdict_badge(summary), " ", mark if many and known.simulated else "", tag("span", sub), class_="sub"),
+        html_tag("h2", swatch, " ", name) if many else Html(""),
+        html_tag(
+            "p",
+            verdict_badge(summary),
+            " ",
+            mark if many and known.simulated else "",
+            html_tag("span", sub),
+            class_="sub",
+        ),
         _list(tables.doubts(summary), "doubts"),
         _list(tables.level_notes(summary), "notes"),
-        join(headline_tiles(found, not summary.invalid), note) if found else Html(""),
+        join_html(headline_tiles(found, not summary.invalid), note) if found else Html(""),
         class_="card",
     )
 
 
 def verdict_badge(summary: RunSummary) -> Html:
     word = tables.verdict(summary)
-    return tag("span", word, class_=f"badge {'good' if word == 'valid' else 'bad' if summary.invalid else 'doubtful'}")
+    return html_tag(
+        "span", word, class_=f"badge {'good' if word == 'valid' else 'bad' if summary.invalid else 'doubtful'}"
+    )
 
 
 def _list(told: Sequence[str], kind: str) -> Html:
-    return tag("ul", *(tag("li", text) for text in told), class_=kind) if told else Html("")
+    return html_tag("ul", *(html_tag("li", text) for text in told), class_=kind) if told else Html("")
 
 
 def _figure(one: Headline) -> Html:
-    value = tag("dd", tag("span", one.value, class_="value"), tag("span", one.unit, class_="unit"), class_="big")
-    spread = tag("dd", one.spread, class_="spread") if one.spread else Html("")
-    where = tag("dd", one.where if one.valid else f"{one.where}; not valid", class_="where")
-    return tag("div", tag("dt", one.name), value, spread, where, class_=None if one.valid else "doubted")
+    value = html_tag(
+        "dd", html_tag("span", one.value, class_="value"), html_tag("span", one.unit, class_="unit"), class_="big"
+    )
+    spread = html_tag("dd", one.spread, class_="spread") if one.spread else Html("")
+    where = html_tag("dd", one.where if one.valid else f"{one.where}; not valid", class_="where")
+    return html_tag("div", html_tag("dt", one.name), value, spread, where, class_=None if one.valid else "doubted")
 
 
 def plot_section(plot: Plot) -> Html:
     """An empty place for the plot, which the script fills, and its values as a table."""
-    values = tag("details", tag("summary", "Values"), table_html(values_table(plot)), class_="values")
-    return tag(
+    values = html_tag("details", html_tag("summary", "Values"), table_html(values_table(plot)), class_="values")
+    return html_tag(
         "section",
-        tag("h2", plot.title),
-        tag("p", plot.says, class_="says") if plot.says else Html(""),
-        tag("div", id_=f"plot-{plot.id}", class_="plot"),
+        html_tag("h2", plot.title),
+        html_tag("p", plot.says, class_="says") if plot.says else Html(""),
+        html_tag("div", id_=f"plot-{plot.id}", class_="plot"),
         Html("") if any(curve.thin for curve in plot.curves) else values,
         class_="figure lead" if plot.id == LEAD else "figure",
     )
@@ -198,40 +209,42 @@ def timeline_section(requests: Sequence[Timeline], called: Sequence[str]) -> Htm
     groups: dict[str, list[Html]] = {}
     for index, one in enumerate(requests):
         group = f"{texts.letter(one.run)}: {one.level}" if len(called) > 1 else one.level
-        groups.setdefault(group, []).append(tag("option", one.label, value=str(index)))
-    options = [tag("optgroup", *inside, label=group) for group, inside in groups.items()]
-    none = tag("option", "none", value="")
-    return tag(
+        groups.setdefault(group, []).append(html_tag("option", one.label, value=str(index)))
+    options = [html_tag("optgroup", *inside, label=group) for group, inside in groups.items()]
+    none = html_tag("option", "none", value="")
+    return html_tag(
         "section",
-        tag("h2", "One request, token by token"),
-        tag("p", "Tokens received since it was sent; a flat stretch is a pause.", class_="says"),
-        tag("p", _select("request", "Request", options), _select("second", "Second", [none, *options]), class_="pick"),
-        tag("div", id_="plot-timeline", class_="plot"),
+        html_tag("h2", "One request, token by token"),
+        html_tag("p", "Tokens received since it was sent; a flat stretch is a pause.", class_="says"),
+        html_tag(
+            "p", _select("request", "Request", options), _select("second", "Second", [none, *options]), class_="pick"
+        ),
+        html_tag("div", id_="plot-timeline", class_="plot"),
         class_="figure wide needs-script",
     )
 
 
 def _select(name: str, title: str, options: Sequence[Html]) -> Html:
-    return tag("label", tag("span", title), tag("select", *options, id_=f"timeline-{name}"))
+    return html_tag("label", html_tag("span", title), html_tag("select", *options, id_=f"timeline-{name}"))
 
 
 def compared(comparison: Comparison) -> Html:
     """The verdicts first; every compared figure folded away below."""
     refused = _list([f"Not comparable: {why}" for why in comparison.refused], "doubts")
-    parts = [tag("h2", f"{comparison.new} against {comparison.base}"), refused, _list(comparison.notes, "notes")]
+    parts = [html_tag("h2", f"{comparison.new} against {comparison.base}"), refused, _list(comparison.notes, "notes")]
     if comparison.rows:
-        every = tag("summary", f"All {len(comparison.rows)} figures compared")
+        every = html_tag("summary", f"All {len(comparison.rows)} figures compared")
         parts.append(table_html(tables.matrix_table(comparison), comparison.new))
-        parts.append(tag("details", every, table_html(tables.comparison_table(comparison), comparison.new)))
-    return tag("section", *parts, class_="compared")
+        parts.append(html_tag("details", every, table_html(tables.comparison_table(comparison), comparison.new)))
+    return html_tag("section", *parts, class_="compared")
 
 
 def run_details(summary: RunSummary, name: str) -> Html:
     """All tables of one run."""
     found = (tables.levels_table, turns_table, tables.errors_table, tables.server_table)
     made = [table for make in found if (table := make(summary)) and table.rows]
-    parts = [join(tag("h3", table.title), table_html(table, name)) for table in made]
-    return tag("section", tag("h2", name), *parts, conditions_list(summary.run), class_="wide details")
+    parts = [join_html(html_tag("h3", table.title), table_html(table, name)) for table in made]
+    return html_tag("section", html_tag("h2", name), *parts, conditions_list(summary.run), class_="wide details")
 
 
 _SENTENCE = 60
@@ -247,15 +260,17 @@ def table_html(table: Table, of: str = "") -> Html:
     """
     used = [place for place in range(len(table.head)) if not place or any(row[place] for row in table.rows)]
     words = {place for place in used if not any(_is_figure(row[place]) for row in table.rows)}
-    heads = (tag("th", table.head[place], scope="col", class_="words" if place in words else None) for place in used)
+    heads = (
+        html_tag("th", table.head[place], scope="col", class_="words" if place in words else None) for place in used
+    )
     rows = [
-        tag("tr", tag("th", row[0], scope="row"), *(_cell(row[place], place in words) for place in used[1:]))
+        html_tag("tr", html_tag("th", row[0], scope="row"), *(_cell(row[place], place in words) for place in used[1:]))
         for row in table.rows
     ]
-    says = tag("p", table.says, class_="note") if table.says else Html("")
-    grid = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows))
-    return join(
-        tag(
+    says = html_tag("p", table.says, class_="note") if table.says else Html("")
+    grid = html_tag("table", html_tag("thead", html_tag("tr", *heads)), html_tag("tbody", *rows))
+    return join_html(
+        html_tag(
             "div",
             grid,
             class_="scroll",
@@ -274,11 +289,11 @@ def _is_figure(cell: str) -> bool:
 def _cell(cell: str, words: bool = False) -> Html:
     """An interval is small below its figure; a verdict has its color; a sentence may have several lines."""
     if cell in _STATES:
-        return tag("td", cell, class_=f"words verdict {_STATES[cell]}")
+        return html_tag("td", cell, class_=f"words verdict {_STATES[cell]}")
     if words or len(cell) > _SENTENCE:
-        return tag("td", cell, class_="sentence")
+        return html_tag("td", cell, class_="sentence")
     word = cell.rpartition(" ")[2]
     if word in VERDICTS:
-        return tag("td", cell, class_=f"verdict {word}")
+        return html_tag("td", cell, class_=f"verdict {word}")
     value, bracket, spread = cell.partition(" (")
-    return tag("td", value, *((tag("small", spread.removesuffix(")")),) if bracket else ()))
+    return html_tag("td", value, *((html_tag("small", spread.removesuffix(")")),) if bracket else ()))

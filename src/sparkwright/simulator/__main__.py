@@ -12,7 +12,7 @@ from sparkwright.simulator import boot, options
 from sparkwright.simulator.head import run_head, run_worker
 from sparkwright.simulator.link import HeadLink
 from sparkwright.simulator.log import recorded, voices
-from sparkwright.simulator.model import SimulatedModel, find, read
+from sparkwright.simulator.model import SimulatedModel, find_model, read
 from sparkwright.simulator.preload import preload
 from sparkwright.simulator.rank import SimulatedRank, rank_from
 from sparkwright.simulator.settings import Faults, SimulatorSettings, settings_from
@@ -69,7 +69,7 @@ def _serve(
 
 def _model(args: Namespace, settings: SimulatorSettings) -> SimulatedModel | str:
     """The model, or why it cannot be read, in the hub client's words when it is not there."""
-    folder = find(args.model, settings.hub)
+    folder = find_model(args.model, settings.hub)
     if folder is None:
         return NOT_CACHED if args.model.count("/") == 1 and args.model[0] not in "/." else NO_FOLDER.format(args.model)
     try:
@@ -78,9 +78,9 @@ def _model(args: Namespace, settings: SimulatorSettings) -> SimulatedModel | str
         return f"OSError: {folder} does not have a usable config.json: {error}"
 
 
-def entry() -> None:
+def run_simulator() -> None:
     sys.exit(main(sys.argv[1:]))
 
 
 if __name__ == "__main__":
-    entry()
+    run_simulator()

@@ -30,7 +30,7 @@ TEXT = "/v1/completions"
 CHAT_CHUNK = "chat.completion.chunk"
 
 
-def sse(body: Body) -> bytes:
+def sse_event(body: Body) -> bytes:
     return f"data: {json.dumps(body, separators=(',', ':'), ensure_ascii=False)}\n\n".encode()
 
 
@@ -179,7 +179,7 @@ class Answers:
 
     async def chat(self, request: Request) -> Response:
         body = asked.parsed(await request.body(), CHAT, "create_chat_completion", {"messages": list})
-        return await self.answer(request, asked.chat(body, self.rules), chat=True)
+        return await self.answer(request, asked.check_chat(body, self.rules), chat=True)
 
     async def complete(self, request: Request) -> Response:
         body = asked.parsed(await request.body(), TEXT, "create_completion", {"prompt": (str, list)})
@@ -255,21 +255,21 @@ class Answers:
         first = chat
         async for pieces in job.batches():
             if first:
-                yield sse(role_chunk(ident, count.usage(last=False) if wanted.always_usage else None))
+                yield sse_event(role_chunk(ident, count.usage(last=False) if wanted.always_usage else None))
                 first = False
             count.made += len(pieces)
             delta = damaged(said.add(pieces, call), wanted.style.wrong)
             end = _end(job, said) if job.finish and not job.outbox else AnswerEnd()
             if delta or end.reason:
                 usage = {"usage": count.usage(last=False)} if wanted.always_usage else {}
-                yield sse(
+                yield sse_event(
                     _chunk(ident, delta, end, logprobs(pieces, wanted.logprobs, wanted.style.wrong) if chat else None)
                     | usage
                 )
         if wanted.usage:
             count.cached = job.cached
             kind = CHAT_CHUNK if chat else "text_completion"
-            yield sse(usage_chunk(ident, kind, count.usage()))
+            yield sse_event(usage_chunk(ident, kind, count.usage()))
 
 
 def _chunk(ident: Ident, delta: Body, end: AnswerEnd, tokens: list[Body] | None) -> Body:

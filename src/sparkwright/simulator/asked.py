@@ -137,7 +137,7 @@ def _problem(body: Body, name: str, kinds: type | tuple[type, ...]) -> list[Body
     return [{"type": f"{kind}_type", "loc": ("body", name), "msg": say, "input": body[name]}]
 
 
-def chat(body: Body, rules: Rules) -> CheckedRequest:
+def check_chat(body: Body, rules: Rules) -> CheckedRequest:
     """Raises ApiError."""
     limit = body.get("max_completion_tokens", body.get("max_tokens"))
     template = {**rules.template, **(body.get("chat_template_kwargs") or {})}

@@ -16,7 +16,7 @@ SIMULATED = f"{MARK}simulator of vLLM 0.21.0; no model runs."
 C10D = "[c10d] The hostname of the client socket cannot be retrieved. err=-3"
 
 
-def greet(rank: SimulatedRank) -> None:
+def print_greeting(rank: SimulatedRank) -> None:
     say = rank.voices.api
     if not rank.args.headless:
         say.info("utils.py:306", LOGO.format(model=rank.args.model).rstrip("\n") + "\n")

@@ -12,7 +12,7 @@ from typing import Any
 from sparkwright.simulator import boot, phases
 from sparkwright.simulator.ledger import busy_device
 from sparkwright.simulator.link import HeadLink, PeerLost, WorkerLink, patient
-from sparkwright.simulator.log import bind, recorded
+from sparkwright.simulator.log import bind_port, recorded
 from sparkwright.simulator.rank import SPIN, Hoard, RankActivity, SimulatedRank, StartFailed, signalled
 from sparkwright.simulator.service import SimulatedService
 
@@ -25,9 +25,9 @@ GONE = "Failed to recv, got 0 bytes. Connection was likely closed. Did the remot
 
 async def run_head(rank: SimulatedRank, link: HeadLink) -> int:
     """The exit code: 0 after a signal and after a lost rank, 1 when the start fails."""
-    boot.greet(rank)
+    boot.print_greeting(rank)
     try:
-        sock = bind(rank.args.host, rank.args.port)
+        sock = bind_port(rank.args.host, rank.args.port)
     except OSError as error:
         rank.voices.api.bare(f"Traceback (most recent call last):\nOSError: [Errno {error.errno}] {error.strerror}")
         return 1
@@ -86,7 +86,7 @@ async def _prepare(rank: SimulatedRank, barrier: phases.Barrier) -> float:
     await barrier("load")
     began = time.monotonic()
     await phases.compiled(rank)
-    await phases.sized(rank, barrier)
+    await phases.size_cache(rank, barrier)
     await phases.captured(rank)
     await barrier("graphs")
     await rank.enter("serve")

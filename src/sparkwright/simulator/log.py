@@ -170,7 +170,7 @@ class Spoken(logging.Handler):
         return isinstance(args, tuple) and len(args) == 5 and str(args[2]).partition("?")[0] in self.hidden
 
 
-def bind(host: str | None, port: int) -> socket.socket:
+def bind_port(host: str | None, port: int) -> socket.socket:
     """Binds before the engine starts, as vLLM does: a taken port ends the start at once. Raises OSError."""
     family = socket.AF_INET6 if ":" in (host or "") else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
@@ -186,7 +186,7 @@ def bind(host: str | None, port: int) -> socket.socket:
     return sock
 
 
-def web(app: ASGIApp, args: Namespace, voice: LogVoice) -> Web:
+def web_server(app: ASGIApp, args: Namespace, voice: LogVoice) -> Web:
     hidden = frozenset(filter(None, (args.disable_access_log_for_endpoints or "").split(",")))
     plain = DefaultFormatter("%(levelprefix)s %(message)s", use_colors=False)
     access = AccessFormatter('%(levelprefix)s %(client_addr)s - "%(request_line)s" %(status_code)s', use_colors=False)

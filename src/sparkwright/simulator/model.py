@@ -58,7 +58,7 @@ class SimulatedModel:
     quantized: str
 
 
-def find(name: str, hub: str) -> Path | None:
+def find_model(name: str, hub: str) -> Path | None:
     """The folder of a local path or of a hub id that the cache holds; `None` when there is neither."""
     if Path(name).is_dir():
         return Path(name)

@@ -1,4 +1,5 @@
-"""vLLM 0.21.0's command line: its real flags and its real way of refusing them. `fill` gives other engines theirs.
+"""vLLM 0.21.0's command line: its real flags and its real way of refusing them. `add_options` gives other engines
+theirs.
 
 The flags are the data that recipes are checked against (engines/data/vllm.json). As in vLLM, `_` and `-` mean
 the same in a flag, booleans have a `--no-` form, and JSON flags take dotted keys (`--speculative-config.method ngram`).
@@ -58,7 +59,7 @@ def _parser(version: str) -> tuple[VllmParser, dict[str, Any], dict[str, str]]:
     rows = rows_of(f"vllm-{version}")
     parser = VllmParser(prog="main.py serve", usage=USAGE, add_help=True)
     parser.add_argument("model_tag", nargs="?")
-    return parser, fill(parser, rows), {flag: row["kind"] for row in rows for flag in row["flags"]}
+    return parser, add_options(parser, rows), {flag: row["kind"] for row in rows for flag in row["flags"]}
 
 
 def rows_of(data: str) -> list[dict[str, Any]]:
@@ -80,7 +81,7 @@ def _row(name: str, option: Mapping[str, Any]) -> dict[str, Any]:
     return row | ({"nargs": "+"} if option["kind"] == "list" else {})
 
 
-def fill(parser: argparse.ArgumentParser, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def add_options(parser: argparse.ArgumentParser, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Adds the options, each under its first flag's name; gives the defaults."""
     defaults: dict[str, Any] = {}
     for row in rows:

@@ -13,7 +13,7 @@ from sparkwright.simulator import asked
 from sparkwright.simulator.answers import Answers
 from sparkwright.simulator.asked import json_response
 from sparkwright.simulator.directives import plain_text
-from sparkwright.simulator.other_events import Messages, Responses, blocks_of, steps
+from sparkwright.simulator.other_events import Messages, Responses, blocks_of, stream_steps
 
 Body = dict[str, Any]
 RESPONSES, MESSAGES, COUNT = "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"
@@ -39,7 +39,7 @@ async def messages(answers: Answers, request: Request) -> Response:
 
 async def count_tokens(answers: Answers, request: Request) -> Response:
     body = asked.parsed(await request.body(), COUNT, "count_tokens", {"messages": list})
-    counted = asked.chat({"model": body.get("model"), **_anthropic(body), "max_tokens": 1}, answers.rules)
+    counted = asked.check_chat({"model": body.get("model"), **_anthropic(body), "max_tokens": 1}, answers.rules)
     return json_response({"input_tokens": len(counted.prompt)})
 
 
@@ -104,7 +104,7 @@ def _item(item: Body) -> Body:
 async def _answered(answers: Answers, request: Request, body: Body, form: Messages | Responses) -> Response:
     """The answer in the client's API, whole or streamed. Raises ApiError."""
     streamed = _STREAM if body.get("stream") else {}
-    wanted = asked.chat({"model": body.get("model"), **body["chat"], **streamed}, answers.rules)
+    wanted = asked.check_chat({"model": body.get("model"), **body["chat"], **streamed}, answers.rules)
     answer = await answers.answer(request, wanted, chat=True)
     silent = ("messages" if isinstance(form, Messages) else "responses") in answers.rules.wrong()
     if isinstance(answer, StreamingResponse):
@@ -119,7 +119,7 @@ async def _answered(answers: Answers, request: Request, body: Body, form: Messag
 async def _events(chunks: Any, form: Messages | Responses, silent: bool) -> AsyncIterator[bytes]:
     """silent: a fault leaves out what it answers."""
     try:
-        async for step in steps(chunks):
+        async for step in stream_steps(chunks):
             if not (silent and step.what in ("open", "more", "close")):
                 yield b"".join(form.events(step))
     finally:

@@ -59,7 +59,7 @@ def blocks_of(message: Body) -> list[Block]:
     return found
 
 
-async def steps(chunks: AsyncIterator[Any]) -> AsyncIterator[StreamStep]:
+async def stream_steps(chunks: AsyncIterator[Any]) -> AsyncIterator[StreamStep]:
     """The steps of a streamed chat. Text of another kind, and each call, is a block of its own."""
     block, count, finish, usage = None, 0, "", Body()
     async for chunk in chunks:

@@ -131,7 +131,7 @@ async def compiled(rank: SimulatedRank) -> None:
     say.line("gpu_model_runner.py:6142", graphs=rank.ledger.graphs)
 
 
-async def sized(rank: SimulatedRank, barrier: Barrier) -> None:
+async def size_cache(rank: SimulatedRank, barrier: Barrier) -> None:
     """The KV pool. Raises StartFailed, on the head, when it cannot hold one longest request."""
     await rank.enter("kv")
     say, core, ledger, limits = rank.voices.ranked, rank.voices.core, rank.ledger, rank.limits

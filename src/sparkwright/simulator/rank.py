@@ -168,14 +168,14 @@ class Hoard:
         """Grows the leak by each request answered while the fault is on, and by the amount to be taken at once."""
         fresh, self._seen = answered - self._seen, answered
         if size := self.faults.value("leak"):
-            self.held += [taken(size) for _ in range(fresh)]
+            self.held += [take_memory(size) for _ in range(fresh)]
         at_once = self.faults.value("grow") or 0.0
         if at_once > self._grown:
             self._grown = at_once
-            self.held.append(taken(at_once))
+            self.held.append(take_memory(at_once))
 
 
-def taken(megabytes: float) -> bytearray:
+def take_memory(megabytes: float) -> bytearray:
     """Really takes the memory: every page is written."""
     block = bytearray(int(megabytes * 1e6))
     block[::4096] = b"\x01" * len(block[::4096])

@@ -66,7 +66,7 @@ class Server:
         body = asked.parsed(await request.body(), "/tokenize", "tokenize", {})
         rules = self.answers.rules
         if "messages" in body:
-            tokens = asked.chat({**body, "max_tokens": 1}, rules).prompt
+            tokens = asked.check_chat({**body, "max_tokens": 1}, rules).prompt
         else:
             tokens = rules.tokenizer.encode(str(body.get("prompt", "")))
         texts = [rules.tokenizer.decode([t]) for t in tokens] if body.get("return_token_strs") else None

@@ -14,7 +14,7 @@ from sparkwright.simulator.answers import Answers
 from sparkwright.simulator.asked import Rules
 from sparkwright.simulator.job import BlockPool, EngineDead
 from sparkwright.simulator.link import HeadLink, PeerLost, patient
-from sparkwright.simulator.log import Web, recorded, web
+from sparkwright.simulator.log import Web, recorded, web_server
 from sparkwright.simulator.metrics import Metrics, Stats
 from sparkwright.simulator.rank import SPIN, Hoard, RankActivity, SimulatedRank
 from sparkwright.simulator.scheduler import SimulatedEngine, SimulatedMachine
@@ -71,7 +71,7 @@ class SimulatedService:
         rank = self.rank
         boot.opened(rank, LISTED)
         keys = (*rank.settings.api_keys, *(rank.args.api_key or ()))
-        site = web(self.server.app(keys), rank.args, rank.voices.api)
+        site = web_server(self.server.app(keys), rank.args, rank.voices.api)
         serving = asyncio.ensure_future(site.serve(sockets=[sock]))
         computing = asyncio.ensure_future(self.engine.run())
         helpers = [asyncio.ensure_future(h) for h in self._helpers()]

@@ -23,7 +23,7 @@ _AWAITED = {
 }
 
 
-def view(bus: EventBus, state: State) -> Live:
+def live_view(bus: EventBus, state: State) -> Live:
     context, seen = bus.context, bus.context.seen
     at, quiet = context.now(), bus.detectors.quiet(context.now())
     docker = f"Docker on {', '.join(waited_for(bus))}" if state.refusing and waited_for(bus) else ""

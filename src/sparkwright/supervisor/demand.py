@@ -17,7 +17,7 @@ _BETWEEN = 10.0
 _ROOM_WITHIN, _STOPS_WITHIN, _ASK_EVERY = 20.0, 120.0, 1.0
 
 
-async def watch(bus: EventBus) -> None:
+async def watch_demand(bus: EventBus) -> None:
     """Stops the idle deployment. The idle time counts from what was seen here: the unknown is not idle."""
     context, used = bus.context, bus.context.now()
     limit = context.scaled(context.desired.recipe.serving.idle_minutes * 60)
@@ -64,7 +64,7 @@ async def _yielded(context: DeploymentContext, name: str) -> bool:
     return True
 
 
-async def in_use(bus: EventBus) -> Ready | None:
+async def recheck_use(bus: EventBus) -> Ready | None:
     """Ready where a request has come before the gateway refused: then nothing is stopped."""
     context: DeploymentContext = bus.context
     for _ in range(_LOOKS):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 
 from sparkwright.app.diagnose import incident as evidence
-from sparkwright.app.services import ClusterState, each
+from sparkwright.app.services import ClusterState, finish_all
 from sparkwright.causes.diagnose import consequences
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import NodeError, Unreachable
@@ -18,22 +18,22 @@ from sparkwright.domain.live import OVER, SERVING, Ask, DeploymentState, Request
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import GpuSample
 from sparkwright.domain.units import DRAIN_SECONDS, duration
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.remote import lease
 from sparkwright.remote import repair as commands
-from sparkwright.supervisor.announcer import announce, view
+from sparkwright.supervisor.announcer import announce, live_view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.core.events import Answer, Captured, LaunchFailed, Rebooted, RebootFailed, Returned, Stopped
 from sparkwright.supervisor.core.moves import disk_troubles
 from sparkwright.supervisor.core.recovery import NOTHING, Needs, of_diagnosis
 from sparkwright.supervisor.core.state import Capture, Launch, Reboot, State, StopRanks, SwapRanks, WatchRanks
 from sparkwright.supervisor.defects import explain_defect
-from sparkwright.supervisor.demand import in_use
+from sparkwright.supervisor.demand import recheck_use
 from sparkwright.supervisor.disk_cache import save_before_stop
 from sparkwright.supervisor.endpoint import gateway_use, outage_began
 from sparkwright.supervisor.event_bus import EventBus
 from sparkwright.supervisor.nodes import Census, census
-from sparkwright.supervisor.ranks import launch, note_changes, stop, watch
+from sparkwright.supervisor.ranks import launch, note_changes, stop, watch_ranks
 
 # A diagnosis that takes longer is not worth the wait; the evidence stays.
 _TITLE = 160  # characters
@@ -149,7 +149,7 @@ async def _explained(
 
 def _busy(readings: Iterable[GpuSample]) -> str:
     """The last minute of a GPU as `nvidia-smi dmon` would have printed it: asking now would take seconds."""
-    told = ((known(gpu.utilization), known(gpu.memory_busy)) for gpu in readings)
+    told = ((known_or_none(gpu.utilization), known_or_none(gpu.memory_busy)) for gpu in readings)
     rows = [f"    0 {busy:5.0f} {memory:5.0f}\n" for busy, memory in told if busy is not None and memory is not None]
     return "".join(("# gpu    sm   mem\n", *rows)) if rows else ""
 
@@ -157,7 +157,7 @@ def _busy(readings: Iterable[GpuSample]) -> str:
 def _own(bus: EventBus, state: State, wanted: Capture) -> dict[str, str]:
     """The files with the supervisor's own knowledge."""
     context = bus.context
-    files = {"live.json": to_json(view(bus, state), indent=1), "state.json": to_json(state, indent=1)}
+    files = {"live.json": to_json(live_view(bus, state), indent=1), "state.json": to_json(state, indent=1)}
     files["fault.txt"] = "\n".join((wanted.what, *wanted.evidence)) + "\n"
     files |= {f"gpu-busy-{node}.txt": _busy(readings) for node, readings in context.seen.gpus.items()}
     files["metrics.txt"] = context.seen.page
@@ -177,11 +177,11 @@ async def reboot(context: DeploymentContext, before: Sequence[tuple[str, str]]) 
         return RebootFailed(context.now(), why)
     due = _still(await census(context), old)
     # Why it cannot be done; asked of all before the first one goes
-    asked = await each(context.services.run(node, commands.may()) for node in due)
+    asked = await finish_all(context.services.run(node, commands.may_repair()) for node in due)
     not_us = [node for node, done in zip(due, asked, strict=True) if not done.ok]
     if not_us:
         return RebootFailed(context.now(), f"{', '.join(not_us)}: `sudo -n systemctl reboot` is not allowed there")
-    await each(_order(context, node) for node in due if node != context.supervisor_node)
+    await finish_all(_order(context, node) for node in due if node != context.supervisor_node)
     if context.supervisor_node in due:
         await _order(context, context.supervisor_node)
     deadline = context.services.clock.monotonic() + context.scaled(_WITHIN)
@@ -231,7 +231,7 @@ async def drained(context: DeploymentContext) -> None:
     context.seen.doing = ""
 
 
-async def swap(bus: EventBus, state: State) -> Returned:
+async def swap_ranks(bus: EventBus, state: State) -> Returned:
     """Shown first: only then does the `up` stop a rank."""
     context = bus.context
     await drained(context)
@@ -247,7 +247,7 @@ async def swap(bus: EventBus, state: State) -> Returned:
             return await _unfinished(context, request)
         if request.nonce != context.seen.request:
             context.seen.answer(request.nonce)
-            context.journal.show(view(bus, state))
+            context.journal.show(live_view(bus, state))
         await context.services.clock.sleep(_LOOK_AGAIN)
 
 
@@ -289,7 +289,7 @@ async def _abandoned(context: DeploymentContext, by: str, nonce: str) -> Returne
         except NodeError as error:
             context.notice(f"its lease may be left: {error.message}", warning=True)
 
-    await each(free(node) for node in context.nodes)
+    await finish_all(free(node) for node in context.nodes)
     context.journal.answered(nonce)
     silent = duration(context.scaled(SILENT))
     return Returned(context.now(), f"the `up` of {by} that was replacing it sent no renewal for {silent}")
@@ -331,15 +331,15 @@ class EffectRunner:
             if state.planned or state.halted:
                 await drained(context)
                 await save_before_stop(self._bus)
-            still = await in_use(self._bus) if state.idle else None
+            still = await recheck_use(self._bus) if state.idle else None
             return still or await stop(self._bus, state.fault)
         if isinstance(work, Launch):
             self._launched = True
             return await launch(context, asked_for=state.idle)
         if isinstance(work, WatchRanks):
-            return await watch(context, self._launched)
+            return await watch_ranks(context, self._launched)
         if isinstance(work, SwapRanks):
-            returned = await swap(self._bus, state)
+            returned = await swap_ranks(self._bus, state)
             context.seen.forget_request()
             return returned
         return await reboot(context, work.before)

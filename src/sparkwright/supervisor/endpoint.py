@@ -49,7 +49,7 @@ async def figures(bus: EventBus) -> None:
     context, before, repetition, counted_at = bus.context, dict[int, int](), Repetition(), 0.0
     while True:
         lines = dict(context.seen.count)
-        context.seen.engine, at = await shown(context), context.now()
+        context.seen.engine, at = await read_engine(context), context.now()
         if abs(at - counted_at) >= _TIERS_EVERY:
             counted_at = at
             note_cache_tiers(context)
@@ -65,7 +65,7 @@ async def figures(bus: EventBus) -> None:
         await context.pause(_AT_WORK if lately else _FIGURES_EVERY)
 
 
-async def shown(context: DeploymentContext) -> LiveEngine | None:
+async def read_engine(context: DeploymentContext) -> LiveEngine | None:
     """The engine's metrics now, None without an answer."""
     page = await context.services.endpoint.page(context.url, context.engine.metrics_page, context.key)
     context.seen.page = page or context.seen.page  # the last one is evidence
@@ -87,7 +87,7 @@ async def canary(bus: EventBus) -> None:
         if _due(bus):
             bus.detectors.canaries.pending = context.now()
             lines = dict(context.seen.count)
-            context.seen.canary = said = await asked(context)
+            context.seen.canary = said = await ask_canary(context)
             if said.seconds is not None:
                 bus.quality.answered += 1
                 context.seen.answered(lines, said.at)
@@ -120,7 +120,7 @@ def _keyless(context: DeploymentContext) -> bool:
     return bool(context.desired.recipe.serving.api_key_env) and context.key is None
 
 
-async def asked(context: DeploymentContext) -> LiveCanary:
+async def ask_canary(context: DeploymentContext) -> LiveCanary:
     """The answer, or why there is none."""
     at, limit = context.now(), context.policy.canary_limit
     if _keyless(context):
@@ -152,7 +152,7 @@ async def weigh_suspect(bus: EventBus, cause: Cause) -> None:
     """Silence alone may be a long prefill: then only what a relaunch cannot fix anyway counts."""
     context, needs = bus.context, of_cause(cause.key)
     proof = tuple(f"{one.source}: {one.text}" for one in cause.proof)
-    canary = await asked(context)
+    canary = await ask_canary(context)
     if canary.seconds is None and (canary.refused or needs.recovery is not Recovery.NONE):
         recovery = Recovery.RELAUNCH if needs.recovery is Recovery.NONE else needs.recovery
         bus.put(Fault(context.now(), cause.key, f"{cause.title}; {canary.said}", recovery, proof))
@@ -188,15 +188,15 @@ _PROCESS = "process:"
 PROGRAMS = {"caddy": "gateway (Caddy)", "door": "key check", "console": "console"}
 
 
-async def watch(bus: EventBus) -> None:
+async def watch_gateway(bus: EventBus) -> None:
     """The findings of `up` again, every five minutes. Nothing is stopped for them; fixed, they are over."""
     while True:
-        await look(bus)
+        await inspect_gateway(bus)
         wrong = any(code in bus.lasting for code in _WATCHED)
         await bus.context.pause(_AGAIN if wrong else _EVERY)
 
 
-async def look(bus: EventBus) -> None:
+async def inspect_gateway(bus: EventBus) -> None:
     context = bus.context
     await mend_store(bus)
     try:
@@ -215,7 +215,7 @@ def _said(found: Finding) -> str:
     return f"gateway: {found.title} ({found.code}; {found.evidence}); {found.remedy}"
 
 
-async def probe(bus: EventBus) -> None:
+async def probe_gateway(bus: EventBus) -> None:
     """A trouble while clients do not get through the gateway, and an incident. Where none was made nothing is probed.
 
     The certificate is verified with the CA that clients were given: whatever else is on the head, they know that one.
@@ -233,7 +233,7 @@ async def probe(bus: EventBus) -> None:
             why = await damage(bus) or why
         elif well and before:
             why = {}
-            await look(bus)
+            await inspect_gateway(bus)
         untrusted = _untrusted(context, given) if said == UNTRUSTED and not well and not why else ""
         away = _away(context, said) if vain >= _IN_VAIN and not untrusted and not why else ""
         for kind in (DAMAGED, TAKEN):
@@ -258,7 +258,7 @@ async def damage(bus: EventBus) -> dict[str, str]:
     """The reasons on the head that keep clients out, by kind of incident. Certificates of the own CA are mended."""
     text = await mend_store(bus, away=True)
     if not text:
-        await look(bus)
+        await inspect_gateway(bus)
     found = {DAMAGED: text or bus.lasting.get(PAIR, ""), TAKEN: bus.lasting.get(PORT, "")}
     return {kind: what for kind, what in found.items() if what}
 
@@ -292,7 +292,7 @@ async def _given_root(context: DeploymentContext) -> tuple[str, bool]:
     state = _where(context).state
     try:
         done = await context.services.run(
-            context.supervisor_node, commands.trust(state, root_certificate(ca_folder(state)))
+            context.supervisor_node, commands.read_trust(state, root_certificate(ca_folder(state)))
         )
     except NodeError:
         return "", True

@@ -43,11 +43,11 @@ class Log:
             self._phases[happening.rank] = happening
             if before and before.phase == happening.phase:
                 return
-        if text := line(happening):
+        if text := happening_line(happening):
             self.write(text)
 
 
-def line(happening: Happening) -> str:
+def happening_line(happening: Happening) -> str:
     """The log line of a happening; '' for progress, which only a screen wants."""
     if isinstance(happening, Notice):
         return f"{'warning: ' if happening.warning else ''}{happening.text}"

@@ -15,10 +15,10 @@ from sparkwright.supervisor import (
     reboots,
     wake,
 )
-from sparkwright.supervisor.announcer import Announcer, view
+from sparkwright.supervisor.announcer import Announcer, live_view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.core import machine
-from sparkwright.supervisor.core.detect.detectors import Detectors, away
+from sparkwright.supervisor.core.detect.detectors import Detectors, is_watch_gap
 from sparkwright.supervisor.core.detect.setting import Setting
 from sparkwright.supervisor.core.events import Cleared, Disarmed, Event, Fault, Halt, Replaced, Restart, Resumed, Tick
 from sparkwright.supervisor.core.minutes import Minutes
@@ -53,7 +53,7 @@ class Loop:
         self._effects = EffectRunner(self.bus)
         self._nodes = TaskSupervisor(context.services.clock, self._trouble)
         self._ranks = TaskSupervisor(context.services.clock, self._trouble)
-        self._state = machine.first(context.now(), ready=False)
+        self._state = machine.first_state(context.now(), ready=False)
         self._shown = self._ticked = self._real = 0.0
         self._minutes = Minutes()
         self._review_of = ""  # nonce of the request that is looked at; a `replace` stays until its work begins
@@ -63,8 +63,8 @@ class Loop:
         await self._announcer.begin(new=known is None)
         nodes.note_census(self.bus, found)
         # What `up` has just reported as ready is not refused at the gateway.
-        self._state = known or machine.first(
-            self.context.now(), ready=(await endpoint.asked(self.context)).seconds is not None
+        self._state = known or machine.first_state(
+            self.context.now(), ready=(await endpoint.ask_canary(self.context)).seconds is not None
         )
         self.context.seen.boots = dict(self._state.boots)
         for node in self.context.nodes:
@@ -72,12 +72,12 @@ class Loop:
         self._nodes.begin("last seconds", partial(reboots.copy_to_peer, self.bus))
         self._nodes.begin("wake", partial(wake.wake_nodes, self.bus))
         self._nodes.begin("clock", self._tick)
-        self._nodes.begin("gateway", partial(endpoint.watch, self.bus))
-        self._nodes.begin("gateway probe", partial(endpoint.probe, self.bus))
+        self._nodes.begin("gateway", partial(endpoint.watch_gateway, self.bus))
+        self._nodes.begin("gateway probe", partial(endpoint.probe_gateway, self.bus))
         self._nodes.begin("gateway's programs", partial(endpoint.programs, self.bus))
         self._nodes.begin("Docker", partial(nodes.watch_docker, self.bus))
         if self.context.desired.recipe.serving.on_demand:
-            self._nodes.begin("demand", partial(demand.watch, self.bus))
+            self._nodes.begin("demand", partial(demand.watch_demand, self.bus))
         self._nodes.begin("records", partial(event_bus.watch_files, self.bus))
         await self._step(self._resumed(found))
         while self._state.phase is not DeploymentState.STOPPED:
@@ -171,16 +171,16 @@ class Loop:
         """Discards a gap in watching or a clock change: it is no silence of the engine."""
         before, clock = self._ticked or at, self.context.services.clock.monotonic()
         passed, real, self._ticked, self._real = at - before, clock - (self._real or clock), at, clock
-        if away(passed) and away(real):
+        if is_watch_gap(passed) and is_watch_gap(real):
             self.bus.unwatched = Unwatched(before, at)
-        if away(passed):
+        if is_watch_gap(passed):
             self.context.notice(f"clock jumped by {passed:.0f} s (time change or suspend); stall timers reset")
             self._shown = 0.0
             self.bus.looked_away()
 
     def _show(self) -> None:
         self._shown = self.context.now()
-        live = view(self.bus, self._state)
+        live = live_view(self.bus, self._state)
         self.context.journal.show(live)
         if minute := self._minutes.add(live):
             self.context.store.sample(minute)
@@ -238,7 +238,7 @@ class Loop:
         self._ranks.begin("slots", partial(disk_cache.keep_slots, self.bus))
         self._ranks.begin("prefixes", partial(prefixes.send_kept, self.bus, self._state.ready_at))
         self._ranks.begin("canary", partial(endpoint.canary, self.bus))
-        self._ranks.begin("answers", partial(quality.watch, self.bus))
+        self._ranks.begin("answers", partial(quality.watch_quality, self.bus))
         self._ranks.begin("requests in flight", partial(endpoint.in_flight, self.bus))
         self._ranks.begin("listing", partial(nodes.watch_listing, self.bus))
         self._ranks.begin("stillness", partial(nodes.inspect_processes, self.bus))

@@ -6,18 +6,18 @@ from contextlib import aclosing
 from typing import TypeVar
 
 from sparkwright.app.ranks import End, runs
-from sparkwright.app.serve.watch import TAIL, how
+from sparkwright.app.serve.watch import TAIL, describe_end
 from sparkwright.app.services import by_node, together
 from sparkwright.domain.errors import NodeError, Unreachable
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.live import LiveRank
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import GpuSample, Sample
-from sparkwright.domain.unknown import Unknown, known
+from sparkwright.domain.unknown import Unknown, known_or_none
 from sparkwright.domain.values import dataclass, field
 from sparkwright.facts import sample as asking
 from sparkwright.facts.ranks import docker_away, ranks_fact
-from sparkwright.facts.sample import Samples, halts, parse
+from sparkwright.facts.sample import Samples, halts_fact, parse
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.core.events import Fault
 from sparkwright.supervisor.core.state import Recovery
@@ -112,7 +112,7 @@ async def _ask(context: DeploymentContext, node: str) -> tuple[tuple[RankStatus,
     if context.desired.recipe.engine.runtime is Runtime.DOCKER and (away := docker_away(ranks)):
         return DockerAway(f"{away} on {node}")
     found = fact.read(ranks)
-    return f"{node}: {found.why}" if isinstance(found, Unknown) else (found, known(parse(memory)))
+    return f"{node}: {found.why}" if isinstance(found, Unknown) else (found, known_or_none(parse(memory)))
 
 
 T = TypeVar("T")
@@ -121,7 +121,9 @@ T = TypeVar("T")
 _FIRST_WAIT, _LONGER, _LONGEST = 1.0, 1.1, 10.0
 
 
-async def lines(context: DeploymentContext, opened: Callable[[], AsyncIterator[T]]) -> AsyncIterator[T | NodeError]:
+async def follow_lines(
+    context: DeploymentContext, opened: Callable[[], AsyncIterator[T]]
+) -> AsyncIterator[T | NodeError]:
     """The lines of a stream, and between them what ended it; opened again, later each time until a line comes."""
     wait = _FIRST_WAIT
     while True:
@@ -147,7 +149,7 @@ async def watch_node(bus: EventBus, node: str) -> None:
     context, samples = bus.context, Samples()
     every, state = max(context.policy.sample_every, 0.5), context.services.cluster.node(node).paths.state
     command = asking.follow(every, min(every, _GPU_EVERY), context.now(), state, context.name)
-    async for line in lines(context, lambda: context.services.hosts[node].stream(command)):
+    async for line in follow_lines(context, lambda: context.services.hosts[node].stream(command)):
         if isinstance(line, NodeError):
             bus.heard.pop(node, None)
             bus.put(*bus.detectors.lost(node, context.now(), line.message))
@@ -184,7 +186,7 @@ _PEER_FIRST = 0.5
 async def follow_rank(bus: EventBus, rank: int) -> None:
     """Follows the rank until it ends. An unreachable node proves nothing about its rank."""
     context = bus.context
-    async for line in lines(context, lambda: context.following(rank)):
+    async for line in follow_lines(context, lambda: context.following(rank)):
         if isinstance(line, str):
             context.seen.line(rank, line)
             bus.read(context.label(rank), line)
@@ -199,7 +201,7 @@ def rank_ended(bus: EventBus, rank: int, how_ended: str) -> None:
     """Reports the end of a rank. how_ended: as End.how."""
     context = bus.context
     last = tuple(f"{context.label(rank)}: {line}" for line in context.seen.lines.get(rank, ()))[-TAIL:]
-    what = f"{context.label(rank)} {how(how_ended)}"
+    what = f"{context.label(rank)} {describe_end(how_ended)}"
     bus.put(Fault(context.now(), "rank-exited", what, Recovery.RELAUNCH, last))
 
 
@@ -275,7 +277,7 @@ async def inspect_processes(bus: EventBus) -> None:
 async def inspect_rank(bus: EventBus, rank: int) -> None:
     """A process that cannot be inspected does not count as stopped."""
     context = bus.context
-    fact = halts(context.desired.recipe.engine.runtime, context.handle(rank))
+    fact = halts_fact(context.desired.recipe.engine.runtime, context.handle(rank))
     try:
         async with asyncio.timeout(_HALTS_WITHIN):
             found = await context.services.read(context.nodes[rank], fact)

@@ -11,15 +11,15 @@ PARSER = "parser"
 _LOOK_EVERY, _SECONDS = 1.0, 60.0
 
 
-async def watch(bus: EventBus) -> None:
+async def watch_quality(bus: EventBus) -> None:
     """Nothing is stopped for what it finds: a parser that fails does so after a restart, too."""
     while bus.quality.names:
         await bus.context.pause(_LOOK_EVERY)
         if name := bus.quality.due():
-            await probe(bus, name)
+            await run_probe(bus, name)
 
 
-async def probe(bus: EventBus, name: str) -> None:
+async def run_probe(bus: EventBus, name: str) -> None:
     """One probe; a trouble while it fails turn after turn."""
     from sparkwright.app.bench.parsers import parser_of
 

@@ -25,7 +25,7 @@ from sparkwright.domain.plan import stopping
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import Sample
 from sparkwright.domain.units import GIB, gib
-from sparkwright.domain.unknown import Unknown, known
+from sparkwright.domain.unknown import Unknown, known_or_none
 from sparkwright.remote import staging
 from sparkwright.supervisor.context import RELAUNCHES, STARTED_IN, DeploymentContext, Starting
 from sparkwright.supervisor.core import moves
@@ -33,7 +33,7 @@ from sparkwright.supervisor.core.events import Launched, LaunchFailed, Ready, St
 from sparkwright.supervisor.core.recovery import of_findings
 from sparkwright.supervisor.core.state import Recovery
 from sparkwright.supervisor.demand import made_room
-from sparkwright.supervisor.endpoint import asked, shown
+from sparkwright.supervisor.endpoint import ask_canary, read_engine
 from sparkwright.supervisor.event_bus import EventBus
 from sparkwright.supervisor.nodes import Census, census, cure_of, note_census
 
@@ -114,7 +114,7 @@ async def _retained(context: DeploymentContext, found: Census) -> tuple[str, ...
 
 def _short(before: float, sample: Sample | None) -> float:
     """Bytes less than before the start, 0 for what may be caches and daemons."""
-    memory = known(sample.memory) if sample else None
+    memory = known_or_none(sample.memory) if sample else None
     if memory is None or not before:
         return 0.0
     missing = before - memory.available
@@ -220,7 +220,7 @@ async def _pinned(context: DeploymentContext) -> LaunchRequest:
     kept = await served_image(services, context.name, context.nodes)
     now = None
     with suppress(NodeError):
-        now = image_of(await services.run(context.head, staging.image(image))) if kept else None
+        now = image_of(await services.run(context.head, staging.inspect_image(image))) if kept else None
     if now and now[0] not in (kept, context.seen.moved):
         context.seen.moved = now[0]
         text = f"{image} is another image now; the one that served is started again. `down`, then `up` take the new one"
@@ -248,11 +248,11 @@ def _sentence(findings: Sequence[Finding]) -> str:
 
 def _boots(facts: Mapping[str, NodeFacts]) -> tuple[tuple[str, str], ...]:
     """The boot markers as samples have them: a node that went down after the stop was rebooted all the same."""
-    identities = ((node, known(found.identity)) for node, found in facts.items())
+    identities = ((node, known_or_none(found.identity)) for node, found in facts.items())
     return tuple((node, who.boot) for node, who in identities if who and who.boot)
 
 
-async def watch(context: DeploymentContext, ours: bool) -> Ready | LaunchFailed:
+async def watch_ranks(context: DeploymentContext, ours: bool) -> Ready | LaunchFailed:
     """Watches until a real token. ours: started by this process; other ranks may serve already, with rotated logs."""
     services = replace(context.services, sink=Starting(context.seen, context.services.sink))
     following = StartWatch(services, context.outline, context.engine, math.inf, context.journal.recall())
@@ -282,8 +282,8 @@ async def watch(context: DeploymentContext, ours: bool) -> Ready | LaunchFailed:
 async def _proved(context: DeploymentContext) -> None:
     """A token of our own, or figures that move: one that is busy with a prompt for a quarter of an hour serves, too."""
     before = None
-    while (await asked(context)).seconds is None:
-        figures = await shown(context)
+    while (await ask_canary(context)).seconds is None:
+        figures = await read_engine(context)
         if before and figures and replace(figures, at=before.at) != before:
             return
         before = figures or before

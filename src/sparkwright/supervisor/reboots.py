@@ -13,11 +13,11 @@ from sparkwright.domain.host_facts import Times
 from sparkwright.domain.incident import IncidentEvent
 from sparkwright.domain.last_seconds import SHOWN, RingRecord, table_of, told_of
 from sparkwright.domain.sample import GpuSample, Sample
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import dataclass
 from sparkwright.facts.ring import copied, keep_copy, last_minutes, parse_ring
 from sparkwright.facts.settings import TIMES
-from sparkwright.logscan.logline import when
+from sparkwright.logscan.logline import line_time
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.event_bus import EventBus
 
@@ -73,7 +73,7 @@ async def _note(context: DeploymentContext, kind: str, sentence: str, number: in
 
 async def _times(context: DeploymentContext, node: str) -> Times | None:
     try:
-        return known(await context.services.read(node, TIMES))
+        return known_or_none(await context.services.read(node, TIMES))
     except NodeError:
         return None
 
@@ -96,7 +96,7 @@ async def _show_last(context: DeploymentContext, ended: EndedBoot, times: Times 
         peer = context.nodes[1]
         records.append(await _read(context, peer, copied(_state(context, peer), context.name, node)))
     latest = max(records, key=lambda found: max((one.at for one in found), default=0.0))
-    now, up = (known(times.now), known(times.uptime)) if times else (None, None)
+    now, up = (known_or_none(times.now), known_or_none(times.uptime)) if times else (None, None)
     booted = now - up if now is not None and up is not None else 0.0
     _drop_old_lines(context, latest)
     await _note(context, LAST_SECONDS, told_of(node, latest, booted), number)
@@ -108,7 +108,7 @@ def _drop_old_lines(context: DeploymentContext, moments: Sequence[RingRecord]) -
     """Keeps the kernel's lines of the last minute; one without a time counts as such."""
     year, end = year_of(context.services), max((one.at for one in moments), default=0.0)
     for one in moments:
-        one.kernel = [line for line in one.kernel if (when(line, year) or end) >= end - SHOWN]
+        one.kernel = [line for line in one.kernel if (line_time(line, year) or end) >= end - SHOWN]
 
 
 async def _read(context: DeploymentContext, node: str, command: Command) -> Sequence[RingRecord]:
@@ -128,12 +128,16 @@ def _moment(sample: Sample) -> RingRecord:
     if not isinstance(sample.memory, Unknown):
         memory = sample.memory
         made.memory = {"MemTotal": memory.total, "MemFree": memory.free, "MemAvailable": memory.available}
-    stalls = {"some": known(sample.stall_some), "full": known(sample.stall_full)}
+    stalls = {"some": known_or_none(sample.stall_some), "full": known_or_none(sample.stall_full)}
     made.stall = {name: value for name, value in stalls.items() if value is not None}
     if isinstance(sample.gpu, GpuSample):
         gpu = sample.gpu
-        made.busy, made.watts, made.clock = known(gpu.utilization), known(gpu.power), known(gpu.clock)
-        made.gpu_heat = known(gpu.temperature)
+        made.busy, made.watts, made.clock = (
+            known_or_none(gpu.utilization),
+            known_or_none(gpu.power),
+            known_or_none(gpu.clock),
+        )
+        made.gpu_heat = known_or_none(gpu.temperature)
     return made
 
 

@@ -20,7 +20,7 @@ from sparkwright.domain.tuning import (
 from sparkwright.domain.units import duration
 from sparkwright.domain.verdict import Estimate
 from sparkwright.report.html import data_json, document
-from sparkwright.report.markup import Html, join, tag
+from sparkwright.report.markup import Html, html_tag, join_html
 from sparkwright.report.page_parts import Headline, banner, headline_tiles, plot_section, table_html
 from sparkwright.report.series import Axis, Curve, Plot
 from sparkwright.report.series import Point as PlotPoint
@@ -145,26 +145,26 @@ def tuning_page(found: Tuned, maker: str) -> str:
     """The whole file."""
     tables = [table for table in (effect_table(found), trial_table(found)) if table.rows]
     plot = _plot(found)
-    body = join(
-        tag("h1", found.recipe),
+    body = join_html(
+        html_tag("h1", found.recipe),
         banner() if found.simulated else Html(""),
-        tag(
+        html_tag(
             "p",
-            tag("span", f"tuned for {found.goal}", class_="badge good"),
-            tag("span", counts_text(found)),
+            html_tag("span", f"tuned for {found.goal}", class_="badge good"),
+            html_tag("span", counts_text(found)),
             class_="sub",
         ),
         headline_tiles(_tiles(found)),
-        tag("p", verdict(found), class_="note"),
-        tag("p", found.note, class_="note") if found.note else Html(""),
-        tag("div", plot_section(plot), class_="plots wide") if plot else Html(""),
-        *(part for table in tables for part in (tag("h2", table.title), table_html(table))),
-        tag("details", tag("summary", f"Profile {found.profile}"), tag("pre", found.text, tabindex="0"))
+        html_tag("p", verdict(found), class_="note"),
+        html_tag("p", found.note, class_="note") if found.note else Html(""),
+        html_tag("div", plot_section(plot), class_="plots wide") if plot else Html(""),
+        *(part for table in tables for part in (html_tag("h2", table.title), table_html(table))),
+        html_tag("details", html_tag("summary", f"Profile {found.profile}"), html_tag("pre", found.text, tabindex="0"))
         if found.text
         else Html(""),
     )
     data = Html(data_json((found.id,), (plot,) if plot else (), ()))
-    return document(found.id, tag("section", body, class_="wide details"), data, maker, "Tuning")
+    return document(found.id, html_tag("section", body, class_="wide details"), data, maker, "Tuning")
 
 
 def _tiles(found: Tuned) -> list[Headline]:

@@ -17,7 +17,7 @@ from sparkwright.app.serve.launch import start_ranks
 from sparkwright.app.serve.load_guard import load_floors
 from sparkwright.app.serve.prepare import prepare
 from sparkwright.app.serve.ready import until_ready
-from sparkwright.app.serve.stop import clean
+from sparkwright.app.serve.stop import clean_nodes
 from sparkwright.app.serve.swap import Swap
 from sparkwright.app.services import Services
 from sparkwright.domain.errors import CommandFailed, NotReady, Refused, SparkwrightError
@@ -234,7 +234,7 @@ class TuneSearch:
                 self.services.notice(ended.message)
         elif self._plan:
             async with holding(self.services, self._plan.placement.nodes, f"end of tuning {self._plan.deployment}"):
-                await clean(self.services, self._plan)
+                await clean_nodes(self.services, self._plan)
 
     def result(self) -> Tuned:
         survey, trials = self.survey, tuple(self.trials)

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from sparkwright.app.bench.target import Bench
-from sparkwright.app.serve.launch import again
-from sparkwright.app.serve.running import Old, find
+from sparkwright.app.serve.launch import restore_previous
+from sparkwright.app.serve.running import Old, find_running
 from sparkwright.app.serve.swap import Swap
 from sparkwright.app.services import Services, finished
 from sparkwright.domain.codec import Unreadable, from_json, to_json
@@ -23,7 +23,7 @@ async def searching(
     """A search whose trials may begin. given: where it is shown, and the budget in seconds. Raises UsageError."""
     request = survey.request
     old = await _served(services, request.deployment, journal)
-    swap = Swap(services, request, old, True, partial(again, services))
+    swap = Swap(services, request, old, True, partial(restore_previous, services))
     swap.again = bool(old and old.serves)
     swap.check_way_back()
     if old and swap.again:
@@ -50,7 +50,7 @@ def served_text(old: Old | None) -> str:
 
 async def _served(services: Services, name: str, journal: Journal) -> Old | None:
     """The present deployment, or the one before a search that was killed: that search's trial may run now."""
-    old, told = await find(services, name), str(journal.header().get("served", ""))
+    old, told = await find_running(services, name), str(journal.header().get("served", ""))
     if (old and (old.supervised or old.desired)) or not told:  # of a trial nothing is recorded on the nodes
         return old if old and (old.supervised or old.desired) else None
     try:
@@ -62,7 +62,7 @@ async def _served(services: Services, name: str, journal: Journal) -> Old | None
 
 async def serving(services: Services, name: str) -> Old | None:
     """The deployment a search would replace. Raises UsageError if it could not be started again."""
-    old = await find(services, name)
+    old = await find_running(services, name)
     if old and old.serves and old.desired is None and not old.supervised:
         said = f"{name} serves, and what it was started from is not recorded: it could not be started again"
         raise UsageError(said, f"sparkwright down {name}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fakes.host import FakeHost
-from fakes.nodes import node, settings
+from fakes.nodes import make_node, settings
 from fakes.sshd import MISSING, Sshd
 from sparkwright.adapters.hosts import local_host
 from sparkwright.adapters.node_host import NodeHost
@@ -17,7 +17,7 @@ from sparkwright.domain.command import Command, Completed
 
 
 @pytest.fixture(scope="session")
-def sshd() -> Iterator[Sshd]:
+def ssh_server() -> Iterator[Sshd]:
     if MISSING:
         pytest.skip(MISSING)
     server = Sshd()
@@ -28,11 +28,11 @@ def sshd() -> Iterator[Sshd]:
 
 
 @pytest.fixture(params=["local", "ssh"])
-async def host(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[NodeHost]:
+async def node_host(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[NodeHost]:
     if request.param == "local":
-        made = local_host(node(tmp_path, "local"), "ann@laptop")
+        made = local_host(make_node(tmp_path, "local"), "ann@laptop")
     else:
-        made = ssh_host(node(tmp_path), settings(request.getfixturevalue("sshd")), "ann@laptop")
+        made = ssh_host(make_node(tmp_path), settings(request.getfixturevalue("ssh_server")), "ann@laptop")
     yield made
     await made.close()
 
@@ -42,9 +42,9 @@ async def any_host(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
     if request.param == "fake":
         made: NodeHost | FakeHost = FakeHost("spark-1", default=really)
     elif request.param == "local":
-        made = local_host(node(tmp_path, "local"), "ann@laptop")
+        made = local_host(make_node(tmp_path, "local"), "ann@laptop")
     else:
-        made = ssh_host(node(tmp_path), settings(request.getfixturevalue("sshd")), "ann@laptop")
+        made = ssh_host(make_node(tmp_path), settings(request.getfixturevalue("ssh_server")), "ann@laptop")
     yield made
     await made.close()
 

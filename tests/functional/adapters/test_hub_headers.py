@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fakes.clock import FakeClock
-from fakes.hub_http import FOLDER, TREE, Server, Tensors, file, put, serving
+from fakes.hub_http import FOLDER, TREE, HubServer, Tensors, file_entry, publish_model, serving
 from sparkwright.adapters.hub import HttpHub
 from sparkwright.adapters.hub_headers import _cover
 from sparkwright.domain.checkpoint import Checkpoint, TensorGroup
@@ -21,27 +21,27 @@ def layers(first: int, last: int, dtype: str = "BF16") -> Tensors:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server() -> Iterator[HubServer]:
     with serving() as server:
         yield server
 
 
-def hub(server: Server, folder: Path, **more: Secret) -> HttpHub:
+def make_hub(server: HubServer, folder: Path, **more: Secret) -> HttpHub:
     return HttpHub(folder / "hub", FakeClock(), server.url, **more)
 
 
-async def read(server: Server, folder: Path) -> Checkpoint:
-    text = await hub(server, folder).headers("org/name")
+async def read(server: HubServer, folder: Path) -> Checkpoint:
+    text = await make_hub(server, folder).headers("org/name")
     assert isinstance(text, str), text
     found = parse(Completed(0, text, ""))
     assert isinstance(found, Checkpoint)
     return found
 
 
-async def test_few_of_a_thousand_shards_are_read(server: Server, tmp_path: Path) -> None:
+async def test_few_of_a_thousand_shards_are_read(server: HubServer, tmp_path: Path) -> None:
     """Tensors that differ in numbers only are alike: one shard of each kind is enough, and weights are never asked."""
     many = {f"model-{n + 1:05}-of-01000.safetensors": layers(n, n + 1) for n in range(999)}
-    put(server, {**many, "model-01000-of-01000.safetensors": {"model.embed_tokens.weight": ("BF16", 5000)}})
+    publish_model(server, {**many, "model-01000-of-01000.safetensors": {"model.embed_tokens.weight": ("BF16", 5000)}})
     found = await read(server, tmp_path)
     assert found.tensors == (
         TensorGroup("model.embed_tokens.weight", "BF16", 5000, 1),
@@ -51,52 +51,52 @@ async def test_few_of_a_thousand_shards_are_read(server: Server, tmp_path: Path)
     assert max(server.sent) < 200_000, "ranges, not files"
     assert found.complete and found.weights > 1_000_000
     before = len(server.asked)
-    assert await hub(server, tmp_path).headers("org/name") and len(server.asked) == before
+    assert await make_hub(server, tmp_path).headers("org/name") and len(server.asked) == before
 
 
-async def test_layers_in_different_formats_are_all_read(server: Server, tmp_path: Path) -> None:
+async def test_layers_in_different_formats_are_all_read(server: HubServer, tmp_path: Path) -> None:
     """Every shard is read and nothing is scaled if the seen ones do not add up to the index's own sum."""
     small = {name: (dtype, 500) for name, (dtype, _) in layers(4, 6, "U8").items()}
-    put(server, {"model-a.safetensors": layers(0, 4), "model-b.safetensors": small})
+    publish_model(server, {"model-a.safetensors": layers(0, 4), "model-b.safetensors": small})
     found = await read(server, tmp_path)
     assert [(group.dtype, group.bytes, group.count) for group in found.tensors] == [("BF16", 4000, 4), ("U8", 1000, 2)]
 
 
-async def test_one_file_without_an_index(server: Server, tmp_path: Path) -> None:
+async def test_one_file_without_an_index(server: HubServer, tmp_path: Path) -> None:
     """Small models have no index."""
-    put(server, {"model.safetensors": layers(0, 3)}, indexed=False)
+    publish_model(server, {"model.safetensors": layers(0, 3)}, indexed=False)
     assert [(group.bytes, group.count) for group in (await read(server, tmp_path)).tensors] == [(3000, 3)]
 
 
 @pytest.mark.parametrize("body", [b"<html>welcome to the hotel", b"[1]", b"\xff" * 64, b""])
-async def test_what_is_no_header_is_named(server: Server, tmp_path: Path, body: bytes) -> None:
+async def test_what_is_no_header_is_named(server: HubServer, tmp_path: Path, body: bytes) -> None:
     """A proxy's page in place of a file."""
-    put(server, {"model.safetensors": layers(0, 3)}, indexed=False)
+    publish_model(server, {"model.safetensors": layers(0, 3)}, indexed=False)
     server.replies[f"{FOLDER}model.safetensors"] = (200, {}, body)
-    found = await hub(server, tmp_path).headers("org/name")
+    found = await make_hub(server, tmp_path).headers("org/name")
     assert isinstance(found, Unknown) and "answer cannot be used" in found.why
 
 
 @pytest.mark.parametrize(
     ("status", "why"), [(401, "export HF_TOKEN"), (403, "export HF_TOKEN"), (404, "no such model")]
 )
-async def test_a_gated_or_missing_model_is_named(server: Server, tmp_path: Path, status: int, why: str) -> None:
+async def test_a_gated_or_missing_model_is_named(server: HubServer, tmp_path: Path, status: int, why: str) -> None:
     """The model is named with the thing that it needs."""
-    put(server, {"model.safetensors": layers(0, 3)}, indexed=False)
+    publish_model(server, {"model.safetensors": layers(0, 3)}, indexed=False)
     server.replies[f"{FOLDER}model.safetensors"] = (status, {}, b"{}")
-    found = await hub(server, tmp_path).headers("org/name")
+    found = await make_hub(server, tmp_path).headers("org/name")
     assert isinstance(found, Unknown) and why in found.why
 
 
-async def test_files_may_be_elsewhere_and_without_ranges(server: Server, tmp_path: Path) -> None:
+async def test_files_may_be_elsewhere_and_without_ranges(server: HubServer, tmp_path: Path) -> None:
     """A redirect to another host keeps the range and loses the token."""
-    put(server, {"model.safetensors": layers(0, 3)}, indexed=False)
+    publish_model(server, {"model.safetensors": layers(0, 3)}, indexed=False)
     body = server.replies[f"{FOLDER}model.safetensors"]
     with serving() as other:
         other.ranges = False
         server.replies[f"{FOLDER}model.safetensors"] = (302, {"Location": f"{other.url}/blob"}, b"")
         other.replies["/blob"] = body
-        text = await hub(server, tmp_path, token=Secret("hf_abc")).headers("org/name")
+        text = await make_hub(server, tmp_path, token=Secret("hf_abc")).headers("org/name")
     assert isinstance(text, str) and "up_proj" in text
     assert other.asked == [("/blob", None)]
 
@@ -135,9 +135,9 @@ def test_the_shard_with_most_kinds_comes_first() -> None:
     assert list(_cover(named, dict.fromkeys(("one", "two", "three"), 1))) == ["two", "three"]
 
 
-async def test_a_list_of_files_without_end_is_refused(server: Server, tmp_path: Path) -> None:
+async def test_a_list_of_files_without_end_is_refused(server: HubServer, tmp_path: Path) -> None:
     """Pages of 30 MB, one after the other, would take all memory: a model's list is bounded as a whole."""
-    server.answer(TREE, [file(f"{'x' * 900}{n}", 1) for n in range(9_000)], Link=f'<{TREE}>; rel="next"')
-    found = await hub(server, tmp_path).headers("org/name")
+    server.answer(TREE, [file_entry(f"{'x' * 900}{n}", 1) for n in range(9_000)], Link=f'<{TREE}>; rel="next"')
+    found = await make_hub(server, tmp_path).headers("org/name")
     assert isinstance(found, Unknown) and "a list of files of more than 16 MiB" in found.why, found
     assert len(server.asked) == 2

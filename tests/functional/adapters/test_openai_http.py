@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fakes.ports import free_port
-from fakes.replay import Replay, Reply, recorded
+from fakes.replay import PiecewiseReply, ReplayServer, recorded
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import HttpTimeouts, OpenAiEndpoint
 from sparkwright.domain.command import Secret
@@ -21,14 +21,16 @@ HELLO = b'data: {"choices":[{"delta":{"content":"Hello"}}]}\n\n'
 DONE = b"data: [DONE]\n\n"
 
 
-async def ask(reply: Reply, key: Secret | None = None, timeouts: HttpTimeouts | None = None) -> Answer:
-    async with Replay(reply) as url:
+async def ask_endpoint(
+    reply: PiecewiseReply, key: Secret | None = None, timeouts: HttpTimeouts | None = None
+) -> Answer:
+    async with ReplayServer(reply) as url:
         return await OpenAiEndpoint(SystemClock(), timeouts).ask(url, "tiny-qwen3", "Hi", 32, key)
 
 
-async def refusal(reply: Reply, timeouts: HttpTimeouts | None = None) -> str:
+async def refusal(reply: PiecewiseReply, timeouts: HttpTimeouts | None = None) -> str:
     with pytest.raises(NotReady) as raised:
-        await ask(reply, None, timeouts)
+        await ask_endpoint(reply, None, timeouts)
     assert raised.value.exit_code == 5
     return raised.value.message
 
@@ -36,7 +38,7 @@ async def refusal(reply: Reply, timeouts: HttpTimeouts | None = None) -> str:
 @pytest.mark.parametrize("size", [0, 1, 2, 7, 61, 1000, 100_000])
 async def test_answer_does_not_depend_on_the_network(size: int) -> None:
     """The answer is the same however the bytes are cut, and its tokens are those of `usage`."""
-    answer = await ask(recorded("chat-32", size))
+    answer = await ask_endpoint(recorded("chat-32", size))
     assert (answer.prompt_tokens, answer.completion_tokens, answer.simulated) == (18, 32, False)
     assert answer.text.startswith(" jumpant") and 0 < answer.ttft <= answer.total
 
@@ -44,19 +46,19 @@ async def test_answer_does_not_depend_on_the_network(size: int) -> None:
 async def test_tokens_are_not_chunks() -> None:
     """Speculation brought 64 tokens in 15 events: counting events would be wrong by four."""
     reply = recorded("ngram-chat")
-    answer = await ask(reply)
+    answer = await ask_endpoint(reply)
     assert (answer.completion_tokens, len(reply.pieces)) == (64, 17)
     assert answer.text.startswith(" jump")
 
 
 async def test_running_usage_counts_once() -> None:
     """The last usage counts if it comes with every event."""
-    assert (await ask(recorded("chat-continuous-usage"))).completion_tokens == 8
+    assert (await ask_endpoint(recorded("chat-continuous-usage"))).completion_tokens == 8
 
 
 async def test_tool_call_is_an_answer() -> None:
     """Tokens that are a tool call are tokens."""
-    answer = await ask(recorded("chat-tool-required"))
+    answer = await ask_endpoint(recorded("chat-tool-required"))
     assert answer.completion_tokens > 0 and answer.ttft < answer.total
 
 
@@ -79,7 +81,7 @@ async def test_a_certificate_that_is_not_trusted_says_where_its_ca_is(tmp_path: 
 
 async def test_request_is_openai_only() -> None:
     """The body holds what any OpenAI-compatible server takes; the key is in the header, and only when there is one."""
-    replay = Replay(Reply([HELLO, USAGE, DONE]))
+    replay = ReplayServer(PiecewiseReply([HELLO, USAGE, DONE]))
     async with replay as url:
         endpoint = OpenAiEndpoint(SystemClock())
         await endpoint.ask(url + "/v1/", "m", "Hi", 5, Secret("s3cret"))
@@ -98,7 +100,7 @@ async def test_request_is_openai_only() -> None:
 
 async def test_the_same_question_asked_greedily() -> None:
     """Guards the canary: what it hears is compared with what it heard before."""
-    replay = Replay(Reply([HELLO, USAGE, DONE]))
+    replay = ReplayServer(PiecewiseReply([HELLO, USAGE, DONE]))
     async with replay as url:
         answer = await OpenAiEndpoint(SystemClock()).greedy(url, "m", "Hi", 8, None)
     body = json.loads(replay.requests[0][2])
@@ -108,10 +110,10 @@ async def test_the_same_question_asked_greedily() -> None:
 async def test_a_page_is_shown_or_it_is_none() -> None:
     """Guards the figures: an error page is not taken for one of metrics, and silence ends automatically."""
     limits = HttpTimeouts(models=0.2)
-    replies = [Reply([b"up 1\n"]), Reply([b"up 1\n"], status=500), Reply([b"up"], hang=True)]
+    replies = [PiecewiseReply([b"up 1\n"]), PiecewiseReply([b"up 1\n"], status=500), PiecewiseReply([b"up"], hang=True)]
     shown = []
     for reply in replies:
-        async with Replay(reply) as url:
+        async with ReplayServer(reply) as url:
             shown.append(await OpenAiEndpoint(SystemClock(), limits).page(url, "metrics", None))
     shown.append(await OpenAiEndpoint(SystemClock(), limits).page(f"http://127.0.0.1:{free_port()}", "metrics", None))
     assert shown == ["up 1\n", None, None, None]
@@ -120,7 +122,7 @@ async def test_a_page_is_shown_or_it_is_none() -> None:
 @pytest.mark.parametrize(("value", "simulated"), [("1", True), ("true", True), ("0", False), ("", False)])
 async def test_simulated_is_reported(value: str, simulated: bool) -> None:
     """An answer of the simulator is marked as simulated by its header."""
-    answer = await ask(Reply([HELLO, USAGE, DONE], headers={"X-Sparkwright-Simulated": value}))
+    answer = await ask_endpoint(PiecewiseReply([HELLO, USAGE, DONE], headers={"X-Sparkwright-Simulated": value}))
     assert answer.simulated is simulated
 
 
@@ -128,7 +130,7 @@ async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.Monkey
     """A node is asked directly, also where the office's proxy is set."""
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{free_port()}")
-    assert (await ask(Reply([HELLO, USAGE, DONE]))).text == "Hello"
+    assert (await ask_endpoint(PiecewiseReply([HELLO, USAGE, DONE]))).text == "Hello"
 
 
 async def test_engine_killed_in_an_answer() -> None:
@@ -153,13 +155,13 @@ async def test_http_errors_report_what_came(label: str, wanted: str) -> None:
 
 async def test_page_of_a_proxy_is_no_answer() -> None:
     """HTTP 200 with something that is no stream shows what it is."""
-    assert "HTTP 200: <html>" in await refusal(Reply([b"<html>" + b"x" * 5000], content_type="text/html"))
+    assert "HTTP 200: <html>" in await refusal(PiecewiseReply([b"<html>" + b"x" * 5000], content_type="text/html"))
 
 
 @pytest.mark.parametrize("cut", [True, False], ids=["broken", "ended"])
 async def test_cut_stream_is_no_answer(cut: bool) -> None:
     """A stream without [DONE] is not taken for a short answer, whether it broke or just ended."""
-    message = await refusal(Reply([HELLO, USAGE], cut=cut))
+    message = await refusal(PiecewiseReply([HELLO, USAGE], cut=cut))
     assert "after 2 events: 'Hello'" in message
 
 
@@ -176,12 +178,12 @@ async def test_cut_stream_is_no_answer(cut: bool) -> None:
 )
 async def test_stream_without_tokens_is_no_answer(pieces: list[bytes], wanted: str) -> None:
     """Only tokens that the server counted prove that it answers."""
-    assert wanted in await refusal(Reply(pieces))
+    assert wanted in await refusal(PiecewiseReply(pieces))
 
 
 async def test_silence_is_no_answer() -> None:
     """A server that takes the request and then reports nothing (its worker is dead) is not waited for for ever."""
-    message = await refusal(Reply([HELLO], hang=True), HttpTimeouts(silence=0.2))
+    message = await refusal(PiecewiseReply([HELLO], hang=True), HttpTimeouts(silence=0.2))
     assert "silence until the time was up" in message and "after 1 events" in message
 
 
@@ -201,6 +203,6 @@ async def test_models() -> None:
     bodies = [(200, good), (200, b"[]"), (200, b'{"data":[{}]}'), (200, b"<html>"), (401, good), (503, b"")]
     found = []
     for status, body in bodies:
-        async with Replay(Reply([body] if body else [], status, "application/json")) as url:
+        async with ReplayServer(PiecewiseReply([body] if body else [], status, "application/json")) as url:
             found.append(await endpoint.models(url, Secret("k")))
     assert found == [("tiny-qwen3", "b"), (), (), (), (), ()]

@@ -27,14 +27,16 @@ print(asyncio.run(able.open(Tunnel("a", "node", int(port)))))
 
 
 @pytest.fixture
-def tunnels(tmp_path: Path, sshd: Sshd) -> Tunnels:
-    return Tunnels(tmp_path / "tunnels", settings(sshd))
+def tunnels(tmp_path: Path, ssh_server: Sshd) -> Tunnels:
+    return Tunnels(tmp_path / "tunnels", settings(ssh_server))
 
 
-async def test_a_tunnel_outlives_its_command_until_it_is_stopped(tunnels: Tunnels, sshd: Sshd, tmp_path: Path) -> None:
+async def test_a_tunnel_outlives_its_command_until_it_is_stopped(
+    tunnels: Tunnels, ssh_server: Sshd, tmp_path: Path
+) -> None:
     """Another process opens it; it is listed here, opened again without a second ssh, and gone once stopped."""
     port = free_port()
-    words = [str(tmp_path / "tunnels"), str(sshd.config), str(sshd.control), str(port)]
+    words = [str(tmp_path / "tunnels"), str(ssh_server.config), str(ssh_server.control), str(port)]
     done = subprocess.run([sys.executable, "-c", OPEN, *words], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "True\n"
     assert await tunnels.listed() == (Tunnel("a", "node", port),)
@@ -48,14 +50,14 @@ async def test_a_tunnel_outlives_its_command_until_it_is_stopped(tunnels: Tunnel
         await asyncio.open_connection("127.0.0.1", port)
 
 
-async def test_a_tunnel_whose_other_side_is_gone_is_listed_as_ended(tunnels: Tunnels, sshd: Sshd) -> None:
+async def test_a_tunnel_whose_other_side_is_gone_is_listed_as_ended(tunnels: Tunnels, ssh_server: Sshd) -> None:
     """Not silently forgotten: it can be opened again, and stopping it forgets it."""
     one = Tunnel("a", "node", free_port())
     await tunnels.open(one)
-    await _lose(tunnels, sshd)
+    await _lose(tunnels, ssh_server)
     assert await tunnels.open(one)
     assert not (await tunnels.listed())[0].ended
-    await _lose(tunnels, sshd)
+    await _lose(tunnels, ssh_server)
     assert not await tunnels.stop("a")
     assert await tunnels.listed() == ()
 

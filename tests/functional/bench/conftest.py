@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from fakes.ports import free_port
-from functional.command import Shell
-from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Simulator
+from functional.command import UserShell
+from functional.simulator.process import CAPTURES, HEAD_ADDRESS, SimulatorProcess
 
 # Prefill 4,000 tokens/s, 10 ms a step: a cold prompt of 2,000 tokens takes half a second.
 PACE = {
@@ -36,10 +36,10 @@ levels:
     requests: 4
     warmup: 1
 """
-Start = Callable[..., Simulator]
+Start = Callable[..., SimulatorProcess]
 
 
-class Bench(Shell):
+class BenchShell(UserShell):
     """The command, what it prints, and what it keeps."""
 
     def workload(self, text: str = SMALL, name: str = "small.yaml") -> str:
@@ -59,10 +59,10 @@ class Bench(Shell):
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Bench]:
+def bench_shell(tmp_path: Path) -> Iterator[BenchShell]:
     home = tmp_path / "home"
     home.mkdir()
-    made = Bench(home)
+    made = BenchShell(home)
     yield made
     made.clean()
 
@@ -73,13 +73,13 @@ def simulator(tmp_path: Path) -> Iterator[Start]:
     model = tmp_path / "tiny-qwen3"
     model.mkdir()
     shutil.copy(CAPTURES / "tiny-qwen3.config.json", model / "config.json")
-    started: list[Simulator] = []
+    started: list[SimulatorProcess] = []
 
-    def start(*flags: str, **environ: str) -> Simulator:
+    def start(*flags: str, **environ: str) -> SimulatorProcess:
         port = free_port()
         place = ["--host", HEAD_ADDRESS, "--port", str(port), "--enable-prompt-tokens-details"]
         argv = ["serve", str(model), "--served-model-name", "tiny-qwen3", "--load-format", "dummy", *place, *flags]
-        one = Simulator(argv, tmp_path / f"twin-{port}.log", {**PACE, **environ}, port)
+        one = SimulatorProcess(argv, tmp_path / f"twin-{port}.log", {**PACE, **environ}, port)
         started.append(one)
         return one.start().ready()
 
@@ -88,5 +88,5 @@ def simulator(tmp_path: Path) -> Iterator[Start]:
         one.end()
 
 
-def url(simulator: Simulator) -> str:
+def endpoint_url(simulator: SimulatorProcess) -> str:
     return f"http://{HEAD_ADDRESS}:{simulator.port}"

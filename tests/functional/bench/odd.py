@@ -16,7 +16,7 @@ PIECE = 0.002
 
 
 @dataclass
-class Odd:
+class OddServer:
     """The server's behaviour.
 
     usage: whether streams have it. refused: fields that it answers with 400. away: how many requests it sends away at
@@ -56,7 +56,7 @@ def measured(body: dict[str, Any]) -> bool:
 
 
 @contextmanager
-def served(odd: Odd) -> Iterator[Odd]:
+def served(odd: OddServer) -> Iterator[OddServer]:
     handler = type("Handler", (_Handler,), {"odd": odd})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
@@ -72,7 +72,7 @@ def served(odd: Odd) -> Iterator[Odd]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    odd: Odd
+    odd: OddServer
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: object) -> None:

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from functional.command import Shell
-from functional.test_install_supervisor import shell
+from functional.command import UserShell
+from functional.test_install_supervisor import user_shell
 from functional.test_supervised_cli import up
 
-__all__ = ["shell"]  # a fixture
+__all__ = ["user_shell"]  # a fixture
 SMALL = """
 title: A few short requests
 repeats: 1
@@ -24,11 +24,11 @@ levels:
 
 
 @pytest.mark.full
-def test_a_deployment_by_its_name(shell: Shell) -> None:
+def test_a_deployment_by_its_name(user_shell: UserShell) -> None:
     """Recipe, hash, engine, flags and nodes are recorded, also by `eval` and through the gateway; memory is watched."""
-    up(shell)
-    (shell.folder / "small.yaml").write_text(SMALL)
-    code, out, err = shell.run("bench", "twin", "--profile", "./small.yaml", "--json")
+    up(user_shell)
+    (user_shell.folder / "small.yaml").write_text(SMALL)
+    code, out, err = user_shell.run("bench", "twin", "--profile", "./small.yaml", "--json")
     assert out, err
     (run,) = json.loads(out)["runs"]
     known = run["run"]["conditions"]
@@ -37,9 +37,9 @@ def test_a_deployment_by_its_name(shell: Shell) -> None:
     assert "serve" in known["flags"] or "sparkwright.simulator" in " ".join(known["flags"])
     assert run["levels"][0]["server"]["memory_available_least"] > 1e9
     assert not [why for why in run["invalid"] if "provenance" in why]
-    endpoint = json.loads(shell.run("status", "--json")[1])["deployments"][0]["endpoint"]
+    endpoint = json.loads(user_shell.run("status", "--json")[1])["deployments"][0]["endpoint"]
     for named in (("twin", "--gateway"), (endpoint,)):
-        _, out, err = shell.run("bench", *named, "--profile", "./small.yaml", "--json")
+        _, out, err = user_shell.run("bench", *named, "--profile", "./small.yaml", "--json")
         assert out, err
         (through,) = json.loads(out)["runs"]
         assert through["run"]["conditions"] == {
@@ -50,11 +50,11 @@ def test_a_deployment_by_its_name(shell: Shell) -> None:
         (level,) = through["levels"]
         assert (level["good"], level["errors"]) == (3, {}) and level["server"]["memory_available_least"] > 1e9
     for how in ((), ("--gateway",)):
-        code, out, err = shell.run("eval", "probes", "twin", *how, "--only", "usage", "--json")
+        code, out, err = user_shell.run("eval", "probes", "twin", *how, "--only", "usage", "--json")
         assert code == 0, err
         evaluated = json.loads(out)["run"]
         assert (evaluated["passed"], evaluated["conditions"]["recipe_hash"]) == (True, known["recipe_hash"])
-    code, _, err = shell.run("bench", endpoint, "--gateway")
+    code, _, err = user_shell.run("bench", endpoint, "--gateway")
     assert (code, "a URL is measured as it is" in err) == (2, True), err
-    code, _, err = shell.run("bench", "other")
+    code, _, err = user_shell.run("bench", "other")
     assert (code, "no deployment other" in err) == (2, True), err

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fakes.ports import free_port
-from functional.bench.conftest import Bench
-from functional.test_llama_cpp import KEY, RECIPE, rank, served
+from functional.bench.conftest import BenchShell
+from functional.test_llama_cpp import KEY, RECIPE, render_rank, served
 from functional.tiny_gguf import write_tiny_gguf
 from sparkwright.domain.recipe import Serving
 
@@ -31,8 +31,8 @@ levels:
 """
 
 
-async def measured(shell: Bench, tmp_path: Path, profile: str) -> tuple[dict[str, Any], str]:
-    spec = rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port(), ROOMY)
+async def measured(shell: BenchShell, tmp_path: Path, profile: str) -> tuple[dict[str, Any], str]:
+    spec = render_rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port(), ROOMY)
     (shell.folder / "key").write_text(KEY)
     url = f"http://127.0.0.1:{spec.listens[0][1]}"
     async with served(spec, tmp_path / "log"):
@@ -41,9 +41,9 @@ async def measured(shell: Bench, tmp_path: Path, profile: str) -> tuple[dict[str
     return told["runs"][0], err
 
 
-async def test_a_first_look(shell: Bench, tmp_path: Path) -> None:
+async def test_a_first_look(bench_shell: BenchShell, tmp_path: Path) -> None:
     """Engine, version and context are found; prompts have the asked length by its own /tokenize; no request fails."""
-    run, err = await measured(shell, tmp_path, shell.workload())
+    run, err = await measured(bench_shell, tmp_path, bench_shell.workload())
     known = run["run"]["conditions"]
     assert (known["engine"], known["model"], known["simulated"]) == ("llama-cpp", "tiny", False), err
     assert known["max_context"] == 2048, "what the model was made for bounds it"
@@ -55,9 +55,9 @@ async def test_a_first_look(shell: Bench, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-async def test_the_cold_and_the_cached_loop(shell: Bench, tmp_path: Path) -> None:
+async def test_the_cold_and_the_cached_loop(bench_shell: BenchShell, tmp_path: Path) -> None:
     """cache_prompt at work: at the last turn what was sent before is not computed again, and usage reports how much."""
-    run, err = await measured(shell, tmp_path, shell.workload(LOOP))
+    run, err = await measured(bench_shell, tmp_path, bench_shell.workload(LOOP))
     turns = {level["plan"]["shape"]["cold"]: level["metrics"] for level in run["levels"] if level["part"] == "turn 3"}
     assert set(turns) == {True, False}, err
     assert all(metrics["ttft"]["median"]["value"] > 0 for metrics in turns.values())

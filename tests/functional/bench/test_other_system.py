@@ -7,8 +7,8 @@ PROGRAM = """
 import select, sys
 for name in [name for name in dir(select) if "EPOLL" in name.upper()]:
     delattr(select, name)
-from sparkwright.cli.main import entry
-entry()
+from sparkwright.cli.main import run_command_line
+run_command_line()
 """
 
 

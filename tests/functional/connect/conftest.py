@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from fakes.ports import free_port
-from functional.command import Shell
-from functional.gateway.gateways import ENGINE_KEY, KEY, Gateway, has_caddy
-from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Simulator
+from functional.command import UserShell
+from functional.gateway.gateways import ENGINE_KEY, KEY, LocalGateway, has_caddy
+from functional.simulator.process import CAPTURES, HEAD_ADDRESS, SimulatorProcess
 from sparkwright.gateway.caddy import root_certificate
 
 NPM = Path(__file__).parents[3] / "build" / "npm" / "node_modules"
@@ -23,17 +23,17 @@ TOOLS = ["--enable-auto-tool-choice", "--tool-call-parser", "hermes"]
 
 
 @dataclass
-class Place:
+class ConnectSetup:
     """url: of a gateway, with /v1. key_file, authority: as a user has them. home: where `~` is for all programs."""
 
     url: str
     home: Path
     key_file: Path
     authority: Path
-    shell: Shell = field(init=False)
+    shell: UserShell = field(init=False)
 
     def __post_init__(self) -> None:
-        self.shell = Shell(self.home)
+        self.shell = UserShell(self.home)
 
     def connect(self, client: str, *words: str) -> tuple[int, str, str]:
         trust = ("--key-file", str(self.key_file), "--ca", str(self.authority))
@@ -54,30 +54,30 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProcess]:
     folder = tmp_path_factory.mktemp("engine")
     shutil.copy(CAPTURES / "tiny-qwen3.config.json", folder / "config.json")
     port = free_port()
     words = ["serve", str(folder), "--served-model-name", "tiny", "--load-format", "dummy", "--host", HEAD_ADDRESS]
     words += ["--max-model-len", "131072", *TOOLS, "--port", str(port)]
-    simulator = Simulator(words, folder / "log", {"VLLM_API_KEY": ENGINE_KEY}, port).start().ready()
+    simulator = SimulatorProcess(words, folder / "log", {"VLLM_API_KEY": ENGINE_KEY}, port).start().ready()
     yield simulator
     simulator.end()
 
 
 @pytest.fixture(scope="module")
-def place(engine: Simulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def connect_setup(engine: SimulatorProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectSetup]:
     if not has_caddy():
         pytest.skip("caddy is not installed")
     folder = tmp_path_factory.mktemp("connect")
-    gateway = Gateway(folder / "door", f"{HEAD_ADDRESS}:{engine.port}", engine_key=ENGINE_KEY)
+    gateway = LocalGateway(folder / "door", f"{HEAD_ADDRESS}:{engine.port}", engine_key=ENGINE_KEY)
     gateway.home.mkdir()
     gateway.keys(KEY)
     gateway.start()
     home = folder / "home"
     home.mkdir()
     (home / "the key").write_text(KEY + "\n")
-    yield Place(f"{gateway.url}/v1", home, home / "the key", Path(root_certificate(str(gateway.home / "ca"))))
+    yield ConnectSetup(f"{gateway.url}/v1", home, home / "the key", Path(root_certificate(str(gateway.home / "ca"))))
     gateway.end()
 
 

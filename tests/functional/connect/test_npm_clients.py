@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from functional.connect.conftest import Place
+from functional.connect.conftest import ConnectSetup
 from functional.connect.test_connect import exports
 
 WORK = "echo sparks-$((19+4)) > made.txt; cat made.txt"
@@ -39,56 +39,58 @@ if (process.argv[2] === "openai") {
 """
 
 
-def order(tool: str, name: str, more: str = "") -> str:
+def order_text(tool: str, name: str, more: str = "") -> str:
     return ORDER.format(tool=tool, name=name, work=WORK, more=more)
 
 
 @pytest.fixture
-def folder(place: Place, tmp_path: Path) -> Path:
+def folder(connect_setup: ConnectSetup, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_node_sdks_run_with_the_printed_settings(place: Place, folder: Path, node_modules: Path) -> None:
+def test_the_node_sdks_run_with_the_printed_settings(
+    connect_setup: ConnectSetup, folder: Path, node_modules: Path
+) -> None:
     """Streamed tool calls and their results by both SDKs, and the printed code of both."""
     (folder / "node_modules").symlink_to(node_modules)
     (folder / "tools.mjs").write_text(NODE_TOOLS)
     for client, expected in (("openai", '{"a": 19} 23 completed'), ("anthropic", '{"a":19} 23 tool_use')):
-        shell = exports(place, f"{client}-node")
-        assert place.program(shell, "node", "tools.mjs", client, folder=folder).strip() == expected
+        shell = exports(connect_setup, f"{client}-node")
+        assert connect_setup.program(shell, "node", "tools.mjs", client, folder=folder).strip() == expected
         (folder / "shown.mjs").write_text(
-            json.loads(place.connect(f"{client}-node", "--json")[1])["settings"]["snippet"]
+            json.loads(connect_setup.connect(f"{client}-node", "--json")[1])["settings"]["snippet"]
         )
-        assert "simulated" in place.program(shell, "node", "shown.mjs", folder=folder)
+        assert "simulated" in connect_setup.program(shell, "node", "shown.mjs", folder=folder)
 
 
 @pytest.mark.full
-def test_claude_code_works_through_the_gateway(place: Place, folder: Path, node_modules: Path) -> None:
+def test_claude_code_works_through_the_gateway(connect_setup: ConnectSetup, folder: Path, node_modules: Path) -> None:
     """It calls a tool that changes a file, with the settings file that --write made."""
-    assert place.connect("claude-code", "--write")[0] == 0
-    argv = [str(node_modules / ".bin" / "claude"), "-p", order("Bash", "command", ', "description": "x"')]
+    assert connect_setup.connect("claude-code", "--write")[0] == 0
+    argv = [str(node_modules / ".bin" / "claude"), "-p", order_text("Bash", "command", ', "description": "x"')]
     argv += ["--dangerously-skip-permissions", "--output-format", "json"]
-    answer = json.loads(place.program(exports(place, "claude-code"), *argv, folder=folder))
+    answer = json.loads(connect_setup.program(exports(connect_setup, "claude-code"), *argv, folder=folder))
     assert (answer["result"], answer["num_turns"], (folder / "made.txt").read_text()) == ("sparks-23", 2, "sparks-23\n")
     assert set(answer["modelUsage"]) == {"tiny"}
 
 
 @pytest.mark.full
-def test_codex_works_through_the_gateway(place: Place, folder: Path, node_modules: Path) -> None:
+def test_codex_works_through_the_gateway(connect_setup: ConnectSetup, folder: Path, node_modules: Path) -> None:
     """It calls a tool that changes a file, with the profile that --write made."""
-    assert place.connect("codex", "--write")[0] == 0
+    assert connect_setup.connect("codex", "--write")[0] == 0
     argv = [str(node_modules / ".bin" / "codex"), "exec", "--profile", "sparkwright", "--skip-git-repo-check"]
-    argv += ["--dangerously-bypass-approvals-and-sandbox", order("exec_command", "cmd")]
-    got = place.program(exports(place, "codex"), *argv, folder=folder)
+    argv += ["--dangerously-bypass-approvals-and-sandbox", order_text("exec_command", "cmd")]
+    got = connect_setup.program(exports(connect_setup, "codex"), *argv, folder=folder)
     assert "sparks-23" in got
     assert (folder / "made.txt").read_text() == "sparks-23\n"
 
 
 @pytest.mark.full
-def test_opencode_works_through_the_gateway(place: Place, folder: Path, node_modules: Path) -> None:
+def test_opencode_works_through_the_gateway(connect_setup: ConnectSetup, folder: Path, node_modules: Path) -> None:
     """It calls a tool that changes a file, with the settings file that --write made."""
-    assert place.connect("opencode", "--write")[0] == 0
+    assert connect_setup.connect("opencode", "--write")[0] == 0
     argv = [str(node_modules / ".bin" / "opencode"), "run"]
-    text = order("bash", "command", ', "description": "x"')
-    got = place.program(exports(place, "opencode"), *argv, stdin=text, folder=folder)
+    text = order_text("bash", "command", ', "description": "x"')
+    got = connect_setup.program(exports(connect_setup, "opencode"), *argv, stdin=text, folder=folder)
     assert "sparks-23" in got
     assert (folder / "made.txt").read_text() == "sparks-23\n"

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from functional.console.desk import Desk, made_desk
+from functional.console.desk import ConsoleCluster, made_desk
 from functional.gateway.gateways import has_caddy
-from functional.report.browser import BROWSER, Page, browser
+from functional.report.browser import BROWSER, BrowserPage, browser
 from patience import wait_until
 
 
 @pytest.fixture(scope="session")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def console_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleCluster]:
     """It serves a model whose name would be a script."""
     if not has_caddy():
         pytest.skip("caddy is not installed")
@@ -24,7 +24,7 @@ EVIL = "<script>document.title='taken'</script><img/src=x/onerror=alert(1)>"
 
 
 @pytest.fixture(scope="session")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserPage]:
     if not BROWSER:
         pytest.skip("chromium is not installed")
     with browser(tmp_path_factory.mktemp("browser"), "--ignore-certificate-errors") as opened:
@@ -32,11 +32,11 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="session")
-def operator(desk: Desk) -> str:
-    return desk.key("me", "operator")
+def operator(console_cluster: ConsoleCluster) -> str:
+    return console_cluster.key("me", "operator")
 
 
-def sign_in(page: Page, desk: Desk, key: str, name: str = "twin") -> Page:
+def sign_in(page: BrowserPage, desk: ConsoleCluster, key: str, name: str = "twin") -> BrowserPage:
     # An `up` behind the same gateway has just made a new console: until it listens, Caddy answers.
     form = "return !!document.getElementById('key')"
     wait_until(lambda: bool(page.open(desk.url("login", name)).script(form)), "the form of a new console")

@@ -20,12 +20,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from functional.command import Shell
-from functional.console.pictures import OUT, shot, spent
-from functional.report.browser import DESK, PHONE, Page, browser
+from functional.command import UserShell
+from functional.console.pictures import OUT, cpu_seconds, save_screenshot
+from functional.report.browser import DESK, PHONE, BrowserPage, browser
 from patience import wait_until
 from sparkwright.adapters.sqlite.database import opened
-from sparkwright.adapters.sqlite.samples import keep
+from sparkwright.adapters.sqlite.samples import keep_minute
 from sparkwright.adapters.sqlite.usage import UsageStore
 from sparkwright.domain.history import RequestRecord
 from sparkwright.domain.live import DeploymentState, Live, LiveEngine, LiveNode
@@ -40,7 +40,7 @@ NARROW, SHORT = (880, 900), 1000
 class Demo:
     """console: its address. state: the head's folder."""
 
-    shell: Shell
+    shell: UserShell
     env: dict[str, str]
     console: str
     key: str
@@ -54,7 +54,7 @@ class Demo:
 @contextmanager
 def kept_demo(folder: Path) -> Iterator[Demo]:
     """Starts it as its own output tells a user to reach it."""
-    shell = Shell(folder)
+    shell = UserShell(folder)
     code, out, err = shell.run("demo", "--keep")
     assert code == 0, err
     print(out)
@@ -68,7 +68,7 @@ def kept_demo(folder: Path) -> Iterator[Demo]:
         shell.clean()
 
 
-def day(state: Path, deployment: str = "simulator") -> None:
+def write_day(state: Path, deployment: str = "simulator") -> None:
     """The last day, through the code that a supervisor and a gateway run, with a clock of our own."""
     connection, made, now, tokens = opened(state / "store.sqlite"), Minutes(), time.time(), 0.0
     began = now - DAY
@@ -81,16 +81,16 @@ def day(state: Path, deployment: str = "simulator") -> None:
         phase = DeploymentState.LOADING if 19.0 < hour < 19.04 else phase
         busy = max(0.0, math.sin(hour / 3.2)) if phase is DeploymentState.READY else 0.0
         tokens += STEP * 60 * busy
-        nodes = tuple(node(name, at, busy, hour) for name in ("spark-1", "spark-2"))
+        nodes = tuple(live_node(name, at, busy, hour) for name in ("spark-1", "spark-2"))
         engine = LiveEngine(at, running=4 * busy, kv_usage=busy / 2, generation_tokens=tokens)
         if minute := made.add(Live(at, deployment, phase, began, nodes=nodes, engine=engine)):
-            keep(connection, minute)
+            keep_minute(connection, minute)
     connection.execute("COMMIT")
     connection.close()
     requests(state, began, now)
 
 
-def node(name: str, at: float, busy: float, hour: float) -> LiveNode:
+def live_node(name: str, at: float, busy: float, hour: float) -> LiveNode:
     free = (34 - 0.3 * (hour % 6)) * GIB
     total = 121.6 * GIB
     return LiveNode(name, at, True, int(total), int(free), gpu_temperature=44 + 26 * busy, gpu_power=12 + 55 * busy)
@@ -132,7 +132,7 @@ def client(demo: Demo, over: threading.Event) -> None:
 def main() -> None:
     OUT.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, kept_demo(Path(folder)) as demo:
-        day(demo.state)
+        write_day(demo.state)
         over = threading.Event()
         clients = [threading.Thread(target=client, args=(demo, over), daemon=True) for _ in range(3)]
         for one in clients:
@@ -140,13 +140,13 @@ def main() -> None:
         (profile := Path(folder) / "browser").mkdir()
         with browser(profile) as page:
             pictures(demo, page)
-            costs(demo)
+            print_costs(demo)
         over.set()
         for one in clients:
             one.join()
 
 
-def pictures(demo: Demo, page: Page) -> None:
+def pictures(demo: Demo, page: BrowserPage) -> None:
     page.open(f"{demo.console}login")
     page.script(
         "document.getElementById('key').value = arguments[0]; document.querySelector('form').submit()", demo.key
@@ -155,33 +155,33 @@ def pictures(demo: Demo, page: Page) -> None:
     for _ in range(1 if "quick" in sys.argv else 12):
         time.sleep(5)
         page.script("return 0")  # else the browser counts as gone
-    shot(page.open(demo.console), "ready")
-    shot(page.open(demo.console, DESK, "dark"), "ready-dark")
-    shot(page.open(demo.console, PHONE), "phone", height=SHORT)
+    save_screenshot(page.open(demo.console), "ready")
+    save_screenshot(page.open(demo.console, DESK, "dark"), "ready-dark")
+    save_screenshot(page.open(demo.console, PHONE), "phone", height=SHORT)
     # The README begins with the incident: narrow, so that it can be read there, and without the table of facts.
     page.open(f"{demo.console}incidents/1", NARROW)
     facts = "return [...document.querySelectorAll('h2')].find(one => one.innerText === 'Facts')"
-    shot(page, "incidents", height=int(page.script(f"{facts}.getBoundingClientRect().top")) - 10)
+    save_screenshot(page, "incidents", height=int(page.script(f"{facts}.getBoundingClientRect().top")) - 10)
     for name in ("requests", "connect", "keys"):
-        shot(page.open(f"{demo.console}{name}"), name, height=SHORT)
-    shot(page.open(f"{demo.console}requests", PHONE), "requests-phone", height=SHORT)
+        save_screenshot(page.open(f"{demo.console}{name}"), name, height=SHORT)
+    save_screenshot(page.open(f"{demo.console}requests", PHONE), "requests-phone", height=SHORT)
     page.open(f"{demo.console}logs/simulator")
     time.sleep(2.5)
-    shot(page, "logs")
+    save_screenshot(page, "logs")
     page.open(f"{demo.console}chat/simulator")
     page.script("document.getElementById('prompt').value = 'What is a KV cache?'")
     page.script("document.getElementById('chat').requestSubmit()")
     wait_until(lambda: "answer tokens" in page.script("return document.body.innerText"), "an answer")
-    shot(page, "chat")
+    save_screenshot(page, "chat")
 
 
-def costs(demo: Demo) -> None:
+def print_costs(demo: Demo) -> None:
     """Prints what the last day and the requests cost the two processes that keep and show them."""
     for program in ("console", "door", "supervisor"):
         pid = demo.pid(program)
-        before = spent(pid)
+        before = cpu_seconds(pid)
         time.sleep(WATCHED / 3)
-        print(f"{program}: {(spent(pid) - before) / (WATCHED / 3):.2%} of a core, three clients and one page")
+        print(f"{program}: {(cpu_seconds(pid) - before) / (WATCHED / 3):.2%} of a core, three clients and one page")
     sizes = {path.name: path.stat().st_size for path in (demo.state / "store.sqlite", demo.state / "door/usage.sqlite")}
     print("bytes of a day:", sizes)
 

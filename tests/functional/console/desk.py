@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 
 from fakes.ports import free_port
-from functional.command import Shell
+from functional.command import UserShell
 from functional.gateway.head import free_pair
 from patience import wait_until
 from sparkwright.cli.demo import cluster_yaml
@@ -31,10 +31,10 @@ _CADDY = shutil.which("caddy", path=f"{Path(sys.executable).parent}:{os.environ[
 
 
 @dataclass
-class Desk:
+class ConsoleCluster:
     """A user's machine and the two nodes, all below one folder. scale: of the supervisor's waits."""
 
-    shell: Shell
+    shell: UserShell
     scale: str = "0.1"
     ports: dict[str, int] = field(default_factory=dict)
 
@@ -143,8 +143,8 @@ _UNVERIFIED.check_hostname, _UNVERIFIED.verify_mode = False, ssl.CERT_NONE
 
 
 @contextmanager
-def made_desk(folder: Path, scale: str = "0.1") -> Iterator[Desk]:
-    desk = Desk(Shell(folder), scale)
+def made_desk(folder: Path, scale: str = "0.1") -> Iterator[ConsoleCluster]:
+    desk = ConsoleCluster(UserShell(folder), scale)
     try:
         yield desk
     finally:

@@ -17,9 +17,9 @@ import time
 import urllib.request
 from pathlib import Path
 
-from functional.console.desk import Desk, made_desk
-from functional.report.browser import DESK, Page, browser
-from functional.test_runs import fill, ten
+from functional.console.desk import ConsoleCluster, made_desk
+from functional.report.browser import DESK, BrowserPage, browser
+from functional.test_runs import add_runs, run_of_ten
 from patience import wait_until
 
 OUT = Path(__file__).parents[3] / "docs/guides/console"
@@ -40,8 +40,8 @@ def main() -> None:
             pictures(desk, page)
 
 
-def pictures(desk: Desk, page: Page) -> None:
-    shot(page.open(desk.url("login")), "sign-in")
+def pictures(desk: ConsoleCluster, page: BrowserPage) -> None:
+    save_screenshot(page.open(desk.url("login")), "sign-in")
     sign_in(page, desk.key("me", "operator"))
     over = threading.Event()
     clients = [
@@ -52,42 +52,42 @@ def pictures(desk: Desk, page: Page) -> None:
         one.start()
     viewers(desk)
     states(desk, page)
-    fill(desk.shell, *(ten(0.1 + 0.02 * n, f"r-20261122-{n}a") for n in range(3)))
+    add_runs(desk.shell, *(run_of_ten(0.1 + 0.02 * n, f"r-20261122-{n}a") for n in range(3)))
     desk.run("report", "r-20261122-2a", "--console")
     for path in ("usage", "switch/twin?to=spare"):
         page.open(desk.url(path))
         time.sleep(2.5)
-        shot(page, path.partition("/")[0])
+        save_screenshot(page, path.partition("/")[0])
     page.script("location = arguments[0]", desk.url("runs/r-20261122-2a"))
     time.sleep(2)
-    shot(page, "report")
+    save_screenshot(page, "report")
     over.set()
     for one in clients:
         one.join()
     revoked(desk)
 
 
-def states(desk: Desk, page: Page) -> None:
+def states(desk: ConsoleCluster, page: BrowserPage) -> None:
     """The pictures of faults, and of two deployments."""
     page.open(desk.url())
     desk.faults().write_text("slow_load=40")
     desk.kill(1)
     desk.wait_until(lambda live: any(rank.done for rank in live.ranks))
-    shot(page, "loading")
+    save_screenshot(page, "loading")
     desk.faults().write_text("")
     desk.wait_until(lambda live: live.phase == "ready" and live.relaunches == 1)
     os.kill(desk.service("supervisor"), signal.SIGSTOP)
     time.sleep(18)
-    shot(page, "unknown")
+    save_screenshot(page, "unknown")
     os.kill(desk.service("supervisor"), signal.SIGCONT)
     desk.up("spare", behind="twin", served="spare-tiny")
     page.open(desk.url("stop/spare"))
     page.script("document.querySelector('main form button').click()")
     desk.wait_until(lambda live: live.phase == "halted", "spare")
-    shot(page.open(desk.url(), DESK, "dark"), "two-dark")
+    save_screenshot(page.open(desk.url(), DESK, "dark"), "two-dark")
 
 
-def revoked(desk: Desk) -> None:
+def revoked(desk: ConsoleCluster) -> None:
     """Prints how long the page of a revoked key is still there, on the command's own clock."""
     times = []
     for number in range(5):
@@ -105,7 +105,7 @@ def revoked(desk: Desk) -> None:
 VIEWERS, SECONDS = 50, 30
 
 
-def viewers(desk: Desk) -> None:
+def viewers(desk: ConsoleCluster) -> None:
     """Prints what fifty open pages cost the console's process, and how late an update comes."""
     cookie, pid = desk.signed_in(desk.key("wall", "viewer")), desk.service("console")
     file, delays, began = desk.state / "supervision/twin/live.json", list[float](), time.monotonic()
@@ -119,16 +119,16 @@ def viewers(desk: Desk) -> None:
                     return
 
     threads = [threading.Thread(target=view) for _ in range(VIEWERS)]
-    idle = spent(pid)
+    idle = cpu_seconds(pid)
     time.sleep(10)
-    idle, began = (spent(pid) - idle) / 10, time.monotonic()
+    idle, began = (cpu_seconds(pid) - idle) / 10, time.monotonic()
     for one in threads:
         one.start()
     time.sleep(3)
-    before, at = spent(pid), time.monotonic()
+    before, at = cpu_seconds(pid), time.monotonic()
     for one in threads:
         one.join()
-    share = (spent(pid) - before) / (time.monotonic() - at)
+    share = (cpu_seconds(pid) - before) / (time.monotonic() - at)
     ordered = sorted(delays)
     memory = next(line.split()[1] for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "VmRSS" in line)
     print(f"{VIEWERS} viewers: {len(delays)} updates, delay median {ordered[len(ordered) // 2]:.3f} s,")
@@ -139,18 +139,18 @@ def viewers(desk: Desk) -> None:
     )
 
 
-def spent(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """Seconds of CPU time."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def sign_in(page: Page, key: str) -> None:
+def sign_in(page: BrowserPage, key: str) -> None:
     page.script("document.getElementById('key').value = arguments[0]; document.querySelector('form').submit()", key)
     wait_until(lambda: page.script("return !!document.getElementById('live')"), "signed in")
 
 
-def client(desk: Desk, key: str, over: threading.Event) -> None:
+def client(desk: ConsoleCluster, key: str, over: threading.Event) -> None:
     """Asks for one answer after the other."""
     context = ssl._create_unverified_context()
     turn = 0
@@ -166,7 +166,7 @@ def client(desk: Desk, key: str, over: threading.Event) -> None:
             over.wait(1)
 
 
-def shot(page: Page, name: str, folder: Path = OUT, height: int = 1900) -> None:
+def save_screenshot(page: BrowserPage, name: str, folder: Path = OUT, height: int = 1900) -> None:
     """Keep the page from its top, at most `height` pixels of it."""
     time.sleep(0.7)
     size = page.script("return [innerWidth, document.documentElement.scrollHeight]")

@@ -7,8 +7,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from functional.console.desk import Desk
-from functional.test_runs import fill, ten
+from functional.console.desk import ConsoleCluster
+from functional.test_runs import add_runs, run_of_ten
 
 DOCS = Path(__file__).parents[3] / "docs/reference"
 SCHEMA = json.loads((DOCS / "documents.schema.json").read_text())
@@ -16,20 +16,20 @@ LOG = "INFO loading\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 Gi
 
 
 @pytest.fixture(scope="module")
-def lost_desk(desk: Desk) -> Desk:
+def lost_desk(console_cluster: ConsoleCluster) -> ConsoleCluster:
     """The desk with an incident, a client's request, runs of a benchmark and a log of a failure."""
-    desk.wait_until(lambda live: live.phase == "ready")
-    before = desk.live()
+    console_cluster.wait_until(lambda live: live.phase == "ready")
+    before = console_cluster.live()
     assert before
     if not before.last_incident:
-        desk.kill(1)
-        desk.wait_until(lambda live: live.phase == "ready" and live.last_incident > 0)
-    fill(desk.shell, ten(0.1, "r-20261122-7f3a"))
-    (desk.shell.folder / "failed.log").write_text(LOG)
-    return desk
+        console_cluster.kill(1)
+        console_cluster.wait_until(lambda live: live.phase == "ready" and live.last_incident > 0)
+    add_runs(console_cluster.shell, run_of_ten(0.1, "r-20261122-7f3a"))
+    (console_cluster.shell.folder / "failed.log").write_text(LOG)
+    return console_cluster
 
 
-def document(desk: Desk, *words: str) -> dict[str, Any]:
+def document(desk: ConsoleCluster, *words: str) -> dict[str, Any]:
     _, out, err = desk.shell.run(*words, "--json")
     assert out, err
     found: dict[str, Any] = json.loads(out)
@@ -57,14 +57,14 @@ def document(desk: Desk, *words: str) -> dict[str, Any]:
     ],
     ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",
 )
-def test_a_document_is_valid(lost_desk: Desk, words: tuple[str, ...], filled: str) -> None:
+def test_a_document_is_valid(lost_desk: ConsoleCluster, words: tuple[str, ...], filled: str) -> None:
     """Guards scripts that read it: the schema is strict about types, and the rows that it describes are there."""
     found = document(lost_desk, *words)
     jsonschema.validate(found, SCHEMA)
     assert found[filled], f"nothing in {filled}: an empty list proves little"
 
 
-def test_the_schema_is_no_formality(lost_desk: Desk) -> None:
+def test_the_schema_is_no_formality(lost_desk: ConsoleCluster) -> None:
     """A wrong type, an unknown state and a missing key are found, each in the document that it belongs to."""
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     good = document(lost_desk, "status")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from functional.command import Shell
+from functional.command import UserShell
 from patience import wait_until
 from sparkwright.cli.demo import cluster_yaml
 from sparkwright.simulator.nodes import make_cluster
@@ -19,14 +19,14 @@ NODES = ("demo-1", "demo-2")
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    one = Shell(tmp_path)
+def user_shell(tmp_path: Path) -> Iterator[UserShell]:
+    one = UserShell(tmp_path)
     (tmp_path / "cluster.yaml").write_text(cluster_yaml(make_cluster(tmp_path / "nodes")))
     yield one
     one.clean()
 
 
-def ask(port: int) -> str:
+def chat_answer(port: int) -> str:
     """One chat with the endpoint; '' while nobody listens."""
     body = json.dumps({"model": "twin-tiny", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 5})
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -40,48 +40,48 @@ def ask(port: int) -> str:
     return str(answer["choices"][0]["message"]["content"]) if "choices" in answer else ""
 
 
-def test_the_emitted_scripts_serve(shell: Shell) -> None:
+def test_the_emitted_scripts_serve(user_shell: UserShell) -> None:
     """Started in the written order by sh alone, the ranks answer a chat; stopped, they leave no process."""
-    code, _, err = shell.run("plan", "twin", "--cluster", "cluster.yaml", "--emit", "shell", "--out", "out")
+    code, _, err = user_shell.run("plan", "twin", "--cluster", "cluster.yaml", "--emit", "shell", "--out", "out")
     assert (code, err) == (0, "")
-    scripts = {path.parent.name: path for path in (shell.folder / "out").glob("*/rank.sh")}
+    scripts = {path.parent.name: path for path in (user_shell.folder / "out").glob("*/rank.sh")}
     head, *workers = (line.partition(" on ")[2].split(",")[0] for line in _titles(scripts))
     port = int(scripts[head].read_text().partition("--port ")[2].split()[0])
     try:
         for node in (*workers, head):
-            subprocess.run([str(scripts[node]), "start"], env=shell.environ, check=True, timeout=60)
+            subprocess.run([str(scripts[node]), "start"], env=user_shell.environ, check=True, timeout=60)
         end = time.monotonic() + 30
-        while not (answer := ask(port)) and time.monotonic() < end:
+        while not (answer := chat_answer(port)) and time.monotonic() < end:
             time.sleep(0.1)
         assert answer
-        assert subprocess.run([str(scripts[head]), "start"], env=shell.environ, timeout=60).returncode == 1
+        assert subprocess.run([str(scripts[head]), "start"], env=user_shell.environ, timeout=60).returncode == 1
     finally:
-        ended = [subprocess.run([str(scripts[node]), "stop"], env=shell.environ, timeout=60) for node in scripts]
+        ended = [subprocess.run([str(scripts[node]), "stop"], env=user_shell.environ, timeout=60) for node in scripts]
     assert [one.returncode for one in ended] == [0, 0]
-    assert ask(port) == ""
-    shutil.rmtree(shell.folder / "nodes")
-    assert shell.left == []
+    assert chat_answer(port) == ""
+    shutil.rmtree(user_shell.folder / "nodes")
+    assert user_shell.left == []
 
 
-def test_the_scripts_of_two_groups_serve_side_by_side(shell: Shell) -> None:
+def test_the_scripts_of_two_groups_serve_side_by_side(user_shell: UserShell) -> None:
     """Groups are those that `up --replicas` would choose, each with its own ports where nodes are one machine."""
     words = ("--replicas", "2", "--cluster", "cluster.yaml", "--emit", "shell", "--folder", "out")
-    code, _, err = shell.run("plan", "simulator@one-node", *words)
+    code, _, err = user_shell.run("plan", "simulator@one-node", *words)
     assert code == 0, err
-    scripts = sorted((shell.folder / "out").glob("*/*/rank.sh"))
+    scripts = sorted((user_shell.folder / "out").glob("*/*/rank.sh"))
     assert [path.parent.parent.name for path in scripts] == ["simulator-r1", "simulator-r2"]
     assert len({path.parent.name for path in scripts}) == 2
     ports = [int(path.read_text().partition("--port ")[2].split()[0]) for path in scripts]
     assert ports[1] == ports[0] + 1
     try:
         for script in scripts:
-            subprocess.run([str(script), "start"], env=shell.environ, check=True, timeout=60)
-        wait_until(lambda: all(ask(port) for port in ports), "both groups to answer", poll=0.1)
+            subprocess.run([str(script), "start"], env=user_shell.environ, check=True, timeout=60)
+        wait_until(lambda: all(chat_answer(port) for port in ports), "both groups to answer", poll=0.1)
     finally:
-        ended = [subprocess.run([str(script), "stop"], env=shell.environ, timeout=60) for script in scripts]
+        ended = [subprocess.run([str(script), "stop"], env=user_shell.environ, timeout=60) for script in scripts]
     assert [one.returncode for one in ended] == [0, 0]
-    shutil.rmtree(shell.folder / "nodes")
-    assert shell.left == []
+    shutil.rmtree(user_shell.folder / "nodes")
+    assert user_shell.left == []
 
 
 def _titles(scripts: dict[str, Path]) -> list[str]:
@@ -89,9 +89,9 @@ def _titles(scripts: dict[str, Path]) -> list[str]:
     return sorted(path.read_text().splitlines()[1] for path in scripts.values())
 
 
-def test_files_hold_no_secret_and_a_filled_one_stays(shell: Shell) -> None:
+def test_files_hold_no_secret_and_a_filled_one_stays(user_shell: UserShell) -> None:
     """The key of the caller's environment is in no file; a second emit leaves the filled-in template alone."""
-    recipe = shell.folder / "keyed.yaml"
+    recipe = user_shell.folder / "keyed.yaml"
     shipped = (
         "name: keyed\ntitle: with a key\nmodel: {id: a/b, simulated: true}\nengine: {name: simulator, version: 0.21.0, "
     )
@@ -108,21 +108,21 @@ def test_files_hold_no_secret_and_a_filled_one_stays(shell: Shell) -> None:
         "--force",
         "test",
     )
-    code, _, err = shell.run(*words, MY_KEY="k-only-here-4711")
+    code, _, err = user_shell.run(*words, MY_KEY="k-only-here-4711")
     assert code == 0, err
-    files = [path for path in (shell.folder / "out").rglob("*") if path.is_file()]
+    files = [path for path in (user_shell.folder / "out").rglob("*") if path.is_file()]
     assert files and not [path for path in files if "k-only-here-4711" in path.read_text()]
     (template,) = [path for path in files if path.name == "secrets.env"]
     assert template.stat().st_mode & 0o777 == 0o600 and "VLLM_API_KEY=\n" in template.read_text()
     template.write_text("VLLM_API_KEY=mine\n")
-    assert shell.run(*words, MY_KEY="k-only-here-4711")[0] == 0
+    assert user_shell.run(*words, MY_KEY="k-only-here-4711")[0] == 0
     assert template.read_text() == "VLLM_API_KEY=mine\n"
 
 
-def test_one_file_is_ready_for_a_pipe(shell: Shell) -> None:
+def test_one_file_is_ready_for_a_pipe(user_shell: UserShell) -> None:
     """Kubernetes' single file is all of stdout; what a form cannot express is a usage error."""
     words = ("--cluster", "cluster.yaml", "--emit")
-    code, out, err = shell.run("plan", "twin", *words, "k8s")
+    code, out, err = user_shell.run("plan", "twin", *words, "k8s")
     assert (code, out) == (2, "") and "runtime is process" in err and "hint" in err
-    code, out, err = shell.run("plan", "twin", *words, "shell")
+    code, out, err = user_shell.run("plan", "twin", *words, "shell")
     assert code == 0 and out.startswith("# ==> ")

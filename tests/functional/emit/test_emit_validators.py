@@ -34,7 +34,7 @@ PUBLISHED = Path("/usr/lib/python3/dist-packages/compose/config/compose_spec.jso
 
 
 @pytest.fixture
-def emit(tmp_path: Path) -> Callable[[DeploymentSource, str], Path]:
+def emit_files(tmp_path: Path) -> Callable[[DeploymentSource, str], Path]:
     """Writes one form into a folder, as the command does, and fills in what is left to the user."""
 
     def write(source: DeploymentSource, form: str) -> Path:
@@ -62,10 +62,12 @@ def expected(spec: RankSpec, secret: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_compose_understands_each_rank_as_planned(name: str, emit: Callable[[DeploymentSource, str], Path]) -> None:
+def test_compose_understands_each_rank_as_planned(
+    name: str, emit_files: Callable[[DeploymentSource, str], Path]
+) -> None:
     """Docker Compose resolves each node's files to exactly the planned words, environment and mounts."""
     source = SOURCES[name]()
-    folder = emit(source, "compose")
+    folder = emit_files(source, "compose")
     secret = any(spec.secrets for spec in source.specs)
     for spec in source.specs:
         resolved = yaml.safe_load(output_of("docker-compose", "config", cwd=folder / spec.node))["services"]["rank"]
@@ -79,10 +81,10 @@ def test_compose_understands_each_rank_as_planned(name: str, emit: Callable[[Dep
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_compose_files_fit_the_published_schema(name: str, emit: Callable[[DeploymentSource, str], Path]) -> None:
+def test_compose_files_fit_the_published_schema(name: str, emit_files: Callable[[DeploymentSource, str], Path]) -> None:
     """Each compose.yaml is valid by the Compose specification's JSON schema; one text does for all nodes."""
     source = SOURCES[name]()
-    folder = emit(source, "compose")
+    folder = emit_files(source, "compose")
     published = jsonschema.Draft201909Validator(json.loads(PUBLISHED.read_text()))
     texts = {(folder / spec.node / "compose.yaml").read_text() for spec in source.specs}
     for text in texts:
@@ -92,19 +94,19 @@ def test_compose_files_fit_the_published_schema(name: str, emit: Callable[[Deplo
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_scripts_pass_shellcheck(name: str, emit: Callable[[DeploymentSource, str], Path]) -> None:
+def test_scripts_pass_shellcheck(name: str, emit_files: Callable[[DeploymentSource, str], Path]) -> None:
     """ShellCheck has nothing to report about any node's script, read as POSIX sh."""
-    folder = emit(ALL[name](), "shell")
+    folder = emit_files(ALL[name](), "shell")
     assert output_of("shellcheck", "--shell=sh", *(str(path) for path in folder.glob("*/rank.sh"))) == ""
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_script_calls_docker_as_up_does(
-    name: str, emit: Callable[[DeploymentSource, str], Path], tmp_path: Path
+    name: str, emit_files: Callable[[DeploymentSource, str], Path], tmp_path: Path
 ) -> None:
     """Run by a real shell, a node's script gives docker exactly the words that `up` gives it, but for our labels."""
     source = SOURCES[name]()
-    folder = emit(source, "shell")
+    folder = emit_files(source, "shell")
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     for program, does in (("docker", r"""printf '%s\0' docker "$@" """), ("mkdir", ":")):
@@ -120,9 +122,9 @@ def test_a_script_calls_docker_as_up_does(
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_systemd_accepts_the_units(name: str, emit: Callable[[DeploymentSource, str], Path]) -> None:
+def test_systemd_accepts_the_units(name: str, emit_files: Callable[[DeploymentSource, str], Path]) -> None:
     """`systemd-analyze verify` finds nothing in any unit: no unknown key, no missing program, no bad quoting."""
-    folder = emit(ALL[name](), "systemd")
+    folder = emit_files(ALL[name](), "systemd")
     for unit in folder.glob("*/*.service"):
         done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=60)
         about_it = [line for line in done.stderr.splitlines() if unit.name in line or str(unit) in line]

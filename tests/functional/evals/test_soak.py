@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from functional.bench.conftest import Bench, Start, url
+from functional.bench.conftest import BenchShell, Start, endpoint_url
 from functional.evals.conftest import PARSERS
 from functional.simulator.process import wait_until
 
@@ -38,7 +38,7 @@ levels:
 EVEN = ROUNDS.partition("  - name: agents")[0].replace("13s", "26s")
 
 
-def soaked(shell: Bench, *words: str, rounds: str = ROUNDS) -> tuple[int, dict[str, Any], list[str]]:
+def soaked(shell: BenchShell, *words: str, rounds: str = ROUNDS) -> tuple[int, dict[str, Any], list[str]]:
     """Exit code, the document, and the kinds of what was found."""
     shell.workload(rounds, "rounds.yaml")
     code, out, err = shell.run("soak", *words, "--profile", "./rounds.yaml", "-o", "page.html", "--json")
@@ -48,34 +48,34 @@ def soaked(shell: Bench, *words: str, rounds: str = ROUNDS) -> tuple[int, dict[s
 
 
 @pytest.mark.full
-def test_a_healthy_server(shell: Bench, simulator: Start) -> None:
+def test_a_healthy_server(bench_shell: BenchShell, simulator: Start) -> None:
     """Nothing is found; page, list, gates and comparison know it as a soak; what is unknown is named."""
-    code, told, kinds = soaked(shell, url(simulator(*PARSERS)), "--tag", "first")
+    code, told, kinds = soaked(bench_shell, endpoint_url(simulator(*PARSERS)), "--tag", "first")
     assert (code, kinds, told["run"]["state"]) == (0, [], "done")
     assert told["run"]["simulated"] and told["soak"]["requests"] >= 10
     assert any("memory of the nodes is unknown" in one for one in told["soak"]["unknown"])
     assert {one["state"] for one in told["run"]["evaluation"]["outcomes"]} == {"passed"}
-    page = (shell.folder / "page.html").read_text()
+    page = (bench_shell.folder / "page.html").read_text()
     assert "nothing found" in page
     assert "SIMULATED" in page
     too_few = any("too few requests" in one for one in told["soak"]["unknown"])  # on a busy machine
     assert too_few or "plot-ttft-time" in page
-    assert shell.saved()[0]["kind"] == "soak"
-    assert "nothing found" in shell.run("runs", "show", "first")[1]
-    (shell.folder / "gates.txt").write_text(
+    assert bench_shell.saved()[0]["kind"] == "soak"
+    assert "nothing found" in bench_shell.run("runs", "show", "first")[1]
+    (bench_shell.folder / "gates.txt").write_text(
         "faults == 0\nlatency_drift < 10%\nmemory_per_hour < 1GiB\nfailed_probes == 0\n"
     )
-    code, out, _ = shell.run("gate", "first", "gates.txt")
+    code, out, _ = bench_shell.run("gate", "first", "gates.txt")
     assert (code, out.count("pass ")) == (0, 4), out
-    code, out, _ = shell.run("compare", "first", "first")
+    code, out, _ = bench_shell.run("compare", "first", "first")
     assert (code, out.count("same")) == (0, 8), out
-    assert shell.run("runs", "export", "first", "run.json")[0] == 0
-    assert shell.run("runs", "delete", "first", "--yes")[0] == 0
-    assert shell.run("runs", "import", "run.json")[0] == 0
-    assert f"{told['soak']['requests']} requests" in shell.run("runs", "show", "last")[1]
-    code, _, err = shell.run("bench", "--resume", "first")
+    assert bench_shell.run("runs", "export", "first", "run.json")[0] == 0
+    assert bench_shell.run("runs", "delete", "first", "--yes")[0] == 0
+    assert bench_shell.run("runs", "import", "run.json")[0] == 0
+    assert f"{told['soak']['requests']} requests" in bench_shell.run("runs", "show", "last")[1]
+    code, _, err = bench_shell.run("bench", "--resume", "first")
     assert (code, "soak --resume" in err) == (2, True)
-    code, _, err = shell.run("soak", "--resume", "first")
+    code, _, err = bench_shell.run("soak", "--resume", "first")
     assert (code, "is complete" in err) == (2, True)
 
 
@@ -84,25 +84,27 @@ def test_a_healthy_server(shell: Bench, simulator: Start) -> None:
     ("fault", "kind"),
     [("leak=4", "leak"), pytest.param("wrong@tool_text", "answers", marks=pytest.mark.full)],
 )
-def test_a_fault_is_found_and_nothing_else(shell: Bench, simulator: Start, fault: str, kind: str) -> None:
+def test_a_fault_is_found_and_nothing_else(bench_shell: BenchShell, simulator: Start, fault: str, kind: str) -> None:
     """Memory that each request takes for ever; a parser that leaves calls as text.
 
     Latency may drift as well: other programs on the same cores change it.
     """
-    code, told, kinds = soaked(shell, url(simulator(*PARSERS, SPARKWRIGHT_SIMULATOR_FAULT=fault)), rounds=EVEN)
+    code, told, kinds = soaked(
+        bench_shell, endpoint_url(simulator(*PARSERS, SPARKWRIGHT_SIMULATOR_FAULT=fault)), rounds=EVEN
+    )
     assert (code, [one for one in kinds if one != "drift"]) == (1, [kind]), told["soak"]
     if kind == "answers":
-        page = (shell.folder / "page.html").read_text()
+        page = (bench_shell.folder / "page.html").read_text()
         assert "tool-call" in page and "POST /v1/chat/completions" in page
 
 
 @pytest.mark.full
-def test_a_server_that_becomes_slower(shell: Bench, simulator: Start, tmp_path: Path) -> None:
+def test_a_server_that_becomes_slower(bench_shell: BenchShell, simulator: Start, tmp_path: Path) -> None:
     """Steps of a running engine take four times as long from one moment on: drift, which a gate can refuse."""
     control, rounds = tmp_path / "faults", 0
-    there = url(simulator(*PARSERS, SPARKWRIGHT_SIMULATOR_CONTROL=str(control)))
-    shell.workload(ROUNDS.partition("  - name: agents")[0].replace("13s", "60s"), "rounds.yaml")
-    process = shell.start("soak", there, "--profile", "./rounds.yaml", "-o", "page.html")
+    there = endpoint_url(simulator(*PARSERS, SPARKWRIGHT_SIMULATOR_CONTROL=str(control)))
+    bench_shell.workload(ROUNDS.partition("  - name: agents")[0].replace("13s", "60s"), "rounds.yaml")
+    process = bench_shell.start("soak", there, "--profile", "./rounds.yaml", "-o", "page.html")
     assert process.stderr
     for line in process.stderr:
         rounds += "] users:" in line
@@ -111,18 +113,18 @@ def test_a_server_that_becomes_slower(shell: Bench, simulator: Start, tmp_path: 
             break
     _, err = process.communicate(timeout=180)
     assert process.returncode == 1, err
-    told = json.loads(shell.run("runs", "show", "last", "--json")[1])
+    told = json.loads(bench_shell.run("runs", "show", "last", "--json")[1])
     assert "drift" in {one["kind"] for one in told["soak"]["findings"]}, told["soak"]["findings"]
-    assert shell.run("gate", "last", shell.workload("latency_drift < 20%\n", "gates.txt"))[0] == 1
+    assert bench_shell.run("gate", "last", bench_shell.workload("latency_drift < 20%\n", "gates.txt"))[0] == 1
 
 
 @pytest.mark.full
-def test_a_server_that_dies_and_comes_back(shell: Bench, simulator: Start) -> None:
+def test_a_server_that_dies_and_comes_back(bench_shell: BenchShell, simulator: Start) -> None:
     """The loss, the return and the restart are in the run, and the soak continues."""
     server = simulator(*PARSERS)
-    shell.workload(ROUNDS, "rounds.yaml")
-    words = ("soak", url(server), "--profile", "./rounds.yaml", "-o", "page.html")
-    process = shell.start(*words)
+    bench_shell.workload(ROUNDS, "rounds.yaml")
+    words = ("soak", endpoint_url(server), "--profile", "./rounds.yaml", "-o", "page.html")
+    process = bench_shell.start(*words)
     assert process.stderr
     for line in process.stderr:
         if "] users:" in line:
@@ -131,7 +133,7 @@ def test_a_server_that_dies_and_comes_back(shell: Bench, simulator: Start) -> No
             break
     _, err = process.communicate(timeout=90)
     assert process.returncode == 1, err
-    _, out, _ = shell.run("runs", "show", "last", "--json")
+    _, out, _ = bench_shell.run("runs", "show", "last", "--json")
     told = json.loads(out)
     events = [one["kind"] for one in told["run"]["evaluation"]["events"]]
     assert told["run"]["state"] == "done"
@@ -140,20 +142,20 @@ def test_a_server_that_dies_and_comes_back(shell: Bench, simulator: Start) -> No
 
 
 @pytest.mark.full
-def test_killed_and_resumed(shell: Bench, simulator: Start) -> None:
+def test_killed_and_resumed(bench_shell: BenchShell, simulator: Start) -> None:
     """SIGKILL loses no finished level; the rest of the time is done by the next call, for the same server only."""
-    there = url(simulator(*PARSERS))
-    shell.workload(ROUNDS, "rounds.yaml")
-    process = shell.start("soak", there, "--profile", "./rounds.yaml")
+    there = endpoint_url(simulator(*PARSERS))
+    bench_shell.workload(ROUNDS, "rounds.yaml")
+    process = bench_shell.start("soak", there, "--profile", "./rounds.yaml")
     assert process.stderr
     for line in process.stderr:
         if "] agents:" in line:
             process.send_signal(signal.SIGKILL)
             break
     process.communicate(timeout=30)
-    wait_until("the killed one is listed", lambda: shell.saved()[0]["state"] == "running")
-    before = shell.saved()[0]
-    code, out, err = shell.run("soak", "--resume", "last", "-o", "page.html", "--json")
+    wait_until("the killed one is listed", lambda: bench_shell.saved()[0]["state"] == "running")
+    before = bench_shell.saved()[0]
+    code, out, err = bench_shell.run("soak", "--resume", "last", "-o", "page.html", "--json")
     assert code == 0, err
     told = json.loads(out)
     assert (told["run"]["id"], told["run"]["state"]) == (before["id"], "done")
@@ -163,17 +165,17 @@ def test_killed_and_resumed(shell: Bench, simulator: Start) -> None:
 
 
 @pytest.mark.full
-def test_two_minutes_of_the_shipped_profile(shell: Bench, simulator: Start) -> None:
+def test_two_minutes_of_the_shipped_profile(bench_shell: BenchShell, simulator: Start) -> None:
     """Users, agents, clients that leave and probes of a healthy server raise nothing; --minutes counts under load."""
-    process = shell.start("soak", url(simulator(*PARSERS)), "--minutes", "2", "--json")
+    process = bench_shell.start("soak", endpoint_url(simulator(*PARSERS)), "--minutes", "2", "--json")
     out, err = process.communicate(timeout=300)
     told = json.loads(out)
     assert (process.returncode, told["soak"]["findings"], told["run"]["state"]) == (0, [], "done"), err
     assert 110 <= told["soak"]["seconds"] <= 150
-    assert (shell.folder / f"{told['run']['id']}.html").exists()
+    assert (bench_shell.folder / f"{told['run']['id']}.html").exists()
 
 
-def test_wrong_inputs(shell: Bench) -> None:
+def test_wrong_inputs(bench_shell: BenchShell) -> None:
     """Refused before anything is sent, with what to do."""
     for words, told in (
         (("soak",), "missing argument"),
@@ -182,7 +184,7 @@ def test_wrong_inputs(shell: Bench) -> None:
         (("soak", "http://127.0.0.1:1", "--floor", "much"), "is no size"),
         (("soak", "http://127.0.0.1:1", "--profile", "soka"), "did you mean `soak`"),
     ):
-        code, _, err = shell.run(*words)
+        code, _, err = bench_shell.run(*words)
         assert (code, told in err) == (2, True), err
-    code, out, _ = shell.run("soak", "--dry-run")
+    code, out, _ = bench_shell.run("soak", "--dry-run")
     assert code == 0 and "agents: up to 12 requests" in out

@@ -26,17 +26,17 @@ def run(command: Command, user: int | None = None, **env: str) -> Completed:
     return Completed(done.returncode, done.stdout, done.stderr)
 
 
-def ask(fact: Fact[object], **env: str) -> object:
+def read_fact(fact: Fact[object], **env: str) -> object:
     return fact.read(run(fact.command, **env))
 
 
-def put(root: Path, files: dict[str, str]) -> None:
+def write_files(root: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
 
 
-def tool(folder: Path, name: str, script: str) -> str:
+def path_with_tool(folder: Path, name: str, script: str) -> str:
     """A PATH on which `name` is this script, before the system's."""
     folder.mkdir(exist_ok=True)
     (folder / name).write_text("#!/bin/sh\n" + script)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from functional.facts.shell import BARE, SHELLS, ask, put, run, tool
+from functional.facts.shell import BARE, SHELLS, path_with_tool, read_fact, run, write_files
 from sparkwright.domain.command import Command
 from sparkwright.domain.facts import Disk, Docker, DockerTrouble, Identity, Kernel, Memory, Unknown
-from sparkwright.facts.disk import disks
+from sparkwright.facts.disk import disks_fact
 from unit.facts.subjects import ALL_FACTS
 
 NOBODY = 65534
@@ -21,13 +21,13 @@ def test_real_command_is_understood_on_this_machine(name: str) -> None:
     """Guards that what real tools print here today is read, without root and with a bare PATH."""
     if name == "interfaces" and not shutil.which("ip", path=BARE + ":/usr/sbin:/sbin"):
         pytest.skip("no iproute2 on this machine")
-    found = ask(ALL_FACTS[name])
+    found = read_fact(ALL_FACTS[name])
     assert not isinstance(found, Unknown), found
 
 
 def test_real_facts_agree_with_this_machine() -> None:
     """Guards that the figures are this machine's and not merely well formed."""
-    memory, kernel, who = (ask(ALL_FACTS[name]) for name in ("memory", "kernel", "identity"))
+    memory, kernel, who = (read_fact(ALL_FACTS[name]) for name in ("memory", "kernel", "identity"))
     assert isinstance(memory, Memory)
     assert isinstance(kernel, Kernel)
     assert isinstance(who, Identity)
@@ -40,7 +40,7 @@ def test_loopback_is_found_on_this_machine() -> None:
     """Guards that addresses come with their prefix from the real `ip`."""
     if not shutil.which("ip", path=BARE + ":/usr/sbin:/sbin"):
         pytest.skip("no iproute2 on this machine")
-    found = ask(ALL_FACTS["interfaces"])
+    found = read_fact(ALL_FACTS["interfaces"])
     assert isinstance(found, tuple)
     assert ("127.0.0.1", 8) in [(a.ipv4, a.prefix) for link in found for a in link.addresses]
 
@@ -48,7 +48,7 @@ def test_loopback_is_found_on_this_machine() -> None:
 def test_missing_folder_is_named_with_its_first_parent(tmp_path: Path) -> None:
     """Guards that space is known before the folder is there, with ~ as the node's home, and in the order asked."""
     paths = (str(tmp_path / "not" / "there yet"), "~/models", "/", "nowhere", str(tmp_path))
-    found = ask(disks(paths), HOME=str(tmp_path))
+    found = read_fact(disks_fact(paths), HOME=str(tmp_path))
     assert isinstance(found, tuple)
     assert [disk.path for disk in found] == list(paths)
     assert all(isinstance(disk, Disk) and disk.total > 0 for disk in found)
@@ -58,14 +58,16 @@ def test_missing_folder_is_named_with_its_first_parent(tmp_path: Path) -> None:
 def test_fixture_tree_replaces_the_hardware(tmp_path: Path) -> None:
     """Guards that tests and the demo can put a tree in place of /proc and /sys, and that the serial is left there."""
     release = 'DGX_PLATFORM="GX10"\nDGX_SERIAL_NUMBER="S3CR3T"\nDGX_OTA_VERSION="7.5.0"\nDGX_OTA_VERSION="7.6.0"'
-    put(tmp_path, {"etc/dgx-release": release, "sys/class/dmi/id/product_name": "GX10\n", "etc/machine-id": "abc\n"})
+    write_files(
+        tmp_path, {"etc/dgx-release": release, "sys/class/dmi/id/product_name": "GX10\n", "etc/machine-id": "abc\n"}
+    )
     done = run(ALL_FACTS["identity"].command, SPARKWRIGHT_SYSROOT=str(tmp_path))
     who = ALL_FACTS["identity"].read(done)
     assert isinstance(who, Identity)
     assert (who.product, who.dgx_platform, who.ota_version, who.machine_id) == ("GX10", "GX10", "7.6.0", "abc")
     assert "S3CR3T" not in done.stdout + done.stderr
     assert who.hostname == os.uname().nodename
-    assert isinstance(ask(ALL_FACTS["memory"], SPARKWRIGHT_SYSROOT=str(tmp_path)), Unknown)
+    assert isinstance(read_fact(ALL_FACTS["memory"], SPARKWRIGHT_SYSROOT=str(tmp_path)), Unknown)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -77,11 +79,11 @@ def test_gid_tables_are_read_from_sysfs(tmp_path: Path, rdma: str, shell: str) -
     files = {f"{port}/gids/{n}": zero + "\n" for n in range(32)}
     files |= {f"{port}/gids/5": v4 + "\n", f"{port}/gid_attrs/types/5": "RoCE v2\n"}
     files |= {f"{port}/gid_attrs/ndevs/5": "enp1s0f0np0\n", f"{port}/state": "4: ACTIVE\n"}
-    put(tmp_path, files | {f"{port}/phys_state": "5: LinkUp\n"})
+    write_files(tmp_path, files | {f"{port}/phys_state": "5: LinkUp\n"})
     text = "link rocep1s0f0/1 state ACTIVE physical_state LINK_UP netdev enp1s0f0np0"
     links = '[{"ifname":"rocep1s0f0","port":1,"state":"ACTIVE","physical_state":"LINK_UP","netdev":"enp1s0f0np0"}]'
     answer = {"json": f"echo '{links}'", "text": f'[ "$1" != -j ] || exit 1\necho "{text}"', "absent": "exit 127"}
-    path = tool(tmp_path / "bin", "rdma", answer[rdma])
+    path = path_with_tool(tmp_path / "bin", "rdma", answer[rdma])
     fact = ALL_FACTS["rdma"]
     words = (shell, "sh") if shell == "busybox" else (shell,)
     command = Command((*words, *fact.command.argv[1:]))
@@ -93,9 +95,11 @@ def test_gid_tables_are_read_from_sysfs(tmp_path: Path, rdma: str, shell: str) -
 def test_listeners_come_from_the_kernel_where_ss_is_missing(tmp_path: Path) -> None:
     """Guards that a taken port is seen on a node without ss."""
     line = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4021 1\n"
-    put(tmp_path, {"root/proc/net/tcp": "  sl  local_address rem_address   st\n" + line, "root/proc/net/tcp6": ""})
-    path = tool(tmp_path / "bin", "ss", "exit 127")
-    found = ask(ALL_FACTS["listeners"], PATH=path, SPARKWRIGHT_SYSROOT=str(tmp_path / "root"))
+    write_files(
+        tmp_path, {"root/proc/net/tcp": "  sl  local_address rem_address   st\n" + line, "root/proc/net/tcp6": ""}
+    )
+    path = path_with_tool(tmp_path / "bin", "ss", "exit 127")
+    found = read_fact(ALL_FACTS["listeners"], PATH=path, SPARKWRIGHT_SYSROOT=str(tmp_path / "root"))
     assert isinstance(found, tuple)
     assert [(entry.address, entry.port) for entry in found] == [("127.0.0.1", 8080)]
 
@@ -111,7 +115,7 @@ def test_listeners_come_from_the_kernel_where_ss_is_missing(tmp_path: Path) -> N
 def test_docker_is_judged_without_its_words(tmp_path: Path, answer: str, trouble: DockerTrouble) -> None:
     """Guards that what is wrong with Docker is read from its JSON and its socket, in any language."""
     script = f'case "$1" in info) {answer} ;; *) echo unix://{tmp_path}/none.sock ;; esac'
-    found = ask(ALL_FACTS["docker"], PATH=tool(tmp_path / "bin", "docker", script))
+    found = read_fact(ALL_FACTS["docker"], PATH=path_with_tool(tmp_path / "bin", "docker", script))
     assert isinstance(found, Docker)
     assert found.trouble == trouble
 
@@ -121,10 +125,10 @@ def test_socket_without_write_permission_is_a_matter_of_rights() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
-        put(folder, {"docker.sock": ""})
+        write_files(folder, {"docker.sock": ""})
         (folder / "docker.sock").chmod(0o444)
         script = f'case "$1" in info) exit 1 ;; *) echo unix://{folder}/docker.sock ;; esac'
-        fact, path = ALL_FACTS["docker"], tool(folder / "bin", "docker", script)
+        fact, path = ALL_FACTS["docker"], path_with_tool(folder / "bin", "docker", script)
         found = fact.read(run(fact.command, user=NOBODY if os.geteuid() == 0 else None, PATH=path))
     assert isinstance(found, Docker)
     assert found.trouble == DockerTrouble.NO_RIGHTS
@@ -132,9 +136,11 @@ def test_socket_without_write_permission_is_a_matter_of_rights() -> None:
 
 def test_failed_nvidia_smi_keeps_the_loaded_module(tmp_path: Path) -> None:
     """Guards that a GPU lost to a torn update still shows which driver is loaded."""
-    put(tmp_path, {"root/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX Open  580.173.02  Release Build\n"})
-    path = tool(tmp_path / "bin", "nvidia-smi", 'echo "NVIDIA-SMI has failed because it could not"')
+    write_files(
+        tmp_path, {"root/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX Open  580.173.02  Release Build\n"}
+    )
+    path = path_with_tool(tmp_path / "bin", "nvidia-smi", 'echo "NVIDIA-SMI has failed because it could not"')
     env = {"PATH": path, "SPARKWRIGHT_SYSROOT": str(tmp_path / "root")}
-    assert getattr(ask(ALL_FACTS["driver"], **env), "version", None) == "580.173.02"
-    assert isinstance(ask(ALL_FACTS["gpus"], **env), Unknown)
-    assert isinstance(ask(ALL_FACTS["gpu_processes"], **env), Unknown)
+    assert getattr(read_fact(ALL_FACTS["driver"], **env), "version", None) == "580.173.02"
+    assert isinstance(read_fact(ALL_FACTS["gpus"], **env), Unknown)
+    assert isinstance(read_fact(ALL_FACTS["gpu_processes"], **env), Unknown)

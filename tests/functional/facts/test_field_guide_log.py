@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from functional.facts.shell import put, run
+from functional.facts.shell import run, write_files
 from sparkwright.checks.catalog import check_all
 from sparkwright.domain.host_facts import KernelLog
 from unit.checks.samples import context, healthy
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def codes(folder: Path, text: str) -> set[str]:
+def finding_codes(folder: Path, text: str) -> set[str]:
     """The codes that check finds of a node with such a kernel log."""
-    put(folder, {"var/log/dmesg": text})
+    write_files(folder, {"var/log/dmesg": text})
     found = ALL_FACTS["kernel_log"].read(run(ALL_FACTS["kernel_log"].command, SPARKWRIGHT_SYSROOT=str(folder)))
     assert isinstance(found, KernelLog)
     where = context(recipe=None)
@@ -31,7 +31,7 @@ def codes(folder: Path, text: str) -> set[str]:
 def test_the_failure_set_is_named(tmp_path: Path) -> None:
     """Guards that GSP failure, Xid, driver out of memory and OOM kill are each read from the guide's own lines."""
     (block,) = blocks(GUIDE.read_text(), "ksec2PrepareBootCommands_GB20B: SEC2")
-    assert {"DRV007", "GPU004", "MEM013", "MEM014"} <= codes(tmp_path, block)
+    assert {"DRV007", "GPU004", "MEM013", "MEM014"} <= finding_codes(tmp_path, block)
 
 
 def test_benign_lines_are_not_blamed(tmp_path: Path) -> None:
@@ -41,4 +41,4 @@ def test_benign_lines_are_not_blamed(tmp_path: Path) -> None:
     (failures,) = blocks(text, "ksec2PrepareBootCommands_GB20B: SEC2")
     lines += [line for line in failures.splitlines() if re.search(r"27W|nvidia_peermem|NVRM: loading", line)]
     assert len(lines) >= 7
-    assert codes(tmp_path, "\n".join(lines)) == set()
+    assert finding_codes(tmp_path, "\n".join(lines)) == set()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from functional.facts.shell import SHELLS, ask, put, run, tool
+from functional.facts.shell import SHELLS, path_with_tool, read_fact, run, write_files
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.host_facts import Activity, Board, HardwareWatchdog, KernelLog, Times, Upkeep
 from sparkwright.domain.sample import Sample
@@ -32,7 +32,7 @@ LOG = """\
 def test_kernel_log_is_digested_on_the_node(tmp_path: Path, shell: str) -> None:
     """Guards that what cannot matter stays there, that like lines are counted, and that each Xid is recognized by
     number."""
-    put(tmp_path, {"var/log/dmesg": LOG})
+    write_files(tmp_path, {"var/log/dmesg": LOG})
     command = ALL_FACTS["kernel_log"].command
     words = (shell, "sh") if shell == "busybox" else (shell,)
     asked = type(command)((*words, *command.argv[1:]))
@@ -51,7 +51,7 @@ def test_a_flood_of_lines_stays_small(tmp_path: Path) -> None:
     """Guards that a driver that writes without end, and one line after another of its own kind, cost little."""
     same = "".join(f"[{n}.000000] NVRM: value {n} at 0x{n:x} is bad\n" for n in range(20_000))
     words = "".join(f"[{n}.000000] NVRM: {'abcdefghij'[n % 10] * (n // 10 + 1)}\n" for n in range(1_000))
-    put(tmp_path, {"var/log/dmesg": same + words})
+    write_files(tmp_path, {"var/log/dmesg": same + words})
     done = run(ALL_FACTS["kernel_log"].command, SPARKWRIGHT_SYSROOT=str(tmp_path))
     found = ALL_FACTS["kernel_log"].read(done)
     assert isinstance(found, KernelLog)
@@ -62,19 +62,19 @@ def test_a_flood_of_lines_stays_small(tmp_path: Path) -> None:
 def test_journal_is_asked_before_the_ring_and_nothing_is_no_log(tmp_path: Path) -> None:
     """Guards that a user without rights for the journal falls back to dmesg, and without both is reported as such."""
     bin_ = tmp_path / "bin"
-    tool(bin_, "sudo", "exit 1")
-    tool(bin_, "journalctl", "exit 1")
-    path = tool(bin_, "dmesg", "echo '[ 1.5] NVRM: from the ring'")
-    found = ask(ALL_FACTS["kernel_log"], PATH=path)
+    path_with_tool(bin_, "sudo", "exit 1")
+    path_with_tool(bin_, "journalctl", "exit 1")
+    path = path_with_tool(bin_, "dmesg", "echo '[ 1.5] NVRM: from the ring'")
+    found = read_fact(ALL_FACTS["kernel_log"], PATH=path)
     assert isinstance(found, KernelLog)
     assert [note.text for note in found.notes] == ["NVRM: from the ring"]
-    tool(bin_, "journalctl", "echo '[ 1.5] host kernel: NVRM: from the journal'")
-    found = ask(ALL_FACTS["kernel_log"], PATH=path)
+    path_with_tool(bin_, "journalctl", "echo '[ 1.5] host kernel: NVRM: from the journal'")
+    found = read_fact(ALL_FACTS["kernel_log"], PATH=path)
     assert isinstance(found, KernelLog)
     assert [note.text for note in found.notes] == ["NVRM: from the journal"]
-    tool(bin_, "journalctl", "exit 1")
-    tool(bin_, "dmesg", "echo 'Operation not permitted' >&2; exit 1")
-    assert isinstance(ask(ALL_FACTS["kernel_log"], PATH=path), Unknown)
+    path_with_tool(bin_, "journalctl", "exit 1")
+    path_with_tool(bin_, "dmesg", "echo 'Operation not permitted' >&2; exit 1")
+    assert isinstance(read_fact(ALL_FACTS["kernel_log"], PATH=path), Unknown)
 
 
 def test_board_is_read_from_its_tree(tmp_path: Path) -> None:
@@ -84,9 +84,9 @@ def test_board_is_read_from_its_tree(tmp_path: Path) -> None:
     files |= {"sys/class/thermal/thermal_zone0/type": "acpitz\n", "sys/class/thermal/thermal_zone0/temp": "61200\n"}
     files |= {"sys/class/dmi/id/bios_version": "5.36\n", f"{lib}/libcuda.so.580.142": "x" * 1234}
     files |= {"etc/modprobe.d/zz.conf": "# options nvidia-drm modeset=1\noptions nvidia-drm modeset=0\n"}
-    put(tmp_path, files | {"sys/module/nvidia_drm/parameters/modeset": "N\n"})
+    write_files(tmp_path, files | {"sys/module/nvidia_drm/parameters/modeset": "N\n"})
     (tmp_path / lib / "libcuda.so.1").symlink_to("libcuda.so.580.142")
-    found = ask(ALL_FACTS["board"], SPARKWRIGHT_SYSROOT=str(tmp_path))
+    found = read_fact(ALL_FACTS["board"], SPARKWRIGHT_SYSROOT=str(tmp_path))
     assert isinstance(found, Board)
     assert (found.bios, found.zones, found.nvidia) == ("5.36", {"acpitz": 61.2}, {"000f:01:00.0": "10de:2e12"})
     assert found.devices == ("nvidia0", "nvidiactl")
@@ -100,11 +100,11 @@ def test_upkeep_is_read_from_its_tree(tmp_path: Path) -> None:
     """Guards that settings come from the tree alone, where there is one: its machine is not the one that plays it."""
     files = {"proc/sys/vm/min_free_kbytes": "67584\n", "etc/default/grub": "GRUB_TIMEOUT=0\nGRUB_DEFAULT=0\n"}
     route = "Iface\tDestination\tGateway\nwlP9s9\t00000000\t0100A8C0\n"
-    put(
+    write_files(
         tmp_path,
         files | {"proc/net/route": route, "run/reboot-required.pkgs": "linux-base\n", "run/reboot-required": ""},
     )
-    found = ask(ALL_FACTS["upkeep"], SPARKWRIGHT_SYSROOT=str(tmp_path))
+    found = read_fact(ALL_FACTS["upkeep"], SPARKWRIGHT_SYSROOT=str(tmp_path))
     assert isinstance(found, Upkeep)
     assert (found.sysctl("vm.min_free_kbytes"), found.sysctl("vm.swappiness")) == (67584, None)
     assert (found.grub_timeout, found.reboot_for, found.wifi) == (0, ("linux-base",), "wlP9s9")
@@ -128,12 +128,12 @@ def test_upkeep_is_read_from_its_tree(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_watchdog_is_read_from_its_tree(tmp_path: Path, files: dict[str, str], shown: tuple[object, ...]) -> None:
     """Guards the device, a timer whose driver Ubuntu does not load, whether it counts, and who ended the last boot."""
-    put(tmp_path, {"proc/sys/vm/swappiness": "60\n", "proc/sys/kernel/random/boot_id": "a\n"} | files)
-    found = ask(ALL_FACTS["upkeep"], SPARKWRIGHT_SYSROOT=str(tmp_path))
+    write_files(tmp_path, {"proc/sys/vm/swappiness": "60\n", "proc/sys/kernel/random/boot_id": "a\n"} | files)
+    found = read_fact(ALL_FACTS["upkeep"], SPARKWRIGHT_SYSROOT=str(tmp_path))
     assert isinstance(found, Upkeep) and isinstance(found.watchdog, HardwareWatchdog)
     dog = found.watchdog
     assert (dog.device, dog.identity, dog.driver, dog.armed, dog.has_reset) == shown
-    sampled = ask(Fact(sample.memory(), sample.parse), SPARKWRIGHT_SYSROOT=str(tmp_path))
+    sampled = read_fact(Fact(sample.memory(), sample.parse), SPARKWRIGHT_SYSROOT=str(tmp_path))
     assert isinstance(sampled, Sample) and sampled.was_reset == shown[-1]
 
 
@@ -145,8 +145,8 @@ def test_packages_on_hold_come_from_dpkg_itself(tmp_path: Path) -> None:
         ("mlnx-fw-updater", "install", "installed", "24.10"),
     ]
     rows += [("nvidia-driver-570", "deinstall", "config-files", "570.1"), ("bash", "install", "installed", "5.2")]
-    put(tmp_path, {"var/lib/dpkg/status": "".join(form.format(*row) for row in rows)})
-    found = ask(ALL_FACTS["packages"], SPARKWRIGHT_SYSROOT=str(tmp_path))
+    write_files(tmp_path, {"var/lib/dpkg/status": "".join(form.format(*row) for row in rows)})
+    found = read_fact(ALL_FACTS["packages"], SPARKWRIGHT_SYSROOT=str(tmp_path))
     if isinstance(found, Unknown) and "not installed" in found.why:
         pytest.skip("no dpkg on this machine")
     assert isinstance(found, tuple)
@@ -159,7 +159,10 @@ def test_packages_on_hold_come_from_dpkg_itself(tmp_path: Path) -> None:
 def test_this_machine_reports_its_own_figures(tmp_path: Path) -> None:
     """Guards that clock, uptime and swapping are read from the real system without root."""
     before = time.time()
-    times, activity = ask(ALL_FACTS["times"]), ask(ALL_FACTS["activity"], PATH=tool(tmp_path, "sleep", ""))
+    times, activity = (
+        read_fact(ALL_FACTS["times"]),
+        read_fact(ALL_FACTS["activity"], PATH=path_with_tool(tmp_path, "sleep", "")),
+    )
     assert isinstance(times, Times)
     assert isinstance(times.now, float)
     assert before - 1 < times.now < time.time() + 1
@@ -171,7 +174,7 @@ def test_this_machine_reports_its_own_figures(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", HOST_FACTS)
 def test_a_tree_without_any_of_it_is_no_defect(tmp_path: Path, name: str) -> None:
     """Guards that on a fixture tree nothing of the machine that plays it comes through as the node's own."""
-    found = ask(ALL_FACTS[name], SPARKWRIGHT_SYSROOT=str(tmp_path))
+    found = read_fact(ALL_FACTS[name], SPARKWRIGHT_SYSROOT=str(tmp_path))
     if isinstance(found, Activity):
         assert isinstance(found.oom_kills, Unknown)
         assert isinstance(found.processes, Unknown)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from functional.facts.shell import SHELLS, ask, put, run, tool
+from functional.facts.shell import SHELLS, path_with_tool, read_fact, run, write_files
 from sparkwright.domain.command import Command
 from sparkwright.domain.fabric_facts import Containers, Network, Nic, PciFunction, Ref, Settings
 from sparkwright.domain.facts import Unknown
@@ -17,14 +17,14 @@ from unit.facts.subjects import ALL_FACTS
 @pytest.mark.parametrize("name", ["nic", "network", "settings", "containers", "stores"])
 def test_real_command_is_understood_on_this_machine(name: str) -> None:
     """Guards that what this machine reports without root and with a bare PATH is an answer."""
-    assert not isinstance(ask(ALL_FACTS[name]), Unknown)
+    assert not isinstance(read_fact(ALL_FACTS[name]), Unknown)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_nic_is_found_by_vendor_and_class(tmp_path: Path, shell: str) -> None:
     """Guards that only network functions of Mellanox count, and that marker and device nodes are seen, in every sh."""
     bus = "sys/bus/pci/devices"
-    put(
+    write_files(
         tmp_path,
         {
             f"{bus}/0000:01:00.0/vendor": "0x15b3\n",
@@ -53,8 +53,8 @@ def test_nic_is_found_by_vendor_and_class(tmp_path: Path, shell: str) -> None:
 
 def test_a_tree_without_a_bus_has_nothing_of_it(tmp_path: Path) -> None:
     """Guards that a fixture tree with ports and no bus is not taken for a machine whose NIC is gone."""
-    put(tmp_path, {"sys/class/infiniband/rocep1s0f0/fw_ver": "28.45.4028\n"})
-    found = ask(ALL_FACTS["nic"], SPARKWRIGHT_SYSROOT=str(tmp_path))
+    write_files(tmp_path, {"sys/class/infiniband/rocep1s0f0/fw_ver": "28.45.4028\n"})
+    found = read_fact(ALL_FACTS["nic"], SPARKWRIGHT_SYSROOT=str(tmp_path))
     assert isinstance(found, Nic)
     assert isinstance(found.functions, Unknown)
     assert isinstance(found.verbs, Unknown)
@@ -63,12 +63,12 @@ def test_a_tree_without_a_bus_has_nothing_of_it(tmp_path: Path) -> None:
 def test_files_of_the_network_are_read_below_the_tree(tmp_path: Path) -> None:
     """Guards netplan's modes under their real names, and that an active ufw without rights has unknown rules."""
     root = tmp_path / "root"
-    put(root, {"etc/netplan/40-cx7.yaml": "network:\n", "etc/ufw/ufw.conf": "ENABLED=yes\n"})
+    write_files(root, {"etc/netplan/40-cx7.yaml": "network:\n", "etc/ufw/ufw.conf": "ENABLED=yes\n"})
     (root / "etc/netplan/40-cx7.yaml").chmod(0o640)
-    path = tool(tmp_path / "bin", "sudo", "exit 1")
-    tool(tmp_path / "bin", "ufw", "exit 1")
-    tool(tmp_path / "bin", "nmcli", NMCLI)
-    found = ask(ALL_FACTS["network"], SPARKWRIGHT_SYSROOT=str(root), PATH=path)
+    path = path_with_tool(tmp_path / "bin", "sudo", "exit 1")
+    path_with_tool(tmp_path / "bin", "ufw", "exit 1")
+    path_with_tool(tmp_path / "bin", "nmcli", NMCLI)
+    found = read_fact(ALL_FACTS["network"], SPARKWRIGHT_SYSROOT=str(root), PATH=path)
     assert isinstance(found, Network)
     assert found.netplan == {"/etc/netplan/40-cx7.yaml": "640"}
     assert found.firewall
@@ -88,11 +88,13 @@ def test_settings_are_read_where_they_are(tmp_path: Path) -> None:
     comes."""
     home, root = tmp_path / "home", tmp_path / "root"
     proxy = "http_proxy=http://me:S3CR3T@proxy:3128\n"
-    put(root, {"etc/environment": f"NCCL_NET=Socket\nAPI_KEY=S3CR3T\n{proxy}"})
-    put(home, {".bashrc": "export GLOO_SOCKET_IFNAME=lo\n", ".ssh/config": "Host *\n  StrictHostKeyChecking no\n"})
-    put(home, {".cache/huggingface/token": "S3CR3T"})
+    write_files(root, {"etc/environment": f"NCCL_NET=Socket\nAPI_KEY=S3CR3T\n{proxy}"})
+    write_files(
+        home, {".bashrc": "export GLOO_SOCKET_IFNAME=lo\n", ".ssh/config": "Host *\n  StrictHostKeyChecking no\n"}
+    )
+    write_files(home, {".cache/huggingface/token": "S3CR3T"})
     (home / ".cache/huggingface/token").chmod(0o644)
-    put(root, {"usr/local/lib/libnccl.so.2.30.4": ""})
+    write_files(root, {"usr/local/lib/libnccl.so.2.30.4": ""})
     done = run(ALL_FACTS["settings"].command, HOME=str(home), SPARKWRIGHT_SYSROOT=str(root), NCCL_DEBUG="INFO")
     found = ALL_FACTS["settings"].read(done)
     assert "S3CR3T" not in done.stdout + done.stderr
@@ -117,7 +119,7 @@ def test_containers_are_asked_in_one_call_each(tmp_path: Path) -> None:
 *) exit 1 ;;
 esac
 """
-    found = ask(ALL_FACTS["containers"], PATH=tool(tmp_path / "bin", "docker", script))
+    found = read_fact(ALL_FACTS["containers"], PATH=path_with_tool(tmp_path / "bin", "docker", script))
     assert isinstance(found, Containers)
     assert [(c.name, c.command) for c in found.containers] == [("a", "p")]
     assert found.images == ()
@@ -126,8 +128,8 @@ esac
 def test_stores_are_looked_into(tmp_path: Path) -> None:
     """Guards that refs with a newline, lost snapshots, unfinished downloads and foreign files are seen."""
     entry = tmp_path / "hub" / "models--org--big"
-    put(entry, {"refs/main": "abc\n", "snapshots/abc/config.json": "{}", "blobs/0a.incomplete": "12345"})
-    put(tmp_path / "hub" / "models--org--lost", {"refs/main": "def"})
+    write_files(entry, {"refs/main": "abc\n", "snapshots/abc/config.json": "{}", "blobs/0a.incomplete": "12345"})
+    write_files(tmp_path / "hub" / "models--org--lost", {"refs/main": "def"})
     if os.geteuid() == 0:
         os.chown(entry / "blobs", 65534, 65534)
     (found,) = ask_stores(str(tmp_path / "hub"), str(tmp_path / "nowhere"))
@@ -138,7 +140,7 @@ def test_stores_are_looked_into(tmp_path: Path) -> None:
 
 
 def ask_stores(*paths: str) -> tuple:  # type: ignore[type-arg]
-    found = ask(model_stores(paths))
+    found = read_fact(model_stores(paths))
     assert isinstance(found, tuple)
     return found
 
@@ -146,7 +148,7 @@ def ask_stores(*paths: str) -> tuple:  # type: ignore[type-arg]
 def test_a_ref_is_fixed_and_comes_back(tmp_path: Path) -> None:
     """Guards that the repair writes exactly what it states, in the user's home, and that its undo restores the
     bytes."""
-    put(tmp_path / "hub" / "models--org--big", {"refs/main": "abc\n"})
+    write_files(tmp_path / "hub" / "models--org--big", {"refs/main": "abc\n"})
     file = tmp_path / "hub" / "models--org--big" / "refs" / "main"
     for text in ("abc", "abc\n"):
         assert run(repair.write_ref("~/hub", "models--org--big", text), HOME=str(tmp_path)).ok
@@ -155,7 +157,7 @@ def test_a_ref_is_fixed_and_comes_back(tmp_path: Path) -> None:
 
 def test_a_mode_is_set_and_comes_back(tmp_path: Path) -> None:
     """Guards the repair of a file's mode and its undo."""
-    put(tmp_path, {"40 cx7.yaml": ""})
+    write_files(tmp_path, {"40 cx7.yaml": ""})
     for mode in ("600", "644"):
         assert run(repair.set_mode(str(tmp_path / "40 cx7.yaml"), mode)).ok
         assert oct((tmp_path / "40 cx7.yaml").stat().st_mode)[-3:] == mode

@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 
 from fakes.ports import free_port
-from functional.gateway.gateways import ENGINE_KEY, KEY, Gateway, has_caddy
-from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Simulator
+from functional.gateway.gateways import ENGINE_KEY, KEY, LocalGateway, has_caddy
+from functional.simulator.process import CAPTURES, HEAD_ADDRESS, SimulatorProcess
 
-Opened = Callable[..., Gateway]
+Opened = Callable[..., LocalGateway]
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProcess]:
     """A simulator with a key of its own that takes 20 ms a token."""
     folder = tmp_path_factory.mktemp("engine")
     shutil.copy(CAPTURES / "tiny-qwen3.config.json", folder / "config.json")
     port = free_port()
     words = ["serve", str(folder), "--served-model-name", "tiny", "--load-format", "dummy", "--host", HEAD_ADDRESS]
     pace = {"SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1", "SPARKWRIGHT_SIMULATOR_STEP_MS": "20", "VLLM_API_KEY": ENGINE_KEY}
-    simulator = Simulator([*words, "--port", str(port)], folder / "log", pace, port).start().ready()
+    simulator = SimulatorProcess([*words, "--port", str(port)], folder / "log", pace, port).start().ready()
     yield simulator
     simulator.end()
 
@@ -33,10 +33,10 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
     """opened(engine address, ...) -> Gateway with one key, everything running."""
     if not has_caddy():
         pytest.skip("caddy is not installed")
-    gateways: list[Gateway] = []
+    gateways: list[LocalGateway] = []
 
-    def make(engine: str, **how: object) -> Gateway:
-        gateway = Gateway(tmp_path / f"{len(gateways)}" / "tiny", engine, **how)  # type: ignore[arg-type]
+    def make(engine: str, **how: object) -> LocalGateway:
+        gateway = LocalGateway(tmp_path / f"{len(gateways)}" / "tiny", engine, **how)  # type: ignore[arg-type]
         gateways.append(gateway)
         gateway.home.mkdir(parents=True)
         gateway.keys(KEY)
@@ -48,5 +48,5 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
 
 
 @pytest.fixture
-def gateway(engine: Simulator, opened: Opened) -> Gateway:
+def gateway(engine: SimulatorProcess, opened: Opened) -> LocalGateway:
     return opened(f"{HEAD_ADDRESS}:{engine.port}", engine_key=ENGINE_KEY)

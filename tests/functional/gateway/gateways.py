@@ -37,7 +37,7 @@ LIMIT = 200_000
 
 
 @dataclass
-class Gateway:
+class LocalGateway:
     """home: as a supervisor's, next to the gateway's own. engine: `host:port` of what is behind it."""
 
     home: Path
@@ -117,7 +117,7 @@ class Gateway:
         (self.home / "live.new").write_text(to_json(live))
         (self.home / "live.new").replace(self.home / "live.json")
 
-    def start(self) -> Gateway:
+    def start(self) -> LocalGateway:
         self.write()
         self.start_service()
         self.start_caddy()

@@ -54,7 +54,7 @@ def free_pair() -> int:
 
 
 @dataclass
-class Head:
+class GatewayHead:
     """engine: `host:port`. path: of programs on the node."""
 
     folder: Path

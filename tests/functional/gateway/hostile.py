@@ -17,7 +17,7 @@ PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %
 SIZES = (b"-6", b"-1", b"0x5", b"+5", b"5 5", b"ffffffffffffffff", b"g", b"", b"7fffffffffffffff", b"5;" + b"x" * 9000)
 
 
-def chunk(data: bytes) -> bytes:
+def http_chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
@@ -41,21 +41,21 @@ def long_event(dice: Random, size: int) -> Iterator[bytes]:
     yield CHUNKED
     end = dice.choice((b"\n\n", b"\r\n\r\n", b""))
     for _ in range(size >> 16):
-        yield chunk(b'{"usage":{' * 6553)
-    yield chunk(end) if end else b""
+        yield http_chunk(b'{"usage":{' * 6553)
+    yield http_chunk(end) if end else b""
     yield b"0\r\n\r\n"
 
 
 def tiny_chunks(dice: Random, size: int) -> Iterator[bytes]:
     yield CHUNKED
     for _ in range(max(size >> 19, 1)):
-        yield chunk(dice.choice((b"\n", b"d", b"\r", b"{"))) * 9000
+        yield http_chunk(dice.choice((b"\n", b"d", b"\r", b"{"))) * 9000
     yield b"0\r\n\r\n"
 
 
 def odd_size(dice: Random, size: int) -> Iterator[bytes]:
-    yield CHUNKED + chunk(EVENT) + dice.choice(SIZES) + b"\r\nhello\r\n"
-    yield chunk(EVENT) * 20
+    yield CHUNKED + http_chunk(EVENT) + dice.choice(SIZES) + b"\r\nhello\r\n"
+    yield http_chunk(EVENT) * 20
 
 
 def endless_head(dice: Random, size: int) -> Iterator[bytes]:
@@ -66,7 +66,7 @@ def endless_head(dice: Random, size: int) -> Iterator[bytes]:
 
 def odd_answer(dice: Random, size: int) -> Iterator[bytes]:
     body = b'{"choices": [], "usage": {"prompt_tokens": 1e999, "completion_tokens": %b}}' % (b"9" * 400)
-    whole = dice.choice((CHUNKED + chunk(EVENT) * 9 + b"0\r\n\r\n", PLAIN % len(body) + body))
+    whole = dice.choice((CHUNKED + http_chunk(EVENT) * 9 + b"0\r\n\r\n", PLAIN % len(body) + body))
     made = mutated(dice, whole) if dice.random() < 0.7 else whole[: dice.randrange(len(whole))]
     while made:
         step = dice.randrange(1, 400)
@@ -95,13 +95,16 @@ def request(body: bytes, model: str = "bad", more: bytes = b"", key: str = KEY) 
     return head + more + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
-def body(model: str) -> bytes:
+def chat_body(model: str) -> bytes:
     return b'{"model": "%b", "stream": true, "messages": []}' % model.encode()
 
 
 def questions(dice: Random, size: int) -> Iterator[bytes]:
     """The bytes that one client sends."""
-    plain, upgrade = request(body("bad")), b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eA==\r\n"
+    plain, upgrade = (
+        request(chat_body("bad")),
+        b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eA==\r\n",
+    )
     chunks = plain.split(b"Content-Length")[0] + b"Transfer-Encoding: chunked\r\n\r\n"
     bodies = (
         b"[" * 100_000,
@@ -119,14 +122,14 @@ def questions(dice: Random, size: int) -> Iterator[bytes]:
         plain,
         mutated(dice, plain),
         request(dice.choice(bodies)),
-        chunks + chunk(body("bad")) + dice.choice(SIZES) + b"\r\nx\r\n",
-        chunks + chunk(b"x") * 5000,
+        chunks + http_chunk(chat_body("bad")) + dice.choice(SIZES) + b"\r\nx\r\n",
+        chunks + http_chunk(b"x") * 5000,
         b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 30_000,
-        request(body("bad"), more=upgrade),
+        request(chat_body("bad"), more=upgrade),
         realtime + upgrade + b"\r\n" + bytes(dice.randrange(256) for _ in range(500)),
         request(b"x" * 150_000, more=b"Content-Type: multipart/form-data; boundary=b\r\n"),
         plain[: dice.randrange(len(plain))],
-        request(body("bad"), key=dice.choice(("", "x", "\xff" * 90))),
+        request(chat_body("bad"), key=dice.choice(("", "x", "\xff" * 90))),
     )
     made = dice.choice(kinds)
     while made:
@@ -135,7 +138,7 @@ def questions(dice: Random, size: int) -> Iterator[bytes]:
         made = made[step:]
 
 
-async def send(writer: asyncio.StreamWriter, parts: Iterator[bytes]) -> None:
+async def send_parts(writer: asyncio.StreamWriter, parts: Iterator[bytes]) -> None:
     for part in parts:
         writer.write(part)
         await writer.drain()
@@ -152,7 +155,7 @@ class Hostile:
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             if dice.random() < 0.9:
                 await reader.readuntil(b"\r\n\r\n")
-            await send(writer, dice.choice(ANSWERS)(dice, self.size))
+            await send_parts(writer, dice.choice(ANSWERS)(dice, self.size))
             if dice.random() < 0.2:
                 await asyncio.sleep(0.2)
         if dice.random() < 0.3:
@@ -160,7 +163,7 @@ class Hostile:
         writer.close()
 
 
-async def asked(folder: Path, parts: Iterator[bytes], most: int = 1 << 30) -> bytes:
+async def send_and_read(folder: Path, parts: Iterator[bytes], most: int = 1 << 30) -> bytes:
     """Send that to the gateway's own socket and return what comes until it closes, at most so many bytes."""
     place = os.open(folder, os.O_PATH)  # a socket's own path may have no more than 107 bytes
     try:
@@ -170,7 +173,7 @@ async def asked(folder: Path, parts: Iterator[bytes], most: int = 1 << 30) -> by
     got = b""
     try:
         with suppress(OSError):
-            await send(writer, parts)
+            await send_parts(writer, parts)
         while len(got) < most and (piece := await reader.read(1 << 16)):
             got += piece
     finally:
@@ -178,9 +181,9 @@ async def asked(folder: Path, parts: Iterator[bytes], most: int = 1 << 30) -> by
     return got
 
 
-async def play(folder: Path, seed: int, size: int) -> None:
+async def run_hostile_client(folder: Path, seed: int, size: int) -> None:
     """One hostile client, which may leave at any moment."""
     dice = Random(seed)
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(dice.choice((0.02, 0.3, 3.0))):
-            await asked(folder, questions(dice, size), dice.choice((1, 5000, 1 << 30)))
+            await send_and_read(folder, questions(dice, size), dice.choice((1, 5000, 1 << 30)))

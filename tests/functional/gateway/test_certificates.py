@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from functional.gateway.gateways import Gateway, has_caddy
+from functional.gateway.gateways import LocalGateway, has_caddy
 from functional.simulator.process import HEAD_ADDRESS, wait_until
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.ssh import SshSettings
@@ -27,11 +27,11 @@ FILES = (
 
 
 @pytest.fixture
-def stopped(tmp_path: Path) -> Iterator[Gateway]:
+def stopped(tmp_path: Path) -> Iterator[LocalGateway]:
     """A gateway whose clients were given its CA; nothing runs any more."""
     if not has_caddy():
         pytest.skip("caddy is not installed")
-    gateway = Gateway(tmp_path / "tiny", f"{HEAD_ADDRESS}:1")
+    gateway = LocalGateway(tmp_path / "tiny", f"{HEAD_ADDRESS}:1")
     gateway.home.mkdir()
     gateway.write()
     gateway.start_caddy()
@@ -41,7 +41,7 @@ def stopped(tmp_path: Path) -> Iterator[Gateway]:
     gateway.end()
 
 
-def mended(gateway: Gateway, renew: bool = False) -> tuple[list[str], str]:
+def mended(gateway: LocalGateway, renew: bool = False) -> tuple[list[str], str]:
     """The report of the program as a supervisor runs it."""
     cluster = Cluster("desk", (Node("spark-1", "local"),), "spark-1")
     command = certificates(str(gateway.home / "ca"), str(gateway.folder), renew)
@@ -51,7 +51,7 @@ def mended(gateway: Gateway, renew: bool = False) -> tuple[list[str], str]:
     return found["mended"], found["lost"]
 
 
-def answers(gateway: Gateway) -> bool:
+def answers(gateway: LocalGateway) -> bool:
     """True if a client that has the CA of the beginning gets through."""
     try:
         trusted = ssl.create_default_context(cafile=str(gateway.home / "given.crt"))
@@ -69,7 +69,9 @@ def damage(path: Path, how: str) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("how", ["garbled", "empty", "half"])
-def test_a_damaged_file_of_the_ca_is_made_good_and_clients_need_nothing(stopped: Gateway, file: str, how: str) -> None:
+def test_a_damaged_file_of_the_ca_is_made_good_and_clients_need_nothing(
+    stopped: LocalGateway, file: str, how: str
+) -> None:
     """Guards heads after a power cut: Caddy fails for good on a certificate or key that it cannot read."""
     stopped.end()
     damage(stopped.home / "ca" / file, how)
@@ -80,7 +82,7 @@ def test_a_damaged_file_of_the_ca_is_made_good_and_clients_need_nothing(stopped:
     assert mended(stopped) == ([], "")
 
 
-def test_a_running_caddy_takes_the_mended_certificate_over(stopped: Gateway) -> None:
+def test_a_running_caddy_takes_the_mended_certificate_over(stopped: LocalGateway) -> None:
     """Guards that a gateway which began with a damaged certificate serves without a restart."""
     stopped.end()
     damage(stopped.home / "ca" / f"{NAME}.crt", "garbled")
@@ -93,7 +95,7 @@ def test_a_running_caddy_takes_the_mended_certificate_over(stopped: Gateway) -> 
     assert stopped.processes["caddy"].poll() is None
 
 
-def test_a_certificate_of_another_ca_is_made_again(stopped: Gateway) -> None:
+def test_a_certificate_of_another_ca_is_made_again(stopped: LocalGateway) -> None:
     """Guards a store that was put together from two backups: each file is whole, and no client trusts it."""
     stopped.end()
     ca = stopped.home / "ca"
@@ -111,7 +113,7 @@ def test_a_certificate_of_another_ca_is_made_again(stopped: Gateway) -> None:
     wait_until("clients get through", lambda: answers(stopped))
 
 
-def test_a_ca_without_a_copy_is_lost_and_made_new_by_up_alone(stopped: Gateway) -> None:
+def test_a_ca_without_a_copy_is_lost_and_made_new_by_up_alone(stopped: LocalGateway) -> None:
     """Guards that no supervisor changes the CA behind its clients' backs, and that `up` gets the gateway going."""
     (stopped.home / "given.key").unlink()
     damage(stopped.home / "ca" / AUTHORITY / "root.key", "empty")
@@ -126,7 +128,7 @@ def test_a_ca_without_a_copy_is_lost_and_made_new_by_up_alone(stopped: Gateway) 
     stopped.start_caddy()
 
 
-def test_the_copy_of_the_key_is_as_private_as_the_key(stopped: Gateway) -> None:
+def test_the_copy_of_the_key_is_as_private_as_the_key(stopped: LocalGateway) -> None:
     """Guards the second copy of the CA's key: nobody else may read it."""
     assert (stopped.home / "given.key").stat().st_mode & 0o777 == 0o600
     assert (stopped.home / "given.key").read_bytes() == (stopped.home / "ca" / AUTHORITY / "root.key").read_bytes()

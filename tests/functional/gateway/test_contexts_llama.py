@@ -26,7 +26,7 @@ from sparkwright.supervisor.event_bus import EventBus
 
 pytest.importorskip("xllamacpp", reason="the wheel that holds llama.cpp's server is not installed")
 from functional.test_llama_cpp import KEY as ENGINE_KEY
-from functional.test_llama_cpp import NO_CACHE, RECIPE, rank, served
+from functional.test_llama_cpp import NO_CACHE, RECIPE, render_rank, served
 
 SYSTEM = "You count boats in the old harbour and write the number down. " * 75
 ONE_SLOT = replace(RECIPE, serving=Serving(context=8192, sequences=1, batched_tokens=256), flags=NO_CACHE)
@@ -85,7 +85,7 @@ def long_context(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_killed_engine_has_its_context_again(tmp_path: Path, remember: bool) -> None:
     """Guards the whole way: the client's turns through the gateway, kill -9, and the next turn after a new start."""
     model, port = write_tiny_gguf(tmp_path / "tiny.gguf"), free_port()
-    spec = rank(model, port, ONE_SLOT)
+    spec = render_rank(model, port, ONE_SLOT)
     supervision = tmp_path / "state" / "supervision"
     recipe = replace(ONE_SLOT, serving=replace(ONE_SLOT.serving, remember=10**7 if remember else 0))
     route = {"remember": recipe.serving.remember, "limit": 10**7}
@@ -119,7 +119,7 @@ async def test_slots_come_back_from_the_disk(tmp_path: Path) -> None:
     folder = tmp_path / "kv"
     recipe = replace(ONE_SLOT, serving=replace(ONE_SLOT.serving, disk_cache=str(folder), disk_cache_size=1 << 30))
     port = free_port()
-    spec = rank(write_tiny_gguf(tmp_path / "tiny.gguf"), port, recipe)
+    spec = render_rank(write_tiny_gguf(tmp_path / "tiny.gguf"), port, recipe)
     (place,) = (Path(one.host) for one in spec.mounts)
     place.mkdir(parents=True)
     direct, bus = f"http://127.0.0.1:{port}", started_bus(port, tmp_path / "supervision/tiny", recipe)

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from functional.gateway.gateways import ENGINE_KEY, KEY, LIMIT, Gateway
-from functional.simulator.process import HEAD_ADDRESS, Simulator
+from functional.gateway.gateways import ENGINE_KEY, KEY, LIMIT, LocalGateway
+from functional.simulator.process import HEAD_ADDRESS, SimulatorProcess
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.domain.live import DeploymentState
@@ -46,21 +46,21 @@ OPEN_IN_VLLM = ("/tokenize", "/detokenize", "/invocations", "/metrics", "/health
 TRICKS = ("/v1/../metrics", "/v1/%2e%2e/metrics", "/v1/..%2fmetrics", "//metrics", "/v1/./../metrics", "/v1", "/v1;/x")
 
 
-def error(answer: httpx.Response) -> dict[str, object]:
+def openai_error(answer: httpx.Response) -> dict[str, object]:
     """The error in OpenAI's shape."""
     told = answer.json()["error"]
     assert set(told) == {"message", "type", "param", "code"}, told
     return dict(told)
 
 
-def raw(gateway: Gateway, path: str, *words: str) -> tuple[int, str]:
+def ask_with_curl(gateway: LocalGateway, path: str, *words: str) -> tuple[int, str]:
     """Asks with curl, which sends the path as it is given."""
     argv = ["curl", "-sk", "--path-as-is", "-o", "-", "-w", "\n%{http_code}", *words, f"{gateway.url}{path}"]
     said, _, code = subprocess.run(argv, capture_output=True, text=True, timeout=60).stdout.rpartition("\n")
     return int(code), said
 
 
-def test_a_known_key_gets_in(gateway: Gateway) -> None:
+def test_a_known_key_gets_in(gateway: LocalGateway) -> None:
     """Guards that each header that clients use opens the gateway, with the engine's own key put in its place."""
     assert gateway.get("/v1/models").json()["data"][0]["id"] == "tiny"
     for name in ("X-Api-Key", "Api-Key"):
@@ -71,14 +71,14 @@ def test_a_known_key_gets_in(gateway: Gateway) -> None:
     )
 
 
-def test_any_other_key_is_refused(gateway: Gateway) -> None:
+def test_any_other_key_is_refused(gateway: LocalGateway) -> None:
     """Guards that nothing near a key, around a key or without one gets further than 401."""
     for wrong in WRONG:
         refused = gateway.get("/v1/models", key=wrong)
-        assert (refused.status_code, error(refused)["code"]) == (401, "invalid_api_key"), wrong
+        assert (refused.status_code, openai_error(refused)["code"]) == (401, "invalid_api_key"), wrong
 
 
-def test_a_revoked_key_is_refused_at_once_and_its_stream_goes_on(gateway: Gateway) -> None:
+def test_a_revoked_key_is_refused_at_once_and_its_stream_goes_on(gateway: LocalGateway) -> None:
     """Guards that revoking is immediate for new requests and cuts no answer that is under way."""
     body = {"model": "tiny", "prompt": "count", "max_tokens": 60, "stream": True}
     with gateway.client() as client, client.stream("POST", "/v1/completions", json=body) as stream:
@@ -89,14 +89,14 @@ def test_a_revoked_key_is_refused_at_once_and_its_stream_goes_on(gateway: Gatewa
         assert "data: [DONE]" in list(lines)
 
 
-def test_only_v1_is_there(gateway: Gateway) -> None:
+def test_only_v1_is_there(gateway: LocalGateway) -> None:
     """Guards that what engines leave open next to /v1 cannot be reached, however the path is written."""
     for path in (*OPEN_IN_VLLM, *TRICKS):
-        code, said = raw(gateway, path, "-H", f"Authorization: Bearer {KEY}")
+        code, said = ask_with_curl(gateway, path, "-H", f"Authorization: Bearer {KEY}")
         assert (code, json.loads(said)["error"]["code"]) == (404, "unknown_url"), path
 
 
-def test_a_body_over_the_limit_is_413(gateway: Gateway) -> None:
+def test_a_body_over_the_limit_is_413(gateway: LocalGateway) -> None:
     """Guards the limit for a length that is announced and for one that is not; the engine sees neither."""
     big = b'{"prompt": "' + b"x" * LIMIT + b'"}'
 
@@ -108,12 +108,12 @@ def test_a_body_over_the_limit_is_413(gateway: Gateway) -> None:
         for body in (big, in_parts()):
             refused = client.post("/v1/completions", content=body, headers={"Content-Type": "application/json"})
             assert refused.status_code == 413, refused.text
-            assert error(refused)["code"] == "request_too_large"
+            assert openai_error(refused)["code"] == "request_too_large"
         fits = {"model": "tiny", "prompt": "x" * 1000, "max_tokens": 1}
         assert client.post("/v1/completions", json=fits).status_code == 200
 
 
-def test_headers_without_end_are_431_at_once(gateway: Gateway) -> None:
+def test_headers_without_end_are_431_at_once(gateway: LocalGateway) -> None:
     """Guards the memory of the gateway: 100 MB of headers are refused long before they have come."""
     began = time.monotonic()
     plain = socket.create_connection((HEAD_ADDRESS, gateway.port), 30.0)
@@ -133,7 +133,7 @@ def test_headers_without_end_are_431_at_once(gateway: Gateway) -> None:
 
 
 @pytest.mark.full
-def test_keys_are_in_no_log(gateway: Gateway) -> None:
+def test_keys_are_in_no_log(gateway: LocalGateway) -> None:
     """Guards that neither a client's key nor the engine's is written down, also when the engine fails."""
     gateway.engine = f"{HEAD_ADDRESS}:1"
     gateway.write()
@@ -147,7 +147,7 @@ def test_keys_are_in_no_log(gateway: Gateway) -> None:
 
 
 @pytest.mark.full
-def test_http_2_is_spoken(gateway: Gateway) -> None:
+def test_http_2_is_spoken(gateway: LocalGateway) -> None:
     """Guards both versions of HTTP."""
     for version, said in (("--http2", "2"), ("--http1.1", "1.1")):
         told = ["-w", "%{http_version} %{http_code}", "-o", "/dev/null", "-H", f"Authorization: Bearer {KEY}"]
@@ -155,7 +155,7 @@ def test_http_2_is_spoken(gateway: Gateway) -> None:
         assert subprocess.check_output(argv, text=True, timeout=60) == f"{said} 200"
 
 
-def test_a_client_that_does_not_trust_the_ca_is_warned(gateway: Gateway) -> None:
+def test_a_client_that_does_not_trust_the_ca_is_warned(gateway: LocalGateway) -> None:
     """Guards that the certificate is from our own CA, and good for the name and the address alike."""
     with pytest.raises(httpx.ConnectError, match="certificate"):
         httpx.get(f"{gateway.url}/v1/models")
@@ -164,7 +164,7 @@ def test_a_client_that_does_not_trust_the_ca_is_warned(gateway: Gateway) -> None
     assert ssl.get_server_certificate(("127.0.0.1", gateway.port)).startswith("-----BEGIN")
 
 
-def test_while_refusing_it_reports_why_and_until_when(gateway: Gateway) -> None:
+def test_while_refusing_it_reports_why_and_until_when(gateway: LocalGateway) -> None:
     """Guards what a client reads while the engine is away: 503, what happens, and when to come back."""
     now = time.time()
     why = "rank 1 on spark-2 exited with 137"
@@ -172,13 +172,13 @@ def test_while_refusing_it_reports_why_and_until_when(gateway: Gateway) -> None:
     refused = gateway.get("/v1/models")
     assert refused.status_code == 503
     assert 140 <= int(refused.headers["Retry-After"]) <= 200
-    told = error(refused)
+    told = openai_error(refused)
     assert told["type"] == "service_unavailable"
     assert why in str(told["message"]) and "3 min" in str(told["message"])
     assert gateway.get("/v1/models", key="x").status_code == 401
 
 
-def test_a_short_gap_is_waited_for(gateway: Gateway) -> None:
+def test_a_short_gap_is_waited_for(gateway: LocalGateway) -> None:
     """Guards that a request in a gap of a second or two is answered late and not refused."""
     now = time.time()
     gateway.live(phase=DeploymentState.LOADING, since=now - 5, refusing=True, back_at=now + 8)
@@ -192,7 +192,7 @@ def test_a_short_gap_is_waited_for(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("state", ["missing", "old", "broken"])
-def test_without_a_supervisor_the_engine_is_asked(gateway: Gateway, state: str) -> None:
+def test_without_a_supervisor_the_engine_is_asked(gateway: LocalGateway, state: str) -> None:
     """Guards that a supervisor that has ended closes no gateway: serving goes on."""
     now = time.time()
     if state == "old":
@@ -202,17 +202,17 @@ def test_without_a_supervisor_the_engine_is_asked(gateway: Gateway, state: str) 
     assert gateway.get("/v1/models").status_code == 200
 
 
-def test_a_dead_gateway_service_lets_nobody_in(gateway: Gateway) -> None:
+def test_a_dead_gateway_service_lets_nobody_in(gateway: LocalGateway) -> None:
     """Guards that without somebody to check keys the answer is 503, and that it is good again automatically."""
     gateway.end("service")
     refused = gateway.get("/v1/models")
-    assert (refused.status_code, error(refused)["code"]) == (503, "gateway_unavailable")
+    assert (refused.status_code, openai_error(refused)["code"]) == (503, "gateway_unavailable")
     gateway.start_service()
     assert gateway.get("/v1/models").status_code == 200
 
 
 @pytest.mark.full
-def test_a_probe_distinguishes_a_gateway_that_works_from_any_other(gateway: Gateway) -> None:
+def test_a_probe_distinguishes_a_gateway_that_works_from_any_other(gateway: LocalGateway) -> None:
     """Guards what the supervisor believes: it is asked for a key, by a server whose CA nobody here trusts."""
 
     def probe() -> int:
@@ -228,7 +228,7 @@ def test_a_probe_distinguishes_a_gateway_that_works_from_any_other(gateway: Gate
 
 
 @pytest.mark.full
-def test_both_programs_come_back_after_a_power_cut(gateway: Gateway) -> None:
+def test_both_programs_come_back_after_a_power_cut(gateway: LocalGateway) -> None:
     """Guards that sockets that were left lying about stop neither of them."""
     gateway.end("service", "caddy")
     assert (gateway.folder / "service.sock").exists() and (gateway.folder / "admin.sock").exists()
@@ -238,7 +238,7 @@ def test_both_programs_come_back_after_a_power_cut(gateway: Gateway) -> None:
 
 
 @pytest.mark.full
-def test_the_sockets_are_for_nobody_else(gateway: Gateway) -> None:
+def test_the_sockets_are_for_nobody_else(gateway: LocalGateway) -> None:
     """Guards modes: the folder 0700, the service's socket 0600; the admin side of Caddy is no TCP port."""
     assert gateway.folder.stat().st_mode & 0o777 == 0o700
     assert (gateway.folder / "service.sock").stat().st_mode & 0o777 == 0o600
@@ -247,14 +247,14 @@ def test_the_sockets_are_for_nobody_else(gateway: Gateway) -> None:
 
 
 @pytest.mark.full
-def test_figures_are_on_loopback_and_nothing_else_is(gateway: Gateway) -> None:
+def test_figures_are_on_loopback_and_nothing_else_is(gateway: LocalGateway) -> None:
     """Guards that the figures' port does not check keys for anyone who can reach it."""
     at = f"http://127.0.0.1:{gateway.metrics}"
     assert httpx.get(f"{at}/metrics").status_code == 200
     assert httpx.get(f"{at}/check", headers={"Authorization": f"Bearer {KEY}"}).status_code == 404
 
 
-def test_the_simulator_stays_behind(engine: Simulator, gateway: Gateway) -> None:
+def test_the_simulator_stays_behind(engine: SimulatorProcess, gateway: LocalGateway) -> None:
     """Guards that a client can report the gateway nothing that only Caddy may report."""
     fake = {"X-Door-Uri": "/v1/models", "X-Door-Engine-Key": "Bearer x", "X-Door-Method": "OPTIONS"}
     assert gateway.get("/v1/models", key="", **fake, **{"Access-Control-Request-Method": "GET"}).status_code == 401

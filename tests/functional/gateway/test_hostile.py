@@ -15,19 +15,28 @@ from pathlib import Path
 
 import pytest
 
-from functional.gateway.gateways import KEY, Gateway
-from functional.gateway.hostile import CHUNKED, EVENT, Hostile, asked, body, chunk, play, request
+from functional.gateway.gateways import KEY, LocalGateway
+from functional.gateway.hostile import (
+    CHUNKED,
+    EVENT,
+    Hostile,
+    chat_body,
+    http_chunk,
+    request,
+    run_hostile_client,
+    send_and_read,
+)
 from functional.gateway.test_streams import engine_that
 from patience import PATIENCE, wait_until
 
-WHOLE = CHUNKED + chunk(EVENT) * 5 + b"0\r\n\r\n"
+WHOLE = CHUNKED + http_chunk(EVENT) * 5 + b"0\r\n\r\n"
 _CASES, _AT_ONCE, _PATIENCE = 32, 8, 600.0
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Gateway]:
+def service(tmp_path: Path) -> Iterator[LocalGateway]:
     """The gateway's process alone, without Caddy; no engine is behind it yet."""
-    gateway = Gateway(tmp_path / "good", "127.0.0.1:1")
+    gateway = LocalGateway(tmp_path / "good", "127.0.0.1:1")
     gateway.home.mkdir(parents=True)
     gateway.keys(KEY)
     gateway.write()
@@ -37,7 +46,7 @@ def service(tmp_path: Path) -> Iterator[Gateway]:
 
 
 @asynccontextmanager
-async def engines(service: Gateway, size: int) -> AsyncIterator[Hostile]:
+async def engines(service: LocalGateway, size: int) -> AsyncIterator[Hostile]:
     """`good` answers as it should, `bad` as it likes."""
 
     async def well(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -57,29 +66,29 @@ async def engines(service: Gateway, size: int) -> AsyncIterator[Hostile]:
         yield hostile
 
 
-async def behaves(service: Gateway) -> None:
+async def behaves(service: LocalGateway) -> None:
     """One request as clients send it: whole, from whatever is going on around it."""
     async with asyncio.timeout(_PATIENCE):
-        got = await asked(service.folder, iter([request(body("good"))]))
+        got = await send_and_read(service.folder, iter([request(chat_body("good"))]))
     assert got.startswith(b"HTTP/1.1 200") and got.endswith(b"\r\n0\r\n\r\n"), got[:300]
     assert got.count(EVENT) == 5
 
 
-def memory(service: Gateway) -> int:
+def memory(service: LocalGateway) -> int:
     """The most that the process had, in MB."""
     status = Path(f"/proc/{service.processes['service'].pid}/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) // 1024
 
 
 @pytest.mark.parametrize("size, seconds", [(2 << 20, 0.0), pytest.param(48 << 20, 60.0, marks=pytest.mark.full)])
-async def test_whoever_behaves_is_answered(service: Gateway, size: int, seconds: float) -> None:
+async def test_whoever_behaves_is_answered(service: LocalGateway, size: int, seconds: float) -> None:
     """Odd chunk sizes, endless heads, long events, resets: others get whole answers, memory is bounded."""
     async with engines(service, size) as hostile:
         await behaves(service)
         before, until, seed, answered = memory(service), time.monotonic() + seconds, 0, 0
         while seed < _CASES or time.monotonic() < until:
             hostile.dice.seed(seed)
-            playing = [asyncio.create_task(play(service.folder, seed + n, size)) for n in range(_AT_ONCE)]
+            playing = [asyncio.create_task(run_hostile_client(service.folder, seed + n, size)) for n in range(_AT_ONCE)]
             seed += _AT_ONCE
             while not all(one.done() for one in playing):
                 await behaves(service)
@@ -92,16 +101,16 @@ async def test_whoever_behaves_is_answered(service: Gateway, size: int, seconds:
     assert "Traceback" not in service.log("service"), service.log("service")[:3000]
 
 
-async def test_bytes_after_a_request_do_not_hang_the_process(service: Gateway) -> None:
+async def test_bytes_after_a_request_do_not_hang_the_process(service: LocalGateway) -> None:
     """A client that sends more than its request: the same bytes were read again for ever."""
     async with engines(service, 1 << 16):
         async with asyncio.timeout(_PATIENCE):
-            got = await asked(service.folder, iter([request(body("good")) + b"GET / HTTP/1.1\r\n\r\n"]))
+            got = await send_and_read(service.folder, iter([request(chat_body("good")) + b"GET / HTTP/1.1\r\n\r\n"]))
         assert got.count(EVENT) == 5
         await behaves(service)
 
 
-async def test_an_answer_that_came_is_passed_on_though_the_engine_reset_its_connection(service: Gateway) -> None:
+async def test_an_answer_that_came_is_passed_on_though_the_engine_reset_its_connection(service: LocalGateway) -> None:
     """An engine that answers before it has read all closes with a reset: the client's answer got lost by that."""
     text = b"HTTP/1.1 404 Not Found\r\nContent-Length: 22\r\nConnection: close\r\n\r\n"
 
@@ -115,12 +124,12 @@ async def test_an_answer_that_came_is_passed_on_though_the_engine_reset_its_conn
         service.write()
         for _ in range(20):
             async with asyncio.timeout(_PATIENCE):
-                got = await asked(service.folder, iter([request(body("good"))]))
+                got = await send_and_read(service.folder, iter([request(chat_body("good"))]))
             assert got.startswith((b"HTTP/1.1 404", b"HTTP/1.1 503")), got
             assert got.endswith((b'{"detail":"Not Found"}', b"}")), got
 
 
-async def test_a_socket_that_a_cleaner_removed_is_made_again(service: Gateway) -> None:
+async def test_a_socket_that_a_cleaner_removed_is_made_again(service: LocalGateway) -> None:
     """The process lived on behind a socket without a name, and each client got 503 until somebody restarted it."""
     async with engines(service, 0):
         await behaves(service)
@@ -130,7 +139,7 @@ async def test_a_socket_that_a_cleaner_removed_is_made_again(service: Gateway) -
     assert service.processes["service"].poll() is None
 
 
-async def test_a_process_whose_place_is_taken_ends(service: Gateway) -> None:
+async def test_a_process_whose_place_is_taken_ends(service: LocalGateway) -> None:
     """Two of them would take the socket from each other for good."""
     first = service.processes["service"]
     service.start_service()
@@ -139,7 +148,7 @@ async def test_a_process_whose_place_is_taken_ends(service: Gateway) -> None:
         await behaves(service)
 
 
-async def test_a_burst_of_clients_finds_the_socket_open(service: Gateway) -> None:
+async def test_a_burst_of_clients_finds_the_socket_open(service: LocalGateway) -> None:
     """Guards a thousand at once against `connection refused`, which Caddy answers with 503."""
     links: list[socket.socket] = []
     stopped = service.processes["service"].pid
@@ -158,7 +167,7 @@ async def test_a_burst_of_clients_finds_the_socket_open(service: Gateway) -> Non
 
 
 @pytest.mark.full
-async def test_files_that_are_written_meanwhile_cost_no_request(service: Gateway) -> None:
+async def test_files_that_are_written_meanwhile_cost_no_request(service: LocalGateway) -> None:
     """Other deployments come and go, and all reports are written again, while requests for one that stays pour in."""
     over = threading.Event()
 

@@ -12,25 +12,25 @@ from pathlib import Path
 import pytest
 
 from functional.gateway.gateways import has_caddy, hides_cut_streams
-from functional.gateway.head import Head, free_pair
-from functional.simulator.process import HEAD_ADDRESS, Simulator
+from functional.gateway.head import GatewayHead, free_pair
+from functional.simulator.process import HEAD_ADDRESS, SimulatorProcess
 from sparkwright.app.serve.gateway import GatewayReach
 from sparkwright.app.setup import keys
 from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.domain.recipe import Gateway, GatewayTls
 
-Made = Callable[..., Head]
+Made = Callable[..., GatewayHead]
 USUAL = {"DOOR002"} if hides_cut_streams() else set()
 
 
 @pytest.fixture
-def made(tmp_path: Path, engine: Simulator) -> Iterator[Made]:
+def make_head(tmp_path: Path, engine: SimulatorProcess) -> Iterator[Made]:
     if not has_caddy():
         pytest.skip("caddy is not installed")
-    heads: list[Head] = []
+    heads: list[GatewayHead] = []
 
-    def make(**how: object) -> Head:
-        heads.append(Head(tmp_path / f"{len(heads)}", engine.port, **how))  # type: ignore[arg-type]
+    def make(**how: object) -> GatewayHead:
+        heads.append(GatewayHead(tmp_path / f"{len(heads)}", engine.port, **how))  # type: ignore[arg-type]
         return heads[-1]
 
     yield make
@@ -38,7 +38,7 @@ def made(tmp_path: Path, engine: Simulator) -> Iterator[Made]:
         head.end()
 
 
-def pair(folder: Path, days: int, *, of: str = "own") -> tuple[str, str]:
+def make_certificate(folder: Path, days: int, *, of: str = "own") -> tuple[str, str]:
     """A certificate for 127.0.0.1 that ends in so many days (negative: it has ended), and its key."""
     folder.mkdir(exist_ok=True)
     certificate, key = folder / f"{of}.pem", folder / f"{of}.key"
@@ -65,9 +65,9 @@ def pair(folder: Path, days: int, *, of: str = "own") -> tuple[str, str]:
     return str(certificate), str(key)
 
 
-async def test_up_makes_a_gateway_and_a_key(made: Made) -> None:
+async def test_up_makes_a_gateway_and_a_key(make_head: Made) -> None:
     """Guards the whole: a key in a file of mine, a CA to trust, a request that is answered; modes of all secrets."""
-    head = made()
+    head = make_head()
     furnished, (reach, said) = await head.up()
     assert {finding.code for finding in furnished.findings} == USUAL
     assert (furnished.key, furnished.said, said) == (f"{head.folder}/laptop/desk/default.key", (), ())
@@ -81,9 +81,9 @@ async def test_up_makes_a_gateway_and_a_key(made: Made) -> None:
         assert head.key() not in "".join(p.read_text() for p in path.glob("*.json"))
 
 
-async def test_up_again_changes_nothing_and_takes_over_what_changed(made: Made) -> None:
+async def test_up_again_changes_nothing_and_takes_over_what_changed(make_head: Made) -> None:
     """Guards that a second call makes no second key, and that a running Caddy learns of a new limit automatically."""
-    head = made()
+    head = make_head()
     await head.up()
     key = head.key()
     furnished, _ = await head.up()
@@ -98,9 +98,9 @@ async def test_up_again_changes_nothing_and_takes_over_what_changed(made: Made) 
 
 
 @pytest.mark.full
-async def test_a_certificate_that_failed_at_first_is_made_again_at_once(made: Made) -> None:
+async def test_a_certificate_that_failed_at_first_is_made_again_at_once(make_head: Made) -> None:
     """Guards the start on a busy or full disk: Caddy would try again after a minute, and answers with a TLS alert."""
-    head = made()
+    head = make_head()
     certificates = Path(head.where.state) / "door/ca/certificates/local/localhost"
     obstacle = certificates / "localhost.json"  # Caddy puts a file there, which it cannot
     (obstacle / "x").mkdir(parents=True)
@@ -115,22 +115,22 @@ async def test_a_certificate_that_failed_at_first_is_made_again_at_once(made: Ma
     assert head.status(head.key()) == 200
 
 
-def caddy_log(head: Head) -> str:
+def caddy_log(head: GatewayHead) -> str:
     path = head.folder / "caddy.log"
     return path.read_text() if path.exists() else ""
 
 
-async def test_keys_are_added_and_revoked_while_it_serves(made: Made) -> None:
+async def test_keys_are_added_and_revoked_while_it_serves(make_head: Made) -> None:
     """Guards that each key works at once, ends at once, and that taken or unknown names are reported."""
-    head = made()
+    head = make_head()
     await head.up()
-    added = await keys.add(head.services, "laptop")
-    only = await keys.add(head.services, "other", "big")
+    added = await keys.create_key(head.services, "laptop")
+    only = await keys.create_key(head.services, "other", "big")
     assert head.status(added.secret.reveal()) == 200
     assert head.status(only.secret.reveal()) == 401
     assert [key.name for key in (await keys.listed(head.services)).keys] == ["default", "laptop", "other"]
     with pytest.raises(UsageError, match="there already"):
-        await keys.add(head.services, "laptop")
+        await keys.create_key(head.services, "laptop")
     await keys.revoke(head.services, "laptop")
     assert head.status(added.secret.reveal()) == 401
     assert head.status(head.key()) == 200
@@ -138,17 +138,17 @@ async def test_keys_are_added_and_revoked_while_it_serves(made: Made) -> None:
         await keys.revoke(head.services, "laptop")
 
 
-async def test_two_who_add_at_once_both_get_their_key(made: Made) -> None:
+async def test_two_who_add_at_once_both_get_their_key(make_head: Made) -> None:
     """Guards against a key that is lost because somebody else wrote the file a moment later."""
-    head = made()
-    await asyncio.gather(*(keys.add(head.services, f"k{n}") for n in range(4)))
+    head = make_head()
+    await asyncio.gather(*(keys.create_key(head.services, f"k{n}") for n in range(4)))
     assert {key.name for key in (await keys.listed(head.services)).keys} == {"k0", "k1", "k2", "k3"}
 
 
-async def test_a_given_certificate_serves(made: Made, tmp_path: Path) -> None:
+async def test_a_given_certificate_serves(make_head: Made, tmp_path: Path) -> None:
     """Guards tls: files, and that its near end is reported."""
-    certificate, key = pair(tmp_path / "pki", 5)
-    head = made(gateway=Gateway(free_pair(), GatewayTls.FILES, certificate, key))
+    certificate, key = make_certificate(tmp_path / "pki", 5)
+    head = make_head(gateway=Gateway(free_pair(), GatewayTls.FILES, certificate, key))
     furnished, _ = await head.up()
     assert {finding.code for finding in furnished.findings} == {"DOOR004"} | USUAL
     assert head.status(head.key(), verify=certificate) == 200
@@ -156,19 +156,19 @@ async def test_a_given_certificate_serves(made: Made, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["expired", "differs", "missing", "unreadable", "no key"])
 async def test_a_certificate_that_cannot_serve_is_reported_and_the_internal_ca_does(
-    made: Made, tmp_path: Path, wrong: str
+    make_head: Made, tmp_path: Path, wrong: str
 ) -> None:
     """Guards that serving continues with one clear finding."""
-    certificate, key = pair(tmp_path / "pki", -1 if wrong == "expired" else 90)
+    certificate, key = make_certificate(tmp_path / "pki", -1 if wrong == "expired" else 90)
     if wrong == "differs":
-        key = pair(tmp_path / "pki", 90, of="other")[1]
+        key = make_certificate(tmp_path / "pki", 90, of="other")[1]
     if wrong == "missing":
         Path(certificate).unlink()
     if wrong == "unreadable":
         Path(certificate).write_text("-----BEGIN CERTIFICATE-----\nx\n")
     if wrong == "no key":
         Path(key).unlink()
-    head = made(gateway=Gateway(free_pair(), GatewayTls.FILES, certificate, key))
+    head = make_head(gateway=Gateway(free_pair(), GatewayTls.FILES, certificate, key))
     furnished, _ = await head.up()
     (finding,) = [f for f in furnished.findings if f.code not in USUAL]
     assert finding.code == "DOOR003"
@@ -176,14 +176,14 @@ async def test_a_certificate_that_cannot_serve_is_reported_and_the_internal_ca_d
     assert head.status(head.key()) == 200
 
 
-async def test_without_caddy_there_is_one_finding_and_the_figures(made: Made, tmp_path: Path) -> None:
+async def test_without_caddy_there_is_one_finding_and_the_figures(make_head: Made, tmp_path: Path) -> None:
     """Guards that a missing Caddy stops nothing else."""
     bare = tmp_path / "bin"
     bare.mkdir()
     for program in Path("/usr/bin").iterdir():
         if program.name != "caddy":
             (bare / program.name).symlink_to(program)
-    head = made(path=str(bare))
+    head = make_head(path=str(bare))
     furnished, _ = await head.up()
     assert [finding.code for finding in furnished.findings] == ["DOOR001"]
     assert [service.name for service in furnished.services] == ["door"]
@@ -191,9 +191,9 @@ async def test_without_caddy_there_is_one_finding_and_the_figures(made: Made, tm
 
 
 @pytest.mark.full
-async def test_figures_that_have_no_port_are_reported(made: Made) -> None:
+async def test_figures_that_have_no_port_are_reported(make_head: Made) -> None:
     """Guards two gateways whose ports are neighbours: it opens, and the missing figures are reported."""
-    head = made()
+    head = make_head()
     with socket.create_server(("127.0.0.1", head.gateway.port + 1)) as other:
         other.settimeout(0.1)
         _, (reach, said) = await head.up()
@@ -201,9 +201,9 @@ async def test_figures_that_have_no_port_are_reported(made: Made) -> None:
     assert head.status(head.key()) == 200
 
 
-async def test_a_taken_port_is_reported_with_who_has_it(made: Made) -> None:
+async def test_a_taken_port_is_reported_with_who_has_it(make_head: Made) -> None:
     """Guards that Caddy is not started to fail again and again; its own port is none that is taken."""
-    head = made()
+    head = make_head()
     with socket.create_server((HEAD_ADDRESS, head.gateway.port)):
         furnished, _ = await head.up()
         assert "DOOR006" in {finding.code for finding in furnished.findings}
@@ -212,9 +212,9 @@ async def test_a_taken_port_is_reported_with_who_has_it(made: Made) -> None:
     assert "DOOR006" not in {finding.code for finding in (await head.up())[0].findings}
 
 
-async def test_keys_with_wrong_rights_or_content_are_reported(made: Made) -> None:
+async def test_keys_with_wrong_rights_or_content_are_reported(make_head: Made) -> None:
     """Guards both findings; with a broken file the gateway keeps out, and the command reports what to do."""
-    head = made()
+    head = make_head()
     await head.up()
     assert head.status(head.key()) == 200
     file = Path(head.where.state) / "door" / "keys.json"
@@ -231,9 +231,9 @@ async def test_keys_with_wrong_rights_or_content_are_reported(made: Made) -> Non
         await keys.listed(head.services)
 
 
-async def test_a_list_of_keys_that_was_emptied_is_named_and_made_again_by_up(made: Made) -> None:
+async def test_a_list_of_keys_that_was_emptied_is_named_and_made_again_by_up(make_head: Made) -> None:
     """Guards a way back with a new key only: an old one may have been revoked."""
-    head = made()
+    head = make_head()
     await head.up()
     old, file = head.key(), Path(head.where.state) / "door" / "keys.json"
     file.write_text("")

@@ -10,17 +10,17 @@ from typing import Any
 import httpx
 import pytest
 
-from sparkwright.gateway.decide import GatewayAnswer, away
+from sparkwright.gateway.decide import GatewayAnswer, retry_later
 from sparkwright.supervisor.proxy import passing
 from sparkwright.supervisor.proxy.connection import RequestHead
 from sparkwright.supervisor.proxy.passing import Passing
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 EVENTS = b'data: {"n": 1}\n\n', b'data: {"n": 2}\n\n', b"data: [DONE]\n\n"
-REFUSED = away("deployment_on_demand", "MEM001 a: no room", 20)
+REFUSED = retry_later("deployment_on_demand", "MEM001 a: no room", 20)
 
 
-class Target:
+class TappedTarget:
     """The engine, and what a tap sees of it."""
 
     host, key, limit, websocket, reads = "127.0.0.1", "", 10_000, False, False
@@ -63,7 +63,7 @@ class Target:
         self.whole.set_result(whole)
 
 
-class Gate:
+class WaitingGate:
     limit = 10_000
 
     def __init__(self, answer: Any) -> None:
@@ -89,7 +89,7 @@ class Gate:
 
 
 @asynccontextmanager
-async def engine(answer: bytes) -> AsyncIterator[Target]:
+async def engine(answer: bytes) -> AsyncIterator[TappedTarget]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(answer)
@@ -97,11 +97,11 @@ async def engine(answer: bytes) -> AsyncIterator[Target]:
         writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        yield Target(server.sockets[0].getsockname()[1])
+        yield TappedTarget(server.sockets[0].getsockname()[1])
 
 
 @asynccontextmanager
-async def waiting(tmp_path: Path, gate: Gate, stream: bool) -> AsyncIterator[httpx.Response]:
+async def waiting(tmp_path: Path, gate: WaitingGate, stream: bool) -> AsyncIterator[httpx.Response]:
     """A client whose answer has begun."""
     server = await asyncio.start_unix_server(Passing({}, gate), str(tmp_path / "s"))
     transport = httpx.AsyncHTTPTransport(uds=str(tmp_path / "s"))
@@ -119,12 +119,12 @@ def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
 
 
 @pytest.fixture(autouse=True)
-def often(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def frequent_comments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(passing, "_KEEP_ALIVE", 0.02)
 
 
-async def read(tmp_path: Path, gate: Gate) -> tuple[int, str]:
+async def read(tmp_path: Path, gate: WaitingGate) -> tuple[int, str]:
     """All of it; the model comes once a comment is there."""
     async with waiting(tmp_path, gate, stream=True) as answer:
         text = ""
@@ -137,14 +137,14 @@ async def read(tmp_path: Path, gate: Gate) -> tuple[int, str]:
 async def test_the_engine_s_events_follow_the_comments(tmp_path: Path) -> None:
     """Guards a client that waited: it reads one stream, and the usage is counted from the engine's own bytes."""
     async with engine(HEAD + chunked(*EVENTS)) as target:
-        status, text = await read(tmp_path, Gate(target))
+        status, text = await read(tmp_path, WaitingGate(target))
         assert await target.whole is True and target.seen == b"".join(EVENTS)
     comments, _, events = text.partition("data: ")
     assert status == 200 and comments.startswith(": waiting") and f"data: {events}".encode() == b"".join(EVENTS)
 
 
 async def refusal(tmp_path: Path, target: Any) -> dict[str, Any]:
-    _, text = await read(tmp_path, Gate(target))
+    _, text = await read(tmp_path, WaitingGate(target))
     event, data = text.strip().split("\n\n")[-1].split("\n")
     found: dict[str, Any] = json.loads(data.removeprefix("data: "))
     assert (event, found["type"]) == ("event: error", "error")
@@ -164,13 +164,13 @@ async def test_an_engine_that_breaks_off_cuts_the_stream(tmp_path: Path) -> None
     """Guards half an answer: it never looks like a whole one."""
     async with engine(HEAD + chunked(EVENTS[0], end=b"")) as target:
         with pytest.raises(httpx.RemoteProtocolError):
-            await read(tmp_path, Gate(target))
+            await read(tmp_path, WaitingGate(target))
         assert await target.whole is False
 
 
 async def test_who_asked_for_no_stream_gets_nothing_before_its_answer(tmp_path: Path) -> None:
     """Guards 503 with its status; a client that leaves meanwhile is waited for no more."""
-    gate = Gate(REFUSED)
+    gate = WaitingGate(REFUSED)
 
     async def ask() -> None:
         async with waiting(tmp_path, gate, stream=False):

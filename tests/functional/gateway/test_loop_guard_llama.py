@@ -19,7 +19,7 @@ from sparkwright.gateway import loops
 
 pytest.importorskip("xllamacpp", reason="the wheel that holds llama.cpp's server is not installed")
 from functional.test_llama_cpp import KEY as ENGINE_KEY
-from functional.test_llama_cpp import RECIPE, rank, served
+from functional.test_llama_cpp import RECIPE, render_rank, served
 
 LONG = replace(RECIPE, serving=Serving(context=2048, sequences=1, batched_tokens=256))
 GRAMMAR = 'root ::= (" I should read the file again.")+'
@@ -36,7 +36,7 @@ async def test_a_real_engine_s_loop_is_ended_and_the_engine_is_free(
     """
     monkeypatch.setattr(loops, "OF_WORDS", 1024)
     port = free_port()
-    spec = rank(write_tiny_gguf(tmp_path / "tiny.gguf"), port, LONG)
+    spec = render_rank(write_tiny_gguf(tmp_path / "tiny.gguf"), port, LONG)
     async with served(spec, tmp_path / "log"), gateway_before(tmp_path, port, {"end_loops": True}, ENGINE_KEY) as one:
         client = openai.AsyncOpenAI(base_url=f"{one.url}/v1", api_key=KEY, max_retries=0, timeout=300)
         stream = await client.chat.completions.create(

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from functional.gateway.conftest import Opened
-from functional.gateway.gateways import Gateway
-from functional.gateway.test_gateway import error
+from functional.gateway.gateways import LocalGateway
+from functional.gateway.test_gateway import openai_error
 from functional.gateway.test_streams import HEAD, PART, engine_that
 from functional.simulator.process import wait_until
 
@@ -18,7 +18,7 @@ NAMES = "alpha, tiny"
 
 
 @pytest.fixture
-def both(opened: Opened) -> Iterator[Gateway]:
+def shared_gateway(opened: Opened) -> Iterator[LocalGateway]:
     """`tiny` and, next to it on the same port, `alpha`; each answers with its own name."""
 
     def plain(name: bytes) -> bytes:
@@ -33,25 +33,25 @@ def both(opened: Opened) -> Iterator[Gateway]:
         yield gateway
 
 
-def test_the_model_decides(both: Gateway) -> None:
+def test_the_model_decides(shared_gateway: LocalGateway) -> None:
     """Guards the route for a model named first, last, behind a long text, in pieces, and in a form."""
     long = "x" * 150_000
     for name in ("tiny", "alpha"):
         for body in ({"model": name}, {"messages": [{"content": long + '"model":"other"'}], "model": name}):
-            assert both.post("/v1/chat/completions", body).text == name
+            assert shared_gateway.post("/v1/chat/completions", body).text == name
         text = json.dumps({"messages": [long], "model": name}).encode()
         pieces = (text[at : at + 7000] for at in range(0, len(text), 7000))
-        with both.client() as client:
+        with shared_gateway.client() as client:
             assert client.post("/v1/completions", content=pieces).text == name
             form = {"files": {"file": ("a.wav", b"RIFF" * 1000)}, "data": {"model": name}}
             assert client.post("/v1/audio/transcriptions", **form).text == name  # type: ignore[arg-type]
 
 
-def test_a_name_that_nobody_serves_is_404(both: Gateway) -> None:
+def test_a_name_that_nobody_serves_is_404(shared_gateway: LocalGateway) -> None:
     """Guards what a client reads of a wrong name, in OpenAI's shape: which names there are."""
-    refused = both.post("/v1/chat/completions", {"model": "gpt-4", "messages": []})
-    assert (refused.status_code, error(refused)["code"]) == (404, "model_not_found")
-    assert "'gpt-4'" in str(error(refused)["message"]) and NAMES in str(error(refused)["message"])
+    refused = shared_gateway.post("/v1/chat/completions", {"model": "gpt-4", "messages": []})
+    assert (refused.status_code, openai_error(refused)["code"]) == (404, "model_not_found")
+    assert "'gpt-4'" in str(openai_error(refused)["message"]) and NAMES in str(openai_error(refused)["message"])
 
 
 def test_the_list_has_all_models_with_who_serves_them(opened: Opened) -> None:
@@ -79,29 +79,29 @@ def test_the_list_has_all_models_with_who_serves_them(opened: Opened) -> None:
         assert gateway.post("/v1/completions", {"model": "tiny-lora"}).status_code == 200
 
 
-def test_without_a_name_only_one_deployment_can_be_meant(both: Gateway) -> None:
+def test_without_a_name_only_one_deployment_can_be_meant(shared_gateway: LocalGateway) -> None:
     """Guards that nothing is guessed between two, and that one alone needs no name."""
-    refused = both.post("/v1/chat/completions", {"messages": []})
-    assert (refused.status_code, error(refused)["code"]) == (400, "model_missing")
-    assert NAMES in str(error(refused)["message"])
-    both.without("alpha")
-    assert both.post("/v1/chat/completions", {"messages": []}).text == "tiny"
+    refused = shared_gateway.post("/v1/chat/completions", {"messages": []})
+    assert (refused.status_code, openai_error(refused)["code"]) == (400, "model_missing")
+    assert NAMES in str(openai_error(refused)["message"])
+    shared_gateway.without("alpha")
+    assert shared_gateway.post("/v1/chat/completions", {"messages": []}).text == "tiny"
 
 
-def test_a_key_for_one_deployment_opens_no_other(both: Gateway) -> None:
+def test_a_key_for_one_deployment_opens_no_other(shared_gateway: LocalGateway) -> None:
     """Guards that a key's own deployment is all that it sees, names included."""
-    both.keys_for("alpha")
-    assert both.post("/v1/completions", {"model": "alpha"}).text == "alpha"
-    refused = both.post("/v1/completions", {"model": "tiny"})
+    shared_gateway.keys_for("alpha")
+    assert shared_gateway.post("/v1/completions", {"model": "alpha"}).text == "alpha"
+    refused = shared_gateway.post("/v1/completions", {"model": "tiny"})
     assert (refused.status_code, "Models: alpha." in refused.text) == (404, True), refused.text
-    assert both.post("/v1/completions", {}).text == "alpha"
+    assert shared_gateway.post("/v1/completions", {}).text == "alpha"
 
 
-def test_a_deployment_that_is_away_does_not_close_the_other(both: Gateway) -> None:
+def test_a_deployment_that_is_away_does_not_close_the_other(shared_gateway: LocalGateway) -> None:
     """Guards that 503 is an answer of one deployment, not of the address."""
-    both.live(refusing=True, why="it is being replaced")
-    assert both.post("/v1/completions", {"model": "alpha"}).text == "alpha"
-    refused = both.post("/v1/completions", {"model": "tiny"})
+    shared_gateway.live(refusing=True, why="it is being replaced")
+    assert shared_gateway.post("/v1/completions", {"model": "alpha"}).text == "alpha"
+    refused = shared_gateway.post("/v1/completions", {"model": "tiny"})
     assert refused.status_code == 503 and "being replaced" in refused.text
 
 

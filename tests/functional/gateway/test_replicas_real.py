@@ -18,9 +18,9 @@ import pytest
 
 from drills.routing.scale import conversations
 from fakes.ports import free_port
-from functional.gateway.gateways import ENGINE_KEY, KEY, Gateway
+from functional.gateway.gateways import ENGINE_KEY, KEY, LocalGateway
 from functional.gateway.test_replicas import CHAT, ScriptedEngine, answer_named
-from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Simulator
+from functional.simulator.process import CAPTURES, HEAD_ADDRESS, SimulatorProcess
 from sparkwright.domain.live import DeploymentState
 from sparkwright.domain.recipe import Serving
 from sparkwright.gateway.keys import RouteSetting
@@ -31,7 +31,7 @@ HITS = re.compile(r"^vllm:prefix_cache_(queries|hits)_total\{.*\} ([\d.e+]+)$", 
 
 
 @dataclass
-class ReplicaGateway(Gateway):
+class ReplicaGateway(LocalGateway):
     """The gateway's process without Caddy before replicas `tiny-r1`, ... of `tiny`."""
 
     def route(self, name: str, engine: str, key_env: str = "") -> RouteSetting:
@@ -78,15 +78,15 @@ def served(tmp_path: Path) -> Iterator[Served]:
         gateway.end()
 
 
-Simulated = Callable[..., list[Simulator]]
+Simulated = Callable[..., list[SimulatorProcess]]
 
 
 @pytest.fixture
 def simulated(tmp_path: Path) -> Iterator[Simulated]:
     """simulated(number, cached tokens of each, settings) -> simulators that are ready."""
-    made: list[Simulator] = []
+    made: list[SimulatorProcess] = []
 
-    def start(number: int, cached: int, **pace: str) -> list[Simulator]:
+    def start(number: int, cached: int, **pace: str) -> list[SimulatorProcess]:
         found = []
         for _ in range(number):
             folder, port = tmp_path / f"engine{len(made)}", free_port()
@@ -95,7 +95,7 @@ def simulated(tmp_path: Path) -> Iterator[Simulated]:
             words = ["serve", str(folder), "--served-model-name", "tiny", "--load-format", "dummy"]
             words += ["--host", HEAD_ADDRESS, "--port", str(port), "--kv-cache-memory-bytes", str(cached * PER_TOKEN)]
             words += ["--max-model-len", str(min(cached, 120_000)), "--enable-prompt-tokens-details"]
-            found.append(Simulator(words, folder / "log", {"VLLM_API_KEY": ENGINE_KEY, **pace}, port))
+            found.append(SimulatorProcess(words, folder / "log", {"VLLM_API_KEY": ENGINE_KEY, **pace}, port))
             made.append(found[-1])
         return [one.ready() for one in [one.start() for one in found]]
 
@@ -104,11 +104,11 @@ def simulated(tmp_path: Path) -> Iterator[Simulated]:
         one.end()
 
 
-def addresses(simulators: list[Simulator]) -> list[str]:
+def addresses(simulators: list[SimulatorProcess]) -> list[str]:
     return [f"{HEAD_ADDRESS}:{one.port}" for one in simulators]
 
 
-async def hit_rate(gateway: ReplicaGateway, simulators: list[Simulator], at_once: int, requests: int) -> float:
+async def hit_rate(gateway: ReplicaGateway, simulators: list[SimulatorProcess], at_once: int, requests: int) -> float:
     """The share of prompt tokens that the engines' own counters call cached, after agents at once made so many
     requests."""
     more, left = conversations(7), iter(range(requests))
@@ -262,7 +262,7 @@ async def test_real_engines_keep_their_conversations(tmp_path: Path, served: Ser
         for port in ports:
             folder = tmp_path / f"llama{port}"
             folder.mkdir()
-            spec = llama.rank(Path(shutil.copy(model, folder)), port, recipe)
+            spec = llama.render_rank(Path(shutil.copy(model, folder)), port, recipe)
             engines.append(await stack.enter_async_context(llama.served(spec, folder / "log")))
         gateway = served([f"{HEAD_ADDRESS}:{port}" for port in ports], engine_key=llama.KEY)
         client = await stack.enter_async_context(gateway.clients())

@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from functional.gateway.gateways import ENGINE_KEY, KEY, Gateway
-from functional.gateway.test_gateway import error, raw
+from functional.gateway.gateways import ENGINE_KEY, KEY, LocalGateway
+from functional.gateway.test_gateway import ask_with_curl, openai_error
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.engines.tables import routes
 
@@ -93,67 +93,69 @@ def backend() -> Iterator[Backend]:
 
 
 @pytest.fixture
-def gateway(backend: Backend, opened: Callable[..., Gateway]) -> Gateway:
+def gateway(backend: Backend, opened: Callable[..., LocalGateway]) -> LocalGateway:
     return opened(backend.address, engine_key=ENGINE_KEY)
 
 
-def test_what_is_not_listed_is_not_there(gateway: Gateway, backend: Backend) -> None:
+def test_what_is_not_listed_is_not_there(gateway: LocalGateway, backend: Backend) -> None:
     """Guards that routes and methods nobody has listed get 404 from the gateway and never reach the engine."""
     for call in REFUSED:
         method, _, path = call.partition(" ")
-        code, said = raw(gateway, path, *WITH_KEY, "-X", method, "-d", '{"lora_name": "x", "lora_path": "/x"}')
+        code, said = ask_with_curl(
+            gateway, path, *WITH_KEY, "-X", method, "-d", '{"lora_name": "x", "lora_path": "/x"}'
+        )
         assert (code, json.loads(said)["error"]["code"], backend.seen) == (404, "unknown_url", []), call
 
 
 @pytest.mark.full
-def test_odd_spellings_do_not_get_past_the_list(gateway: Gateway, backend: Backend) -> None:
+def test_odd_spellings_do_not_get_past_the_list(gateway: LocalGateway, backend: Backend) -> None:
     """Guards that what is compared is what the engine would be sent: nothing is decoded, cleaned or folded."""
     for path in SPELLINGS:
-        code, said = raw(gateway, path, *WITH_KEY, "-X", "POST", "-d", "{}")
+        code, said = ask_with_curl(gateway, path, *WITH_KEY, "-X", "POST", "-d", "{}")
         assert (code, json.loads(said)["error"]["code"], backend.seen) == (404, "unknown_url", []), path
 
 
 @pytest.mark.full
-def test_every_listed_route_reaches_the_engine_as_written(gateway: Gateway, backend: Backend) -> None:
+def test_every_listed_route_reaches_the_engine_as_written(gateway: LocalGateway, backend: Backend) -> None:
     """Guards that the list closes nothing which it names, query included, for each engine."""
     for engine in ENGINES:
         gateway.routes = routes(engine).calls
         gateway.write()
         for call in gateway.routes:
             method, _, path = call.replace("{id}", "resp_1-a.b").replace("{path}", "org/tiny%2Fx").partition(" ")
-            assert raw(gateway, f"{path}?a=/v1/../x", *WITH_KEY, "-X", method)[0] == 200, (engine, call)
+            assert ask_with_curl(gateway, f"{path}?a=/v1/../x", *WITH_KEY, "-X", method)[0] == 200, (engine, call)
             assert backend.seen[-1][:3] == (method, f"{path}?a=/v1/../x", f"Bearer {ENGINE_KEY}")
-        assert raw(gateway, "/v1/models", *WITH_KEY, "-I")[0] == 200, "HEAD is a GET"
+        assert ask_with_curl(gateway, "/v1/models", *WITH_KEY, "-I")[0] == 200, "HEAD is a GET"
 
 
-def test_a_recipe_may_open_one_more_route_while_it_serves(gateway: Gateway, backend: Backend) -> None:
+def test_a_recipe_may_open_one_more_route_while_it_serves(gateway: LocalGateway, backend: Backend) -> None:
     """Guards the opt-in, and that a running key check takes over what `up` has written again."""
     call = ("/v1/load_lora_adapter", *WITH_KEY, "-X", "POST", "-d", "{}")
-    assert raw(gateway, *call)[0] == 404
+    assert ask_with_curl(gateway, *call)[0] == 404
     gateway.routes = (*gateway.routes, "POST /v1/load_lora_adapter")
     gateway.write()
-    assert raw(gateway, *call)[0] == 200
-    assert raw(gateway, "/v1/unload_lora_adapter", *WITH_KEY, "-X", "POST")[0] == 404
+    assert ask_with_curl(gateway, *call)[0] == 200
+    assert ask_with_curl(gateway, "/v1/unload_lora_adapter", *WITH_KEY, "-X", "POST")[0] == 404
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/load_lora_adapter"])
-def test_a_preflight_is_answered_by_the_gateway(gateway: Gateway, backend: Backend, path: str) -> None:
+def test_a_preflight_is_answered_by_the_gateway(gateway: LocalGateway, backend: Backend, path: str) -> None:
     """Guards that without a key nothing reaches the engine, neither a body nor its key, and browsers may still ask."""
     asked = ["-X", "OPTIONS", "-H", "Origin: http://x", "-H", "Access-Control-Request-Method: POST"]
     asked += ["--http1.1", "-H", "Access-Control-Request-Headers: authorization,x-stainless-os", "-d", "x" * 1000, "-i"]
-    code, said = raw(gateway, path, *asked)
+    code, said = ask_with_curl(gateway, path, *asked)
     assert (code, backend.seen) == (204, [])
     headers = dict(line.lower().split(": ", 1) for line in said.splitlines() if ": " in line)
     assert headers["access-control-allow-origin"] == "*"
     assert "post" in headers["access-control-allow-methods"]
     assert headers["access-control-allow-headers"] == "authorization,x-stainless-os"
     assert (
-        error(gateway.get("/v1/models", key=""))
+        openai_error(gateway.get("/v1/models", key=""))
         and gateway.get("/v1/models", key="").headers["Access-Control-Allow-Origin"] == "*"
     ), "a page may read why it was refused"
 
 
-def _upgrade(gateway: Gateway, path: str, key: str = KEY) -> None:
+def _upgrade(gateway: LocalGateway, path: str, key: str = KEY) -> None:
     """A websocket's opening, to the end of the answer."""
     text = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\nConnection: Upgrade, close\r\n"
     text += "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eA==\r\n\r\n"
@@ -167,13 +169,13 @@ def _upgrade(gateway: Gateway, path: str, key: str = KEY) -> None:
             pass
 
 
-def _tls(gateway: Gateway) -> ssl.SSLContext:
+def _tls(gateway: LocalGateway) -> ssl.SSLContext:
     context = gateway.trusted
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
-def test_only_listed_paths_become_websockets(gateway: Gateway, backend: Backend) -> None:
+def test_only_listed_paths_become_websockets(gateway: LocalGateway, backend: Backend) -> None:
     """Guards that a client cannot turn any other call into a connection of its own, and needs a key for those."""
     _upgrade(gateway, "/v1/models")
     _upgrade(gateway, "/v1/realtime")

@@ -16,8 +16,8 @@ import pytest
 
 from fakes.ports import free_port
 from functional.gateway.conftest import Opened
-from functional.gateway.gateways import ENGINE_KEY, KEY, Gateway, hides_cut_streams
-from functional.simulator.process import HEAD_ADDRESS, Simulator
+from functional.gateway.gateways import ENGINE_KEY, KEY, LocalGateway, hides_cut_streams
+from functional.simulator.process import HEAD_ADDRESS, SimulatorProcess
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 
@@ -66,7 +66,7 @@ def read_request(link: socket.socket, pause: float) -> None:
     time.sleep(pause)
 
 
-def reset(link: socket.socket) -> None:
+def reset_on_close(link: socket.socket) -> None:
     link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
 
@@ -84,7 +84,7 @@ def streamed(client: httpx.Client, tokens: int, begun: threading.Event | None = 
     return whole, times
 
 
-def test_a_stream_is_the_engines_own(engine: Simulator, gateway: Gateway) -> None:
+def test_a_stream_is_the_engines_own(engine: SimulatorProcess, gateway: LocalGateway) -> None:
     """Guards that not a byte is changed or held back: equal text, a chunk a token, the first as early as without us."""
     direct_headers = {"Authorization": f"Bearer {ENGINE_KEY}"}
     firsts: dict[str, list[float]] = {"direct": [], "door": []}
@@ -104,7 +104,7 @@ def test_a_stream_is_the_engines_own(engine: Simulator, gateway: Gateway) -> Non
     assert min(firsts["door"]) - min(firsts["direct"]) < 0.05, firsts
 
 
-def test_a_reload_drops_no_stream(gateway: Gateway) -> None:
+def test_a_reload_drops_no_stream(gateway: LocalGateway) -> None:
     """Guards that a changed configuration is taken over while answers flow on."""
     with gateway.client() as client:
         whole: list[bytes] = []
@@ -128,7 +128,7 @@ def test_an_engine_without_an_answer_is_503(opened: Opened, when: str) -> None:
 
     def plays(link: socket.socket) -> None:
         if when == "reset":
-            reset(link)
+            reset_on_close(link)
         if when == "half a head":
             link.sendall(HEAD[:20])
 
@@ -146,7 +146,7 @@ def test_an_engine_without_an_answer_is_503(opened: Opened, when: str) -> None:
 @pytest.mark.full
 def test_the_engine_and_the_gateway_service_die_together(opened: Opened) -> None:
     """Guards the last resort: passed on, then both gone; Caddy alone still answers in the right shape."""
-    gateway_url: list[Gateway] = []
+    gateway_url: list[LocalGateway] = []
 
     def plays(link: socket.socket) -> None:
         gateway_url[0].end("service")
@@ -167,7 +167,7 @@ def test_a_stream_that_is_cut_does_not_look_whole(opened: Opened, how: str) -> N
         link.sendall(HEAD + PART * 3)
         time.sleep(0.3)
         if how == "reset":
-            reset(link)
+            reset_on_close(link)
 
     with engine_that(plays) as address:
         gateway = opened(address)
@@ -245,7 +245,7 @@ def test_no_answer_comes_before_caddy_can_have_seen_the_end_of_the_body(opened: 
 
 
 @pytest.mark.full
-def test_many_at_once(engine: Simulator, gateway: Gateway) -> None:
+def test_many_at_once(engine: SimulatorProcess, gateway: LocalGateway) -> None:
     """Guards that sixty streams side by side are all whole."""
     with gateway.client(KEY, timeout=90) as client:
         whole: list[bytes] = []
@@ -270,7 +270,7 @@ async def test_requests_in_flight_are_counted_until_their_answer_ends(opened: Op
         gateway, endpoint = opened(address), OpenAiEndpoint(SystemClock())
         at = str(gateway.folder / "service.sock"), gateway.home.name
         assert (await endpoint.gateway_use(*at)).under_way == 0
-        threading.Thread(target=asked, args=(gateway,), daemon=True).start()
+        threading.Thread(target=send_chat, args=(gateway,), daemon=True).start()
         while (await endpoint.gateway_use(*at)).under_way != 1:
             await asyncio.sleep(0.05)
         over.set()
@@ -279,6 +279,6 @@ async def test_requests_in_flight_are_counted_until_their_answer_ends(opened: Op
         assert await endpoint.gateway_use(str(gateway.folder / "none.sock"), at[1]) is None
 
 
-def asked(gateway: Gateway) -> None:
+def send_chat(gateway: LocalGateway) -> None:
     with suppress(httpx.HTTPError):
         gateway.post("/v1/chat/completions", {"model": "tiny", "messages": []})

@@ -20,8 +20,8 @@ import pytest
 
 from fakes.ports import free_port
 from functional.gateway.conftest import Opened
-from functional.gateway.gateways import ENGINE_KEY, KEY, Gateway
-from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Simulator, wait_until
+from functional.gateway.gateways import ENGINE_KEY, KEY, LocalGateway
+from functional.simulator.process import CAPTURES, HEAD_ADDRESS, SimulatorProcess, wait_until
 from sparkwright.gateway.keys import Key, Keys, digest, text_of
 
 CHAT, TEXT, MESSAGES, RESPONSES = "/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses"
@@ -42,19 +42,19 @@ COUNTERS = ("vllm:prompt_tokens_total", "vllm:generation_tokens_total")
 
 
 @pytest.fixture
-def quick(tmp_path: Path) -> Iterator[Simulator]:
+def quick_simulator(tmp_path: Path) -> Iterator[SimulatorProcess]:
     """A simulator that answers as fast as it can."""
     folder = tmp_path / "engine"
     folder.mkdir()
     shutil.copy(CAPTURES / "tiny-qwen3.config.json", folder / "config.json")
     port = free_port()
     words = ["serve", str(folder), "--served-model-name", "tiny", "--load-format", "dummy", "--host", HEAD_ADDRESS]
-    simulator = Simulator([*words, "--port", str(port)], folder / "log", {"VLLM_API_KEY": ENGINE_KEY}, port)
+    simulator = SimulatorProcess([*words, "--port", str(port)], folder / "log", {"VLLM_API_KEY": ENGINE_KEY}, port)
     yield simulator.start().ready()
     simulator.end()
 
 
-def rows(gateway: Gateway) -> Counter[str]:
+def usage_sums(gateway: LocalGateway) -> Counter[str]:
     """The sums of all keys, models and days."""
     with closing(sqlite3.connect(gateway.home / "usage.sqlite")) as link:
         link.row_factory = sqlite3.Row
@@ -64,19 +64,19 @@ def rows(gateway: Gateway) -> Counter[str]:
         return found
 
 
-def engine_counts(engine: Simulator) -> tuple[int, int]:
+def engine_counts(engine: SimulatorProcess) -> tuple[int, int]:
     page = httpx.get(f"http://{HEAD_ADDRESS}:{engine.port}/metrics").text
     found = {line.split("{")[0]: float(line.split()[-1]) for line in page.splitlines() if line.startswith(COUNTERS)}
     return int(found[COUNTERS[0]]), int(found[COUNTERS[1]])
 
 
-def limit(gateway: Gateway, **limits: int) -> None:
+def limit_key(gateway: LocalGateway, **limits: int) -> None:
     key = replace(Key("ci", digest(KEY)), **limits)  # type: ignore[arg-type]
     (gateway.home / "keys.new").write_text(text_of(Keys((key,))))
     (gateway.home / "keys.new").replace(gateway.home / "keys.json")
 
 
-async def one(client: httpx.AsyncClient, number: int, leave: bool) -> str:
+async def send_one(client: httpx.AsyncClient, number: int, leave: bool) -> str:
     """One request of some kind; the client sees no event that it did not ask for. Returns how it ended."""
     path, body = KINDS[number % len(KINDS)]
     try:
@@ -95,7 +95,7 @@ async def one(client: httpx.AsyncClient, number: int, leave: bool) -> str:
     return "whole"
 
 
-async def many(gateway: Gateway, count: int, leaving: int = 0, clients: int = 16) -> Counter[str]:
+async def send_many(gateway: LocalGateway, count: int, leaving: int = 0, clients: int = 16) -> Counter[str]:
     """Sends `count` requests, every `leaving`th of which its client leaves."""
     ends: Counter[str] = Counter()
     numbers = iter(range(count))
@@ -104,7 +104,7 @@ async def many(gateway: Gateway, count: int, leaving: int = 0, clients: int = 16
     async def work() -> None:
         async with httpx.AsyncClient(base_url=gateway.url, verify=gateway.trusted, headers=headers, timeout=60) as own:
             for number in numbers:
-                ends[await one(own, number, bool(leaving) and number % leaving == 1)] += 1
+                ends[await send_one(own, number, bool(leaving) and number % leaving == 1)] += 1
 
     async with asyncio.TaskGroup() as group:
         for _ in range(clients):
@@ -113,13 +113,13 @@ async def many(gateway: Gateway, count: int, leaving: int = 0, clients: int = 16
 
 
 @pytest.mark.parametrize("count", [270, pytest.param(10_000, marks=pytest.mark.full)])
-async def test_usage_is_the_engines_own_count(quick: Simulator, opened: Opened, count: int) -> None:
+async def test_usage_is_the_engines_own_count(quick_simulator: SimulatorProcess, opened: Opened, count: int) -> None:
     """Whole and streamed requests of all APIs and refused ones add up to the engine's counters, to the token."""
-    gateway = opened(f"{HEAD_ADDRESS}:{quick.port}", engine_key=ENGINE_KEY)
-    before = engine_counts(quick)
-    ends = await many(gateway, count)
-    wait_until("all are counted", lambda: _open(rows(gateway)) == 0)
-    used, after = rows(gateway), engine_counts(quick)
+    gateway = opened(f"{HEAD_ADDRESS}:{quick_simulator.port}", engine_key=ENGINE_KEY)
+    before = engine_counts(quick_simulator)
+    ends = await send_many(gateway, count)
+    wait_until("all are counted", lambda: _open(usage_sums(gateway)) == 0)
+    used, after = usage_sums(gateway), engine_counts(quick_simulator)
     assert (used["prompt"], used["completion"]) == (after[0] - before[0], after[1] - before[1])
     assert (used["finished"], used["failed"]) == (ends["whole"], ends["400"])
     assert used["requests"] == count
@@ -127,28 +127,30 @@ async def test_usage_is_the_engines_own_count(quick: Simulator, opened: Opened, 
 
 @pytest.mark.full
 @pytest.mark.parametrize("count", [180, pytest.param(3_400, marks=pytest.mark.full)])
-async def test_cancels_and_a_killed_gateway_lose_no_whole_request(quick: Simulator, opened: Opened, count: int) -> None:
+async def test_cancels_and_a_killed_gateway_lose_no_whole_request(
+    quick_simulator: SimulatorProcess, opened: Opened, count: int
+) -> None:
     """Whole answers stay counted to the token; what clients left, or the kill cut, is named, with its least tokens.
 
     The engine's counters are ahead of both by no more than what those requests can have made.
     """
-    gateway = opened(f"{HEAD_ADDRESS}:{quick.port}", engine_key=ENGINE_KEY)
-    before = engine_counts(quick)
-    first = await many(gateway, count, leaving=7)
-    running = asyncio.create_task(many(gateway, count))
-    while rows(gateway)["requests"] <= count + 20 and not running.done():
+    gateway = opened(f"{HEAD_ADDRESS}:{quick_simulator.port}", engine_key=ENGINE_KEY)
+    before = engine_counts(quick_simulator)
+    first = await send_many(gateway, count, leaving=7)
+    running = asyncio.create_task(send_many(gateway, count))
+    while usage_sums(gateway)["requests"] <= count + 20 and not running.done():
         await asyncio.sleep(0.01)
     gateway.end("service")
     gateway.start_service()
     second = await running
-    third = await many(gateway, count)
+    third = await send_many(gateway, count)
 
     def settled() -> bool:
-        used = rows(gateway)
+        used = usage_sums(gateway)
         return used["finished"] >= first["whole"] + third["whole"] and _open(used) <= 16
 
     wait_until("all but the killed ones are counted", settled)
-    used, after = rows(gateway), engine_counts(quick)
+    used, after = usage_sums(gateway), engine_counts(quick_simulator)
     whole = (first + second + third)["whole"]
     unknown = used["cut"] + _open(used)
     assert 0 <= used["finished"] - whole <= first["left"] + 16  # whole at the gateway before their client left
@@ -166,7 +168,7 @@ def _open(used: Counter[str]) -> int:
 @pytest.mark.parametrize(
     ("path", "body"), [(CHAT, {"messages": TURNS}), (MESSAGES, {"messages": TURNS}), (RESPONSES, {"input": "Count."})]
 )
-def test_of_a_stream_that_was_cut_the_least_is_known(gateway: Gateway, path: str, body: dict[str, Any]) -> None:
+def test_of_a_stream_that_was_cut_the_least_is_known(gateway: LocalGateway, path: str, body: dict[str, Any]) -> None:
     """A client leaves after some events with text: as many tokens are counted, and no more than the engine made."""
     headers, seen = {"Authorization": f"Bearer {KEY}"}, 0
     with httpx.Client(base_url=gateway.url, verify=gateway.trusted, headers=headers, timeout=60) as client:
@@ -177,8 +179,8 @@ def test_of_a_stream_that_was_cut_the_least_is_known(gateway: Gateway, path: str
                 seen += any(_text(one) for one in text)
                 if seen >= 5:
                     break
-    wait_until("it is counted", lambda: rows(gateway)["cut"] == 1)
-    used = rows(gateway)
+    wait_until("it is counted", lambda: usage_sums(gateway)["cut"] == 1)
+    used = usage_sums(gateway)
     assert 5 <= used["at_least"] <= 400
     assert (used["finished"], used["completion"]) == (0, 0)
 
@@ -188,11 +190,11 @@ def _text(event: dict[str, Any]) -> str:
     return delta if isinstance(delta, str) else delta.get("content") or delta.get("text") or ""
 
 
-async def test_limits_hold_for_a_hundred_clients(quick: Simulator, opened: Opened) -> None:
+async def test_limits_hold_for_a_hundred_clients(quick_simulator: SimulatorProcess, opened: Opened) -> None:
     """No more of a hundred at once pass than the key may, and the others learn when to come again."""
-    gateway = opened(f"{HEAD_ADDRESS}:{quick.port}", engine_key=ENGINE_KEY)
-    limit(gateway, per_minute=40)
-    ends = await many(gateway, 300, clients=100)
+    gateway = opened(f"{HEAD_ADDRESS}:{quick_simulator.port}", engine_key=ENGINE_KEY)
+    limit_key(gateway, per_minute=40)
+    ends = await send_many(gateway, 300, clients=100)
     assert ends["429"] == 260
     refused = gateway.post(CHAT, {"messages": TURNS})
     assert 1 <= int(refused.headers["retry-after"]) <= 60
@@ -200,32 +202,32 @@ async def test_limits_hold_for_a_hundred_clients(quick: Simulator, opened: Opene
     gateway.end("service")
     gateway.start_service()  # requests of the last minute outlive it, too
     assert gateway.post(CHAT, {"messages": TURNS}).status_code == 429
-    limit(gateway, tokens_a_day=rows(gateway)["prompt"])
+    limit_key(gateway, tokens_a_day=usage_sums(gateway)["prompt"])
     refused = gateway.post(CHAT, {"messages": TURNS})
     assert (refused.status_code, refused.json()["error"]["type"]) == (429, "tokens")
     gateway.end("service")
     gateway.start_service()  # a day's tokens outlive it
     assert gateway.post(CHAT, {"messages": TURNS}).status_code == 429
-    limit(gateway)
+    limit_key(gateway)
     assert gateway.post(CHAT, {"messages": TURNS}).status_code == 200
 
 
 @pytest.mark.full
-async def test_no_more_at_once_than_a_key_may(gateway: Gateway) -> None:
+async def test_no_more_at_once_than_a_key_may(gateway: LocalGateway) -> None:
     """The limit's number of slow requests are under way, of a hundred; when those end, others pass."""
-    limit(gateway, at_once=5)
-    ends = await many(gateway, 100, clients=100)
+    limit_key(gateway, at_once=5)
+    ends = await send_many(gateway, 100, clients=100)
     assert ends["whole"] + ends["400"] + ends["429"] == 100
-    assert rows(gateway)["requests"] >= 5
-    assert rows(gateway)["refused"] == ends["429"] > 0
-    assert (await many(gateway, 9, clients=4))["429"] == 0
+    assert usage_sums(gateway)["requests"] >= 5
+    assert usage_sums(gateway)["refused"] == ends["429"] > 0
+    assert (await send_many(gateway, 9, clients=4))["429"] == 0
 
 
-def test_nothing_of_a_request_is_stored(gateway: Gateway) -> None:
+def test_nothing_of_a_request_is_stored(gateway: LocalGateway) -> None:
     """Neither prompt nor answer nor key gets into the database; only its user can read it."""
     gateway.post(CHAT, {"model": "tiny", "messages": [{"role": "user", "content": "my secret words"}]})
     gateway.post(CHAT, {"model": "a name that nobody serves", "messages": TURNS})
-    wait_until("both are counted", lambda: rows(gateway)["finished"] + rows(gateway)["failed"] == 2)
+    wait_until("both are counted", lambda: usage_sums(gateway)["finished"] + usage_sums(gateway)["failed"] == 2)
     files = list(gateway.home.glob("usage.sqlite*"))
     content = b"".join(file.read_bytes() for file in files)
     assert files[0].stat().st_mode & 0o077 == 0
@@ -234,7 +236,7 @@ def test_nothing_of_a_request_is_stored(gateway: Gateway) -> None:
 
 
 @pytest.mark.full
-def test_a_database_that_cannot_be_used_costs_no_request(gateway: Gateway) -> None:
+def test_a_database_that_cannot_be_used_costs_no_request(gateway: LocalGateway) -> None:
     """A folder in its place: one line in the log, answers as before."""
     gateway.end("service")
     for file in gateway.home.glob("usage.sqlite*"):

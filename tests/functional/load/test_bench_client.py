@@ -15,14 +15,14 @@ from bench_client.clients import CLIENTS
 from bench_client.session import Results
 
 from fakes.ports import free_port
-from functional.load.playing import play
+from functional.load.playing import send_requests
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 pytestmark = pytest.mark.skipif(not COMPILER, reason="no C compiler: apt-get install gcc libc6-dev")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def build_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Compiled into a folder of the test's own."""
     folder = tmp_path_factory.mktemp("bench-client")
     with pytest.MonkeyPatch.context() as patch:
@@ -43,7 +43,7 @@ def running(log: Path, *options: str) -> Iterator[int]:
         process.communicate()
 
 
-def url(port: int) -> str:
+def chat_url(port: int) -> str:
     return f"http://127.0.0.1:{port}/v1/chat/completions"
 
 
@@ -51,7 +51,7 @@ async def test_what_it_was_asked_to_do(tmp_path: Path) -> None:
     """Its times are those of its options, and its log and our client agree on them."""
     log = tmp_path / "log"
     with running(log, "--ttft", "100", "--itl", "30", "--tokens", "10") as port:
-        rows, lag = await play(url(port), count=4, streams=4)
+        rows, lag = await send_requests(chat_url(port), count=4, streams=4)
     told = server.ServerFigures(port)
     server.read(log, told)
     # On a busy machine the first token is late, and the others follow it at once: the whole is never shorter
@@ -65,7 +65,7 @@ async def test_its_traps(tmp_path: Path) -> None:
     times = ("--ttft", "10", "--itl", "5", "--tokens", "12")
     options = (*times, "--per-chunk", "4", "--errors", "4", "--stall", "3", "3000")
     with running(tmp_path / "log", *options) as port:
-        rows, _ = await play(url(port), count=4)
+        rows, _ = await send_requests(chat_url(port), count=4)
     assert [row.kind for row in rows] == ["", "", "", "http-500"]
     assert [row.output_tokens for row in rows[:3]] == [12] * 3 and max(len(row.reads.at) for row in rows[:3]) <= 3
     widest = [max((b - a for a, b in pairwise(row.reads.at)), default=0.0) for row in rows[:3]]  # late, a read has all

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fakes.replay import Replay, Reply, recorded
-from functional.load.playing import play
+from fakes.replay import PiecewiseReply, ReplayServer, recorded
+from functional.load.playing import send_requests
 from sparkwright.domain.run import Row
 
 CAPTURES = Path(__file__).resolve().parents[4] / "shared" / "captures"
@@ -17,9 +17,9 @@ FOLDERS = (
 )
 
 
-async def row_of(reply: Reply) -> Row:
-    async with Replay(reply) as url:
-        (row,), _ = await play(f"{url}/v1/chat/completions")
+async def row_from_reply(reply: PiecewiseReply) -> Row:
+    async with ReplayServer(reply) as url:
+        (row,), _ = await send_requests(f"{url}/v1/chat/completions")
     return row
 
 
@@ -31,7 +31,7 @@ async def test_counts_equal_usage(folder: str) -> None:
     for one in json.loads((CAPTURES / folder).read_text()):
         pieces = [text.encode() for _, text in one["chunks"]]
         kind = "text/event-stream" if pieces[0].startswith(b"data:") else "application/json"
-        row = await row_of(Reply(pieces, one["status"], kind))
+        row = await row_from_reply(PiecewiseReply(pieces, one["status"], kind))
         if kind == "application/json":
             assert row.kind == ("no-stream" if one["status"] == 200 else f"http-{one['status']}"), one["label"]
             continue
@@ -44,19 +44,19 @@ async def test_counts_equal_usage(folder: str) -> None:
 @pytest.mark.parametrize("size", [1, 7, 61, 100_000])
 async def test_the_network_does_not_matter(size: int) -> None:
     """The tokens are the same however the bytes are cut."""
-    row = await row_of(recorded("chat-32", size))
+    row = await row_from_reply(recorded("chat-32", size))
     assert (row.error, row.prompt_tokens, row.output_tokens, sum(row.reads.tokens)) == ("", 18, 32, 32)
 
 
 async def test_running_usage_is_exact() -> None:
     """Each read's tokens are known if the engine reports its count with every chunk."""
-    row = await row_of(recorded("chat-continuous-usage"))
+    row = await row_from_reply(recorded("chat-continuous-usage"))
     assert (row.output_tokens, row.reads.exact) == (8, True)
 
 
 async def test_speculation_is_shared_out() -> None:
     """64 tokens in 15 chunks: shared out, and reported to be so."""
-    row = await row_of(recorded("ngram-chat"))
+    row = await row_from_reply(recorded("ngram-chat"))
     assert (row.output_tokens, sum(row.reads.tokens), row.reads.exact) == (64, 64, False)
     assert row.chunks == 16
 
@@ -67,5 +67,5 @@ async def test_the_engine_died() -> None:
     if not path.exists():
         pytest.skip("data: ../shared/captures is absent")
     died = json.loads(path.read_text())[0]
-    row = await row_of(Reply([text.encode() for _, text in died["chunks"]]))
+    row = await row_from_reply(PiecewiseReply([text.encode() for _, text in died["chunks"]]))
     assert (row.kind, row.status) == ("error-in-stream", 200) and "EngineCore" in row.error

@@ -16,7 +16,7 @@ CLOSE = b""  # as a step's bytes: close the connection
 
 
 @dataclass(frozen=True)
-class Step:
+class ScriptStep:
     """A step of a script. after: seconds since the request was read whole. token: True if the first token is in these
     bytes."""
 
@@ -25,7 +25,7 @@ class Step:
 
 
 @dataclass
-class Seen:
+class SeenRequest:
     """One request, by the server's clock. sends: when each step's bytes were given to the kernel."""
 
     number: int
@@ -40,7 +40,7 @@ class Seen:
         return json.loads(self.body)
 
 
-Script = Callable[[Seen], Sequence[Step]]
+Script = Callable[[SeenRequest], Sequence[ScriptStep]]
 
 
 @dataclass
@@ -51,11 +51,11 @@ class Truth:
     url: str = ""
     port: int = 0
     connections: int = 0
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[SeenRequest] = field(default_factory=list)
 
 
 @asynccontextmanager
-async def truth(
+async def truth_server(
     script: Script, secure: ssl.SSLContext | None = None, host: str = "127.0.0.1", gone_after: float = 1e9
 ) -> AsyncIterator[Truth]:
     """gone_after: seconds of idling after which it closes a connection."""
@@ -95,16 +95,16 @@ async def truth(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _request(reader: asyncio.StreamReader, told: Truth, connection: int) -> Seen | None:
+async def _request(reader: asyncio.StreamReader, told: Truth, connection: int) -> SeenRequest | None:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     length = re.search(r"content-length: (\d+)", head, re.IGNORECASE)
     body = await reader.readexactly(int(length[1]) if length else 0)
-    seen = Seen(len(told.seen), connection, head, body, perf_counter())
+    seen = SeenRequest(len(told.seen), connection, head, body, perf_counter())
     told.seen.append(seen)
     return seen
 
 
-async def _play(steps: Sequence[Step], seen: Seen, writer: asyncio.StreamWriter) -> bool:
+async def _play(steps: Sequence[ScriptStep], seen: SeenRequest, writer: asyncio.StreamWriter) -> bool:
     for step in steps:
         await asyncio.sleep(max(0.0, seen.received + step.after - perf_counter()))
         if step.sent == CLOSE:
@@ -115,7 +115,7 @@ async def _play(steps: Sequence[Step], seen: Seen, writer: asyncio.StreamWriter)
     return True
 
 
-def event(body: dict[str, Any] | str) -> bytes:
+def sse_event(body: dict[str, Any] | str) -> bytes:
     return b"data: " + (body if isinstance(body, str) else json.dumps(body)).encode() + b"\n\n"
 
 
@@ -124,36 +124,36 @@ def chunked(*events: bytes) -> bytes:
     return b"".join(b"%x\r\n%s\r\n" % (len(one), one) for one in events)
 
 
-def delta(finish: str | None = None, usage: int | None = None, **content: Any) -> bytes:
+def delta_event(finish: str | None = None, usage: int | None = None, **content: Any) -> bytes:
     more = {} if usage is None else {"usage": {"prompt_tokens": 5, "completion_tokens": usage}}
-    return event({"choices": [{"index": 0, "delta": content, "finish_reason": finish}], **more})
+    return sse_event({"choices": [{"index": 0, "delta": content, "finish_reason": finish}], **more})
 
 
-ROLE = delta(role="assistant", content="")
+ROLE = delta_event(role="assistant", content="")
 
 
 def ending(tokens: int | None, **more: Any) -> bytes:
     """The usage chunk, [DONE] and the end of the body, in one write."""
     usage = {"prompt_tokens": 5, "completion_tokens": tokens, **more}
-    told = [] if tokens is None else [event({"choices": [], "usage": usage})]
-    return chunked(*told, event("[DONE]")) + LAST
+    told = [] if tokens is None else [sse_event({"choices": [], "usage": usage})]
+    return chunked(*told, sse_event("[DONE]")) + LAST
 
 
 def steady(tokens: int = 4, first: float = 0.05, gap: float = 0.05) -> Script:
     """The head at once, the role and the first token together, one token a chunk."""
 
-    def script(_seen: Seen) -> list[Step]:
+    def script(_seen: SeenRequest) -> list[ScriptStep]:
         at = [first + number * gap for number in range(tokens)]
-        begin = Step(at[0], chunked(ROLE, delta(content="a")))
-        middle = [Step(when, chunked(delta(content="b"))) for when in at[1:-1]]
-        last = [Step(at[-1], chunked(delta("length", content="c")) + ending(tokens))] if tokens > 1 else []
-        return [Step(0.0, HEAD), begin, *middle, *last]
+        begin = ScriptStep(at[0], chunked(ROLE, delta_event(content="a")))
+        middle = [ScriptStep(when, chunked(delta_event(content="b"))) for when in at[1:-1]]
+        last = [ScriptStep(at[-1], chunked(delta_event("length", content="c")) + ending(tokens))] if tokens > 1 else []
+        return [ScriptStep(0.0, HEAD), begin, *middle, *last]
 
     return script
 
 
-def plain(status: str, body: Any, *headers: str) -> list[Step]:
+def plain_answer(status: str, body: Any, *headers: str) -> list[ScriptStep]:
     """An answer that is no stream."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     lines = [f"HTTP/1.1 {status}", "content-type: application/json", f"content-length: {len(content)}", *headers]
-    return [Step(0.0, "\r\n".join(lines).encode() + b"\r\n\r\n" + content)]
+    return [ScriptStep(0.0, "\r\n".join(lines).encode() + b"\r\n\r\n" + content)]

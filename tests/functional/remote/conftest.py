@@ -6,5 +6,5 @@ from fakes.sh import SHELLS, Sh
 
 
 @pytest.fixture(params=SHELLS)
-def sh(request: pytest.FixtureRequest, tmp_path) -> Sh:
+def node_shell(request: pytest.FixtureRequest, tmp_path) -> Sh:
     return Sh(tmp_path, request.param)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu.two_nodes import NetnsNode, TwoNodes, ip, lacking, wait_for
+from gpu.two_nodes import NetnsNode, TwoNodes, lacking, run_iproute, wait_for
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.domain.cluster import Cluster, Node, Transfer
@@ -32,15 +32,15 @@ class ThreeNodes(TwoNodes):
         self.nodes = [NetnsNode(f"spark-{k}", k, folder / f"spark-{k}") for k in (1, 2, 3)]
 
     def _cable(self) -> None:
-        ip("link", "add", BRIDGE, "type", "bridge")
-        ip("link", "set", BRIDGE, "up")
+        run_iproute("link", "add", BRIDGE, "type", "bridge")
+        run_iproute("link", "set", BRIDGE, "up")
         for node in self.nodes:
             process, name, port = node.first_process(), f"sparkw{node.number}", f"sparkf{node.number}"
-            ip("link", "add", port, "mtu", "9000", "type", "veth", "peer", "name", "fab0", "netns", process)
-            ip("link", "set", port, "master", BRIDGE, "up")
-            ip("link", "add", name, "type", "veth", "peer", "name", "mgmt0", "netns", process)
-            ip("address", "add", f"10.77.{node.number}.1/30", "dev", name)
-            ip("link", "set", name, "up")
+            run_iproute("link", "add", port, "mtu", "9000", "type", "veth", "peer", "name", "fab0", "netns", process)
+            run_iproute("link", "set", port, "master", BRIDGE, "up")
+            run_iproute("link", "add", name, "type", "veth", "peer", "name", "mgmt0", "netns", process)
+            run_iproute("address", "add", f"10.77.{node.number}.1/30", "dev", name)
+            run_iproute("link", "set", name, "up")
 
     def _write_config(self, key: Path) -> None:
         """The nodes log in to each other with keys of their own."""
@@ -56,7 +56,7 @@ class ThreeNodes(TwoNodes):
 
 
 @pytest.fixture
-def nodes() -> Iterator[ThreeNodes]:
+def three_nodes() -> Iterator[ThreeNodes]:
     """The nodes' folders are below /var/tmp: each node has a /tmp of its own."""
     if missing := lacking():
         pytest.skip(", ".join(missing))
@@ -68,15 +68,15 @@ def nodes() -> Iterator[ThreeNodes]:
         yield found
 
 
-def model(node: NetnsNode) -> Path:
+def model_folder(node: NetnsNode) -> Path:
     return node.folder / "models" / "m"
 
 
-def sums(node: NetnsNode) -> list[str]:
-    return [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(model(node).glob("*.safetensors"))]
+def shard_checksums(node: NetnsNode) -> list[str]:
+    return [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(model_folder(node).glob("*.safetensors"))]
 
 
-def sent(nodes: ThreeNodes, name: str) -> int:
+def fabric_bytes_sent(nodes: ThreeNodes, name: str) -> int:
     """Bytes that left the node over the fabric."""
     return int(nodes.call(name, "sed -n 's/ *fab0: *//p' /proc/net/dev").stdout.split()[8])
 
@@ -91,12 +91,12 @@ async def copied(nodes: ThreeNodes, limit: int = 0) -> list[int | BaseException]
         key = there.host_line().split(" ", 1)[1].strip()
         peer = staging.Peer("root", there.fabric, 22, staging.known_hosts(there.fabric, 22, [key]))
         chain = staging.Chain("m", follows=number > 0, leads=number == 0)
-        push = staging.push_tree(str(model(here)), str(model(there)), peer, Transfer(2, limit), chain)
+        push = staging.push_tree(str(model_folder(here)), str(model_folder(there)), peer, Transfer(2, limit), chain)
         done = await hosts[here.name].run(push)
         return done.exit_code
 
     async def second() -> int:
-        while not list(model(nodes.nodes[1]).glob(".sparkwright-partial/*.plan")):
+        while not list(model_folder(nodes.nodes[1]).glob(".sparkwright-partial/*.plan")):
             await asyncio.sleep(0.05)
         return await link(1)
 
@@ -106,35 +106,45 @@ async def copied(nodes: ThreeNodes, limit: int = 0) -> list[int | BaseException]
         await hosts.close()
 
 
-async def test_the_source_sends_once(nodes: ThreeNodes) -> None:
+async def test_the_source_sends_once(three_nodes: ThreeNodes) -> None:
     """Both others have every byte, and what left the first node is one copy: the second sends it on as it comes."""
-    before = [sent(nodes, node.name) for node in nodes.nodes]
-    assert await copied(nodes) == [0, 0]
-    assert sums(nodes.nodes[0]) == sums(nodes.nodes[1]) == sums(nodes.nodes[2])
-    took = [sent(nodes, node.name) - was for node, was in zip(nodes.nodes, before, strict=True)]
+    before = [fabric_bytes_sent(three_nodes, node.name) for node in three_nodes.nodes]
+    assert await copied(three_nodes) == [0, 0]
+    assert (
+        shard_checksums(three_nodes.nodes[0])
+        == shard_checksums(three_nodes.nodes[1])
+        == shard_checksums(three_nodes.nodes[2])
+    )
+    took = [
+        fabric_bytes_sent(three_nodes, node.name) - was for node, was in zip(three_nodes.nodes, before, strict=True)
+    ]
     whole = SIZE * FILES
     assert whole <= took[0] < 1.2 * whole and whole <= took[1] < 1.2 * whole and took[2] < 0.2 * whole
 
 
-async def test_the_middle_node_s_link_fails_for_a_while(nodes: ThreeNodes) -> None:
+async def test_the_middle_node_s_link_fails_for_a_while(three_nodes: ThreeNodes) -> None:
     """The copy continues when it is back, and all of it arrives on both."""
-    copy = asyncio.create_task(copied(nodes, 20_000_000))
-    partial = model(nodes.nodes[2]) / ".sparkwright-partial"
+    copy = asyncio.create_task(copied(three_nodes, 20_000_000))
+    partial = model_folder(three_nodes.nodes[2]) / ".sparkwright-partial"
     await asyncio.to_thread(wait_for, lambda: list(partial.glob("*.journal")), "nothing arrives on the third node", 40)
-    nodes.call("spark-2", "ip link set fab0 down; sleep 3; ip link set fab0 up")
+    three_nodes.call("spark-2", "ip link set fab0 down; sleep 3; ip link set fab0 up")
     assert await copy == [0, 0]
-    assert sums(nodes.nodes[0]) == sums(nodes.nodes[1]) == sums(nodes.nodes[2])
+    assert (
+        shard_checksums(three_nodes.nodes[0])
+        == shard_checksums(three_nodes.nodes[1])
+        == shard_checksums(three_nodes.nodes[2])
+    )
 
 
-async def test_the_middle_node_is_gone(nodes: ThreeNodes) -> None:
+async def test_the_middle_node_is_gone(three_nodes: ThreeNodes) -> None:
     """Both links end with a reason for it, and what has a final name on the last node is whole."""
-    copy = asyncio.create_task(copied(nodes, 3_000_000))
-    partial = model(nodes.nodes[2]) / ".sparkwright-partial"
+    copy = asyncio.create_task(copied(three_nodes, 3_000_000))
+    partial = model_folder(three_nodes.nodes[2]) / ".sparkwright-partial"
     await asyncio.to_thread(wait_for, lambda: list(partial.glob("*.journal")), "nothing arrives on the third node", 40)
-    middle = nodes.nodes[1].process
+    middle = three_nodes.nodes[1].process
     assert middle
     middle.kill()
     first, second = await copy
     assert first in (CUT_OFF, 255) and isinstance(second, NodeError) and "spark-2" in str(second)
-    last = sums(nodes.nodes[2])
-    assert len(last) < FILES and set(last) <= set(sums(nodes.nodes[0]))
+    last = shard_checksums(three_nodes.nodes[2])
+    assert len(last) < FILES and set(last) <= set(shard_checksums(three_nodes.nodes[0]))

@@ -34,7 +34,7 @@ echo started; echo $$ >"$TEST_DIR/load"; exec sleep 60
 
 
 @pytest.fixture
-def shims(tmp_path: Path) -> Iterator[Path]:
+def shim_folder(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
     if (tmp_path / "load").is_file():
         pid = int((tmp_path / "load").read_text())
@@ -42,7 +42,7 @@ def shims(tmp_path: Path) -> Iterator[Path]:
             os.kill(pid, signal.SIGKILL)
 
 
-def put(folder: Path, name: str, text: str) -> None:
+def write_program(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
     (folder / name).chmod(0o755)
 
@@ -60,77 +60,79 @@ def run(command: Command, folder: Path) -> Completed:
 
 
 @pytest.mark.parametrize("option", ["--bind_source_ip", "--source_ip"])
-def test_client_waits_for_its_server_and_binds_to_its_own_address(shims: Path, option: str) -> None:
+def test_client_waits_for_its_server_and_binds_to_its_own_address(shim_folder: Path, option: str) -> None:
     """Guards that a server which needs a moment is waited for, with the option that this perftest knows."""
-    put(shims, "ib_write_bw", PERFTEST.replace("OPTION", option).replace("TRIES", "3"))
-    done = run(deep_check.client("rocep1s0f0", 3, 18515, ("10.40.0.1", "10.40.0.2")), shims)
+    write_program(shim_folder, "ib_write_bw", PERFTEST.replace("OPTION", option).replace("TRIES", "3"))
+    done = run(deep_check.client("rocep1s0f0", 3, 18515, ("10.40.0.1", "10.40.0.2")), shim_folder)
     assert deep_check.bandwidth(done) == 97.41
-    asked = (shims / "asked").read_text().splitlines()
+    asked = (shim_folder / "asked").read_text().splitlines()
     assert asked == [f"-d rocep1s0f0 -x 3 -p 18515 -D 3 {option} 10.40.0.1 -q 4 -F --report_gbits 10.40.0.2"] * 3
 
 
-def test_a_link_that_refuses_is_not_asked_again(shims: Path) -> None:
+def test_a_link_that_refuses_is_not_asked_again(shim_folder: Path) -> None:
     """Guards the tool's own text about the link: a second try would find no server, and report only that."""
     failed = PERFTEST.replace(
         "Couldn't connect to 10.40.0.2:18515", "Failed to modify QP 306 to RTR\n Unable to Connect"
     )
-    put(shims, "ib_write_bw", failed.replace("OPTION", "--bind_source_ip").replace("TRIES", "9"))
-    found = deep_check.bandwidth(run(deep_check.client("rocep1s0f0", 9, 18515, ("10.40.0.1", "10.40.0.2")), shims))
+    write_program(shim_folder, "ib_write_bw", failed.replace("OPTION", "--bind_source_ip").replace("TRIES", "9"))
+    found = deep_check.bandwidth(
+        run(deep_check.client("rocep1s0f0", 9, 18515, ("10.40.0.1", "10.40.0.2")), shim_folder)
+    )
     assert isinstance(found, Unknown)
     assert found.raw == "Failed to modify QP 306 to RTR"
-    assert len((shims / "asked").read_text().splitlines()) == 1
+    assert len((shim_folder / "asked").read_text().splitlines()) == 1
 
 
-def test_server_listens_on_the_fabric_alone(shims: Path) -> None:
+def test_server_listens_on_the_fabric_alone(shim_folder: Path) -> None:
     """Guards that the server is given an address of its own."""
-    put(shims, "ib_write_bw", PERFTEST.replace("OPTION", "--bind_source_ip").replace("TRIES", "1"))
-    assert run(deep_check.server("rocep1s0f0", 3, 18515, "10.40.0.2"), shims).ok
+    write_program(shim_folder, "ib_write_bw", PERFTEST.replace("OPTION", "--bind_source_ip").replace("TRIES", "1"))
+    assert run(deep_check.server("rocep1s0f0", 3, 18515, "10.40.0.2"), shim_folder).ok
     wanted = "-d rocep1s0f0 -x 3 -p 18515 -D 3 --bind_source_ip 10.40.0.2 -q 4 -F --report_gbits\n"
-    assert (shims / "asked").read_text() == wanted
+    assert (shim_folder / "asked").read_text() == wanted
 
 
-def short(busy: bool = False, image: str = "") -> Command:
+def short_clock_test(busy: bool = False, image: str = "") -> Command:
     """The clock test with one sample instead of ten."""
     command = deep_check.sample_clocks(image, "sparkwright-clock-test", busy)
     at = command.argv.index(str(deep_check.CLOCK_SECONDS))
     return Command((*command.argv[:at], "1", *command.argv[at + 1 :]))
 
 
-def alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").is_file() and " Z " not in Path(f"/proc/{pid}/stat").read_text()
 
 
-def test_load_is_ended_when_the_samples_are_there(shims: Path) -> None:
+def test_load_is_ended_when_the_samples_are_there(shim_folder: Path) -> None:
     """Guards that the clocks are taken under the load, and that the load does not outlive them."""
-    put(shims, "nvidia-smi", SMI)
-    put(shims, "python3", TORCH)
-    found = deep_check.clocks(run(short(), shims), "spark-1")
+    write_program(shim_folder, "nvidia-smi", SMI)
+    write_program(shim_folder, "python3", TORCH)
+    found = deep_check.clocks(run(short_clock_test(), shim_folder), "spark-1")
     assert isinstance(found, Clocks)
     assert found.load == "torch on the node"
     assert [(s.sm_mhz, s.power_w, s.utilization) for s in found.samples] == [(2411.0, 45.1, 96.0)]
-    assert not alive(int((shims / "load").read_text()))
-    assert list(shims.glob("tmp*")) == []
+    assert not is_alive(int((shim_folder / "load").read_text()))
+    assert list(shim_folder.glob("tmp*")) == []
 
 
-def test_load_is_ended_with_its_caller(shims: Path) -> None:
+def test_load_is_ended_with_its_caller(shim_folder: Path) -> None:
     """Guards that Ctrl-C, which reaches a node as TERM, leaves no load there."""
-    put(shims, "nvidia-smi", SMI.replace("echo", "sleep 5; echo"))
-    put(shims, "python3", TORCH)
-    program = start(short(), shims)
-    wait_until(lambda: (shims / "load").is_file() and (shims / "load").read_text(), "the load")
+    write_program(shim_folder, "nvidia-smi", SMI.replace("echo", "sleep 5; echo"))
+    write_program(shim_folder, "python3", TORCH)
+    program = start(short_clock_test(), shim_folder)
+    wait_until(lambda: (shim_folder / "load").is_file() and (shim_folder / "load").read_text(), "the load")
     program.send_signal(signal.SIGTERM)
     program.communicate(timeout=60)
-    assert not alive(int((shims / "load").read_text()))
+    assert not is_alive(int((shim_folder / "load").read_text()))
 
 
-def test_next_to_a_rank_nothing_is_started(shims: Path) -> None:
+def test_next_to_a_rank_nothing_is_started(shim_folder: Path) -> None:
     """Guards that a GPU that is busy anyway is watched only."""
-    put(shims, "nvidia-smi", SMI)
-    put(shims, "python3", TORCH)
-    found = deep_check.clocks(run(short(busy=True), shims), "spark-1")
+    write_program(shim_folder, "nvidia-smi", SMI)
+    write_program(shim_folder, "python3", TORCH)
+    found = deep_check.clocks(run(short_clock_test(busy=True), shim_folder), "spark-1")
     assert isinstance(found, Clocks)
     assert found.load == "what runs there"
-    assert not (shims / "load").exists()
+    assert not (shim_folder / "load").exists()
 
 
 @pytest.mark.parametrize(
@@ -147,23 +149,25 @@ def test_next_to_a_rank_nothing_is_started(shims: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_measured_reports_why(shims: Path, programs: dict[str, str], why: str) -> None:
+def test_what_cannot_be_measured_reports_why(shim_folder: Path, programs: dict[str, str], why: str) -> None:
     """Guards that a node without the means, or with a load that fails, gives a reason."""
     for name, text in programs.items():
-        put(shims, name, text)
-    assert deep_check.clocks(run(short(), shims), "n") == Skipped("clocks under load", "n", why)
+        write_program(shim_folder, name, text)
+    assert deep_check.clocks(run(short_clock_test(), shim_folder), "n") == Skipped("clocks under load", "n", why)
 
 
-def test_an_image_with_an_engine_makes_the_load(shims: Path) -> None:
+def test_an_image_with_an_engine_makes_the_load(shim_folder: Path) -> None:
     """Guards that without torch on the node the container is named, has no network, and pulls nothing."""
-    put(shims, "nvidia-smi", SMI)
-    put(shims, "python3", "#!/bin/sh\nexit 1\n")
-    put(
-        shims, "docker", '#!/bin/sh\nprintf "%s " "$1 $2 $3 $4 $5 $6 $7 $8 $9" >"$TEST_DIR/docker-asked"\n' + TORCH[10:]
+    write_program(shim_folder, "nvidia-smi", SMI)
+    write_program(shim_folder, "python3", "#!/bin/sh\nexit 1\n")
+    write_program(
+        shim_folder,
+        "docker",
+        '#!/bin/sh\nprintf "%s " "$1 $2 $3 $4 $5 $6 $7 $8 $9" >"$TEST_DIR/docker-asked"\n' + TORCH[10:],
     )
-    found = deep_check.clocks(run(short(image="vllm/vllm-openai:v0.21.0"), shims), "n")
+    found = deep_check.clocks(run(short_clock_test(image="vllm/vllm-openai:v0.21.0"), shim_folder), "n")
     assert isinstance(found, Clocks)
     assert found.load == "torch in vllm/vllm-openai:v0.21.0"
     wanted = "run --rm --init --name sparkwright-clock-test --gpus all --network none "
-    assert (shims / "docker-asked").read_text() == wanted
-    assert not alive(int((shims / "load").read_text()))
+    assert (shim_folder / "docker-asked").read_text() == wanted
+    assert not is_alive(int((shim_folder / "load").read_text()))

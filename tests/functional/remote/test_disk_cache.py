@@ -18,40 +18,40 @@ def written(folder: Path, name: str, size: int, age: int) -> Path:
     return path
 
 
-def test_the_oldest_go_until_it_fits(sh: Sh) -> None:
+def test_the_oldest_go_until_it_fits(node_shell: Sh) -> None:
     """Guards a disk that fills up: an engine's own tier has no limit. What lies outside is never touched."""
-    folder = sh.home / "kv"
+    folder = node_shell.home / "kv"
     files = [written(folder, f"a b/{n}.bin", 1000, age) for n, age in enumerate((50, 10, 30, 20, 40))]
-    outside = written(sh.home / "other", "x", 5000, 900)
+    outside = written(node_shell.home / "other", "x", 5000, 900)
     (folder / "link").symlink_to(outside)
-    assert sh.run(prepare_disk_cache(str(folder), 3500)).ok
+    assert node_shell.run(prepare_disk_cache(str(folder), 3500)).ok
     assert [path.exists() for path in files] == [False, True, True, True, False]
     assert outside.exists() and (folder / "link").is_symlink()
-    assert sh.run(prepare_disk_cache(str(folder), 3500)).ok and sum(path.exists() for path in files) == 3
+    assert node_shell.run(prepare_disk_cache(str(folder), 3500)).ok and sum(path.exists() for path in files) == 3
 
 
-def test_a_folder_is_made_or_the_reason_told(sh: Sh, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_made_or_the_reason_told(node_shell: Sh, monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards a start whose disk is not mounted: a mount point of root's, a file in its place, a disk mounted
     read-only."""
-    there = sh.home / "disk/twin-1"
-    assert sh.run(disk_cache_usage(str(there))).stdout == "gone\n"
-    assert sh.run(prepare_disk_cache(str(there), 1)).ok and there.is_dir()
-    (sh.home / "file").write_text("")
-    said = sh.run(prepare_disk_cache(str(sh.home / "file/twin-1"), 1))
+    there = node_shell.home / "disk/twin-1"
+    assert node_shell.run(disk_cache_usage(str(there))).stdout == "gone\n"
+    assert node_shell.run(prepare_disk_cache(str(there), 1)).ok and there.is_dir()
+    (node_shell.home / "file").write_text("")
+    said = node_shell.run(prepare_disk_cache(str(node_shell.home / "file/twin-1"), 1))
     assert said.exit_code == IS_AWAY and "Not a directory" in said.stdout
-    said = sh.run(prepare_disk_cache("/proc/twin-1", 1))
+    said = node_shell.run(prepare_disk_cache("/proc/twin-1", 1))
     assert said.exit_code == IS_AWAY and "cannot create directory" in said.stdout
-    (sh.home / "bin").mkdir()
-    (sh.home / "bin/findmnt").write_text("#!/bin/sh\necho ro,relatime\n")
-    (sh.home / "bin/findmnt").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{sh.home}/bin:{os.environ['PATH']}")
-    said = sh.run(prepare_disk_cache(str(there), 1))
+    (node_shell.home / "bin").mkdir()
+    (node_shell.home / "bin/findmnt").write_text("#!/bin/sh\necho ro,relatime\n")
+    (node_shell.home / "bin/findmnt").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{node_shell.home}/bin:{os.environ['PATH']}")
+    said = node_shell.run(prepare_disk_cache(str(there), 1))
     assert (said.exit_code, said.stdout) == (IS_AWAY, "its disk is mounted read-only\n")
 
 
-def test_its_use_is_told(sh: Sh) -> None:
+def test_its_use_is_told(node_shell: Sh) -> None:
     """Bytes in it, and free on its disk."""
-    folder = sh.home / "kv"
+    folder = node_shell.home / "kv"
     written(folder, "one", 300_000, 1)
-    word, used, free = sh.run(disk_cache_usage(str(folder))).stdout.split()
+    word, used, free = node_shell.run(disk_cache_usage(str(folder))).stdout.split()
     assert word == "used" and 300_000 <= int(used) < 400_000 and int(free) > 0

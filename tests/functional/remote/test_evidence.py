@@ -37,61 +37,61 @@ class OnPath(Sh):
         return {**known, "PATH": f"{self.home}/bin:{known['PATH']}"}
 
 
-def rank(sh: Sh, text: str) -> Path:
+def write_rank_log(sh: Sh, text: str) -> Path:
     folder = sh.home / "deployments/demo/rank0"
     folder.mkdir(parents=True)
     (folder / "log").write_text(text)
     return folder
 
 
-def test_a_short_log_is_kept_whole_and_of_a_long_one_both_ends(sh: Sh) -> None:
+def test_a_short_log_is_kept_whole_and_of_a_long_one_both_ends(node_shell: Sh) -> None:
     """Guards what a diagnosis needs: how it was started and why it ended, whatever lies between."""
-    folder = rank(sh, "a short log\n")
-    assert sh.run(evidence.rank_log("process", str(folder), 100, 100)).stdout == "a short log\n"
+    folder = write_rank_log(node_shell, "a short log\n")
+    assert node_shell.run(evidence.rank_log("process", str(folder), 100, 100)).stdout == "a short log\n"
     (folder / "log").write_text("begin\n" + "x" * 10_000 + "\nthe end\n")
-    kept = sh.run(evidence.rank_log("process", str(folder), 6, 9)).stdout
+    kept = node_shell.run(evidence.rank_log("process", str(folder), 6, 9)).stdout
     assert kept == "begin\n\n... 10000 bytes left out ...\n\nthe end\n"
 
 
-def test_of_a_container_too(sh: Sh) -> None:
+def test_of_a_container_too(node_shell: Sh) -> None:
     """Guards the same for what Docker keeps, of which only its ends are read."""
-    node = with_docker(sh)
-    (sh.home / "log").write_text("begin\n" + "x" * 10_000 + "\nthe end\n")
+    node = with_docker(node_shell)
+    (node_shell.home / "log").write_text("begin\n" + "x" * 10_000 + "\nthe end\n")
     kept = node.run(evidence.rank_log("docker", "name", 6, 9)).stdout
     assert kept.startswith("begin\n") and kept.endswith("\nthe end\n") and len(kept) < 100
-    (sh.home / "log").write_text("short\n")
+    (node_shell.home / "log").write_text("short\n")
     assert node.run(evidence.rank_log("docker", "name", 6, 9)).stdout == "short\n"
 
 
-def test_a_log_that_is_not_there_is_no_error(sh: Sh) -> None:
+def test_a_log_that_is_not_there_is_no_error(node_shell: Sh) -> None:
     """Guards a rank that was removed by hand: the rest of the evidence is collected all the same."""
-    assert isinstance(sh.run(evidence.rank_log("process", str(sh.home / "nothing"), 6, 9)), Completed)
+    assert isinstance(node_shell.run(evidence.rank_log("process", str(node_shell.home / "nothing"), 6, 9)), Completed)
 
 
-def test_memory_has_no_arguments_of_any_process(sh: Sh) -> None:
+def test_memory_has_no_arguments_of_any_process(node_shell: Sh) -> None:
     """Guards keys that are on command lines."""
-    told = sh.run(evidence.memory()).stdout
+    told = node_shell.run(evidence.memory()).stdout
     assert "@@ meminfo" in told and "@@ processes" in told
-    assert json.dumps(str(sh.home)) not in told
+    assert json.dumps(str(node_shell.home)) not in told
 
 
-def test_versions_are_printed_as_a_diagnosis_reads_them(sh: Sh) -> None:
+def test_versions_are_printed_as_a_diagnosis_reads_them(node_shell: Sh) -> None:
     """Guards the evidence of which kernel ran; a node without a driver is no error."""
-    told = sh.run(evidence.versions()).stdout
+    told = node_shell.run(evidence.versions()).stdout
     assert ranges().version("kernel", told.splitlines()[0])
 
 
-def test_a_daemon_that_is_away_does_not_mean_that_its_container_is_gone(sh: Sh) -> None:
+def test_a_daemon_that_is_away_does_not_mean_that_its_container_is_gone(node_shell: Sh) -> None:
     """Guards a restart of Docker: the follower waits until the daemon answers, and reports then how the rank ended."""
-    node = with_docker(sh)
-    (sh.home / "container").write_text("exited 137 false 2026-11-21T10:00:00Z\n")
+    node = with_docker(node_shell)
+    (node_shell.home / "container").write_text("exited 137 false 2026-11-21T10:00:00Z\n")
     told = node.run(docker.follow("name", mark="word")).stdout
     assert told.startswith("\x1eexit word exited 137 false ")
-    assert (sh.home / "asked").read_text().count("inspect") >= 3
+    assert (node_shell.home / "asked").read_text().count("inspect") >= 3
 
 
-def test_a_container_that_the_daemon_does_not_know_is_gone(sh: Sh) -> None:
+def test_a_container_that_the_daemon_does_not_know_is_gone(node_shell: Sh) -> None:
     """Guards `docker rm -f` by hand; a daemon that is ending may have forgotten it for a moment."""
-    node = with_docker(sh)
-    (sh.home / "daemon").touch()
+    node = with_docker(node_shell)
+    (node_shell.home / "daemon").touch()
     assert node.run(docker.follow("name", mark="word")).stdout.startswith("\x1eexit word gone 0 false ")

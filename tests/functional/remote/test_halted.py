@@ -31,26 +31,26 @@ class Tree:
         return self.process.pid
 
 
-def began(environ: dict[str, str]) -> Tree:
+def start_tree(environ: dict[str, str]) -> Tree:
     made = subprocess.Popen(
         ["sh", "-c", TREE], env=os.environ | environ, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     assert made.stdout
     workers = [int(made.stdout.readline()) for _ in range(2)]
     for pid in workers:
-        until(pid, "(sleep)", 1)
+        wait_for_stat(pid, "(sleep)", 1)
     return Tree(made, workers)
 
 
-def until(pid: int, word: str, place: int) -> None:
+def wait_for_stat(pid: int, word: str, place: int) -> None:
     """Its stat has the word there."""
     wait_until(lambda: Path(f"/proc/{pid}/stat").read_text().split()[place] == word, word, poll=0.01)
 
 
 @pytest.fixture
-def rank(sh: Sh) -> Iterator[Tree]:
+def rank_tree(node_shell: Sh) -> Iterator[Tree]:
     """Carries the folder of a rank."""
-    made = began({"SPARKWRIGHT_RANK_DIR": FOLDER.replace("~", str(sh.home))})
+    made = start_tree({"SPARKWRIGHT_RANK_DIR": FOLDER.replace("~", str(node_shell.home))})
     yield made
     os.killpg(made.top, signal.SIGKILL)
     made.process.communicate()
@@ -73,58 +73,60 @@ class Docked(Sh):
 
 def stop(pid: int) -> None:
     os.kill(pid, signal.SIGSTOP)
-    until(pid, "T", 2)
+    wait_for_stat(pid, "T", 2)
 
 
-def test_what_runs_is_not_reported(sh: Sh, rank: Tree) -> None:
+def test_what_runs_is_not_reported(node_shell: Sh, rank_tree: Tree) -> None:
     """Guards the common case: nothing of it is stopped."""
-    assert parse_stopped(sh.run(sample.in_folder(FOLDER))) == ()
-    assert parse_stopped(docker(sh, f"false {rank.top}").run(sample.in_container("it"))) == ()
+    assert parse_stopped(node_shell.run(sample.in_folder(FOLDER))) == ()
+    assert parse_stopped(docker(node_shell, f"false {rank_tree.top}").run(sample.in_container("it"))) == ()
 
 
-def test_one_stopped_worker_is_reported_in_both_runtimes(sh: Sh, rank: Tree) -> None:
+def test_one_stopped_worker_is_reported_in_both_runtimes(node_shell: Sh, rank_tree: Tree) -> None:
     """Guards a worker's child alone: its parent and its sibling run on."""
-    stop(rank.workers[1])
-    assert parse_stopped(sh.run(sample.in_folder(FOLDER))) == (HaltedProcess(rank.workers[1], "sleep"),)
-    node = docker(sh, f"false {rank.top}")
-    assert parse_stopped(node.run(sample.in_container("it"))) == (HaltedProcess(rank.workers[1], "sleep"),)
+    stop(rank_tree.workers[1])
+    assert parse_stopped(node_shell.run(sample.in_folder(FOLDER))) == (HaltedProcess(rank_tree.workers[1], "sleep"),)
+    node = docker(node_shell, f"false {rank_tree.top}")
+    assert parse_stopped(node.run(sample.in_container("it"))) == (HaltedProcess(rank_tree.workers[1], "sleep"),)
 
 
-def test_a_whole_tree_that_is_stopped_is_reported(sh: Sh, rank: Tree) -> None:
+def test_a_whole_tree_that_is_stopped_is_reported(node_shell: Sh, rank_tree: Tree) -> None:
     """Guards SIGSTOP to the process group: all of them, the lowest PID first."""
-    for pid in (*rank.workers, rank.top):
+    for pid in (*rank_tree.workers, rank_tree.top):
         stop(pid)
-    found = parse_stopped(docker(sh, f"false {rank.top}").run(sample.in_container("it")))
+    found = parse_stopped(docker(node_shell, f"false {rank_tree.top}").run(sample.in_container("it")))
     assert isinstance(found, tuple)
-    assert {rank.top, *rank.workers} <= {one.pid for one in found}
-    assert found == parse_stopped(sh.run(sample.in_folder(FOLDER)))
+    assert {rank_tree.top, *rank_tree.workers} <= {one.pid for one in found}
+    assert found == parse_stopped(node_shell.run(sample.in_folder(FOLDER)))
 
 
-def test_stopped_processes_of_others_are_nothing(sh: Sh, rank: Tree) -> None:
+def test_stopped_processes_of_others_are_nothing(node_shell: Sh, rank_tree: Tree) -> None:
     """Guards several deployments on a node, and a shell's Ctrl-Z: only the rank's own tree counts."""
-    other = began({})
+    other = start_tree({})
     try:
         stop(other.workers[0])
-        assert parse_stopped(sh.run(sample.in_folder(FOLDER))) == ()
-        assert parse_stopped(docker(sh, f"false {rank.top}").run(sample.in_container("it"))) == ()
+        assert parse_stopped(node_shell.run(sample.in_folder(FOLDER))) == ()
+        assert parse_stopped(docker(node_shell, f"false {rank_tree.top}").run(sample.in_container("it"))) == ()
     finally:
         os.killpg(other.top, signal.SIGKILL)
         other.process.communicate()
 
 
-def test_a_paused_container_is_reported(sh: Sh) -> None:
+def test_a_paused_container_is_reported(node_shell: Sh) -> None:
     """Guards docker pause: the freezer leaves no state T behind."""
-    assert parse_stopped(docker(sh, "true 4711").run(sample.in_container("it"))) == (HaltedProcess(4711, paused=True),)
+    assert parse_stopped(docker(node_shell, "true 4711").run(sample.in_container("it"))) == (
+        HaltedProcess(4711, paused=True),
+    )
 
 
-def test_a_container_that_has_ended_or_gone_has_nothing_stopped(sh: Sh) -> None:
+def test_a_container_that_has_ended_or_gone_has_nothing_stopped(node_shell: Sh) -> None:
     """Guards PID 0: every process of the machine would descend from it. A container that is not there is unknown."""
-    stopped = began({})
+    stopped = start_tree({})
     try:
         stop(stopped.workers[0])
-        node = docker(sh, "false 0")
+        node = docker(node_shell, "false 0")
         assert parse_stopped(node.run(sample.in_container("it"))) == ()
-        (sh.home / "bin/docker").write_text("#!/bin/sh\necho 'no such object' >&2\nexit 1\n")
+        (node_shell.home / "bin/docker").write_text("#!/bin/sh\necho 'no such object' >&2\nexit 1\n")
         assert not isinstance(parse_stopped(node.run(sample.in_container("it"))), tuple)
     finally:
         os.killpg(stopped.top, signal.SIGKILL)

@@ -20,7 +20,7 @@ from sparkwright.domain.sample import LoadSample
 from sparkwright.facts.memory import parse_cache
 from sparkwright.facts.sample import parse_load
 from sparkwright.remote.host import script
-from sparkwright.remote.programs import Floors, guard, leave_guard, measure
+from sparkwright.remote.programs import Floors, guard_node, leave_guard, measure
 
 SIZE = 8 << 20
 EVERYTHING = 1 << 60
@@ -30,7 +30,7 @@ EVERYTHING = 1 << 60
 def guarding(sh: Sh, soft: int, hard: int, folder: Path) -> Iterator[Iterator[LoadSample]]:
     """The guard's output, line by line; its stop makes a file `stopped` in the node's home."""
     stop = script('echo stopped > "$1"', str(sh.home / "stopped"))
-    command = guard(Floors(soft, hard), [str(folder)], stop, every=0.05)
+    command = guard_node(Floors(soft, hard), [str(folder)], stop, every=0.05)
     process = sh.start(command)
     assert process.stdin and process.stdout
     try:
@@ -43,8 +43,8 @@ def guarding(sh: Sh, soft: int, hard: int, folder: Path) -> Iterator[Iterator[Lo
 
 
 @pytest.fixture
-def model(sh: Sh) -> Path:
-    folder = sh.home / "models/m"
+def model_folder(node_shell: Sh) -> Path:
+    folder = node_shell.home / "models/m"
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(bytes(SIZE))
     return folder
@@ -56,26 +56,29 @@ def cached(sh: Sh, folder: Path) -> int:
     return found.cached
 
 
-def test_samples_are_those_of_the_kernel(sh: Sh, model: Path) -> None:
+def test_samples_are_those_of_the_kernel(node_shell: Sh, model_folder: Path) -> None:
     """Free, available and large blocks are read once a period, and nothing is evicted above the floors."""
-    with guarding(sh, 0, 0, model) as samples:
+    with guarding(node_shell, 0, 0, model_folder) as samples:
         first, second = next(samples), next(samples)
     text = Path("/proc/meminfo").read_text()
     total = int(next(line for line in text.splitlines() if line.startswith("MemTotal")).split()[1]) * 1024
     assert 0 < first.free <= total and 0 < first.available <= total and 0 <= first.large <= first.free
     assert second.at > first.at and first.freed == 0 and not first.stop
-    assert cached(sh, model) == SIZE
+    assert cached(node_shell, model_folder) == SIZE
 
 
-def test_below_the_soft_floor_the_model_s_pages_are_evicted(sh: Sh, model: Path) -> None:
+def test_below_the_soft_floor_the_model_s_pages_are_evicted(node_shell: Sh, model_folder: Path) -> None:
     """Page cache that the load leaves behind goes while it loads; the rank is not stopped for it."""
-    with model.joinpath("model.safetensors").open("rb") as file, guarding(sh, EVERYTHING, 0, model) as samples:
+    with (
+        model_folder.joinpath("model.safetensors").open("rb") as file,
+        guarding(node_shell, EVERYTHING, 0, model_folder) as samples,
+    ):
         os.fdatasync(file.fileno())
         assert not any(next(samples).stop for _ in range(3))
-    assert cached(sh, model) == 0
+    assert cached(node_shell, model_folder) == 0
 
 
-class Short(Sh):
+class ShortNode(Sh):
     """A node whose kernel reclaims memory up to a level that is far above all that there is."""
 
     @property
@@ -88,20 +91,23 @@ class Short(Sh):
         return {**super().environ, "SPARKWRIGHT_SYSROOT": str(root)}
 
 
-def test_pages_go_before_the_kernel_reclaims_memory_itself(sh: Sh, model: Path) -> None:
+def test_pages_go_before_the_kernel_reclaims_memory_itself(node_shell: Sh, model_folder: Path) -> None:
     """A floor below the kernel's high watermark would never be reached: it has evicted programs by then."""
-    with model.joinpath("model.safetensors").open("rb") as file, guarding(Short(sh.home), 1, 0, model) as samples:
+    with (
+        model_folder.joinpath("model.safetensors").open("rb") as file,
+        guarding(ShortNode(node_shell.home), 1, 0, model_folder) as samples,
+    ):
         os.fdatasync(file.fileno())
         assert [next(samples).free for _ in range(3)] == [1000 * 1024] * 3
-    assert cached(sh, model) == 0
+    assert cached(node_shell, model_folder) == 0
 
 
-def test_below_the_hard_floor_the_rank_is_stopped_here_and_at_once(sh: Sh, model: Path) -> None:
+def test_below_the_hard_floor_the_rank_is_stopped_here_and_at_once(node_shell: Sh, model_folder: Path) -> None:
     """The node stops its own rank: nobody has to reach it first, and the reason is printed before."""
-    with guarding(sh, EVERYTHING, EVERYTHING, model) as samples:
+    with guarding(node_shell, EVERYTHING, EVERYTHING, model_folder) as samples:
         found = list(samples)
     assert [one.stop for one in found] == ["", "memory"] and found[0].available > 0
-    assert (sh.home / "stopped").read_text() == "stopped\n"
+    assert (node_shell.home / "stopped").read_text() == "stopped\n"
 
 
 @contextmanager
@@ -118,10 +124,10 @@ def guard_process(node: Sh, command: Command) -> Iterator[tuple[int, Iterator[Lo
         node.end(process)
 
 
-def test_a_guard_that_hangs_is_ended_and_named(sh: Sh, model: Path) -> None:
+def test_a_guard_that_hangs_is_ended_and_named(node_shell: Sh, model_folder: Path) -> None:
     """A guard that is stopped (SIGSTOP) or waits in the kernel: a new one samples, and stops the rank where it must."""
-    node, stop = Short(sh.home), script('echo stopped > "$1"', str(sh.home / "stopped"))
-    command = guard(Floors(0, 400_000_000), [str(model)], stop, 0.05, patience=1.0)
+    node, stop = ShortNode(node_shell.home), script('echo stopped > "$1"', str(node_shell.home / "stopped"))
+    command = guard_node(Floors(0, 400_000_000), [str(model_folder)], stop, 0.05, patience=1.0)
     with guard_process(node, command) as (parent, lines):
         assert next(lines).available
         (child,) = children_of(parent)
@@ -131,13 +137,16 @@ def test_a_guard_that_hangs_is_ended_and_named(sh: Sh, model: Path) -> None:
         assert next(lines).available
         (node.home / "root/proc/meminfo").write_text("MemFree: 1000 kB\nMemAvailable: 1000 kB\n")
         assert next(one.stop for one in lines if one.stop) == "memory"
-        wait_for((sh.home / "stopped").exists)
+        wait_for((node_shell.home / "stopped").exists)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
-def test_a_guard_whose_parent_ends_does_so_too(sh: Sh, model: Path, how: signal.Signals) -> None:
+def test_a_guard_whose_parent_ends_does_so_too(node_shell: Sh, model_folder: Path, how: signal.Signals) -> None:
     """No guard is left that nobody watches: it might hang for ever."""
-    with guard_process(sh, guard(Floors(0, 0), [str(model)], script("true"), 0.05)) as (parent, lines):
+    with guard_process(node_shell, guard_node(Floors(0, 0), [str(model_folder)], script("true"), 0.05)) as (
+        parent,
+        lines,
+    ):
         assert next(lines).available
         (child,) = children_of(parent)
         os.kill(parent, how)
@@ -152,11 +161,14 @@ def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def test_a_guard_whose_lines_nobody_reads_stops_the_rank(sh: Sh, model: Path) -> None:
+def test_a_guard_whose_lines_nobody_reads_stops_the_rank(node_shell: Sh, model_folder: Path) -> None:
     """Ctrl-Z on `up`, or a client that hangs: the pipe fills, and the guard goes on looking."""
-    node = Short(sh.home)
-    command = guard(
-        Floors(0, 400_000_000), [str(model)], script('echo stopped > "$1"', str(sh.home / "stopped")), 0.001
+    node = ShortNode(node_shell.home)
+    command = guard_node(
+        Floors(0, 400_000_000),
+        [str(model_folder)],
+        script('echo stopped > "$1"', str(node_shell.home / "stopped")),
+        0.001,
     )
     process = node.start(command)
     assert process.stdin and process.stdout
@@ -166,10 +178,10 @@ def test_a_guard_whose_lines_nobody_reads_stops_the_rank(sh: Sh, model: Path) ->
         process.stdin.close()
         process.stdin = None
         wait_for(lambda: waiting(process.stdout.fileno()) > 3800)
-        (sh.home / "root/proc/meminfo").write_text("MemFree: 1000 kB\nMemAvailable: 1000 kB\n")
-        wait_for((sh.home / "stopped").exists)
+        (node_shell.home / "root/proc/meminfo").write_text("MemFree: 1000 kB\nMemAvailable: 1000 kB\n")
+        wait_for((node_shell.home / "stopped").exists)
     finally:
-        sh.end(process)
+        node_shell.end(process)
 
 
 def waiting(fd: int) -> int:
@@ -177,27 +189,31 @@ def waiting(fd: int) -> int:
     return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), "little")
 
 
-def test_a_floor_of_nothing_stops_nothing(sh: Sh, model: Path) -> None:
+def test_a_floor_of_nothing_stops_nothing(node_shell: Sh, model_folder: Path) -> None:
     """A plan that leaves nothing known has no hard floor: a guard set too high kills healthy loads."""
-    with guarding(sh, EVERYTHING, 0, model) as samples:
+    with guarding(node_shell, EVERYTHING, 0, model_folder) as samples:
         assert not any(next(samples).stop for _ in range(5))
-    assert not (sh.home / "stopped").exists()
+    assert not (node_shell.home / "stopped").exists()
 
 
 @pytest.mark.parametrize("short", [True, False])
-def test_a_guard_that_nobody_follows_stops_the_rank_or_ends_with_it(sh: Sh, model: Path, short: bool) -> None:
+def test_a_guard_that_nobody_follows_stops_the_rank_or_ends_with_it(
+    node_shell: Sh, model_folder: Path, short: bool
+) -> None:
     """A start that was detached is guarded too; the curve and the reason stay, and no process does."""
-    rank, log = subprocess.Popen(["sleep", "600"]), sh.home / "rank0/stopped.jsonl"
+    rank, log = subprocess.Popen(["sleep", "600"]), node_shell.home / "rank0/stopped.jsonl"
     until = script('while kill -0 "$1" 2>/dev/null; do sleep 0.02; done', str(rank.pid))
     stop = script('kill "$1"', str(rank.pid))
-    done = sh.run(leave_guard(Floors(EVERYTHING, EVERYTHING if short else 0), [str(model)], stop, until, str(log)))
+    done = node_shell.run(
+        leave_guard(Floors(EVERYTHING, EVERYTHING if short else 0), [str(model_folder)], stop, until, str(log))
+    )
     assert done.ok, done.stderr
     try:
         if not short:
-            wait_for(lambda: running(sh.home))
+            wait_for(lambda: running(node_shell.home))
             rank.kill()
         rank.wait(60)
-        wait_for(lambda: not running(sh.home))
+        wait_for(lambda: not running(node_shell.home))
     finally:
         rank.kill()
         rank.wait()

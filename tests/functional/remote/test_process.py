@@ -29,15 +29,15 @@ PATIENT = 'trap "echo bye; exit 3" TERM; echo "hello $NAME"; while :; do sleep 0
 STUBBORN = 'trap "" TERM; echo up; while :; do sleep 0.05; done'
 
 
-def spec(script: str, name: str = "it's me") -> RankSpec:
+def rank_spec(script: str, name: str = "it's me") -> RankSpec:
     return RankSpec(0, "spark-1", ("sh", "-c", script), {"NAME": name}, Runtime.PROCESS)
 
 
 @pytest.fixture
-def node(sh: Sh) -> Iterator[Sh]:
+def clean_node(node_shell: Sh) -> Iterator[Sh]:
     """A node whose running ranks end with the test."""
-    yield sh
-    sh.run(process.remove([FOLDER], 0))
+    yield node_shell
+    node_shell.run(process.remove([FOLDER], 0))
 
 
 def folder(node: Sh) -> Path:
@@ -46,10 +46,10 @@ def folder(node: Sh) -> Path:
 
 def start(node: Sh, script: str) -> int:
     """The exit code of `start`."""
-    return node.run(process.start(spec(script), FOLDER, LABELS)).exit_code
+    return node.run(process.start(rank_spec(script), FOLDER, LABELS)).exit_code
 
 
-def begin(node: Sh, script: str) -> None:
+def start_and_read(node: Sh, script: str) -> None:
     """Started, and its first line has been read: from then on it handles signals."""
     assert start(node, script) == 0
     listening = node.start(process.follow(FOLDER, mark="word"))
@@ -57,7 +57,7 @@ def begin(node: Sh, script: str) -> None:
     Sh.end(listening)
 
 
-def state(node: Sh) -> RankStatus | None:
+def rank_status(node: Sh) -> RankStatus | None:
     listed = ranks.parse(node.run(Command(("sh", "-c", *_listing().argv[2:]))), "spark-1")
     return next(iter(listed), None) if isinstance(listed, tuple) else None
 
@@ -73,15 +73,15 @@ def followed(node: Sh, tail: int = 0) -> list[str]:
 
 def test_the_words_of_a_start() -> None:
     """The program's own words: environment, labels and scripts are files in its folder, no command line."""
-    command = process.start(spec("x"), FOLDER, LABELS)
+    command = process.start(rank_spec("x"), FOLDER, LABELS)
     assert command.argv[3:] == ("sparkwright", FOLDER, "sh", "-c", "x")
     assert command.changes == f"start {FOLDER}"
 
 
-def test_the_flags_of_an_engine_are_its_own(node: Sh) -> None:
+def test_the_flags_of_an_engine_are_its_own(clean_node: Sh) -> None:
     """Guards a report's flags against the scripts and variables that a rank is started with."""
-    assert start(node, PATIENT) == 0
-    launched = parse_process(node.run(ranks.of_process(FOLDER)))
+    assert start(clean_node, PATIENT) == 0
+    launched = parse_process(clean_node.run(ranks.of_process(FOLDER)))
     assert launched == LaunchCommand(("sh", "-c", PATIENT))
 
 
@@ -91,18 +91,18 @@ def test_the_words_of_a_rank_that_an_earlier_version_has_started() -> None:
     assert parse_process(Completed(0, "\n".join(words) + "\n")) == LaunchCommand(("vllm", "serve", "--hf-token", "***"))
 
 
-def test_command_lines_of_a_rank_are_short(node: Sh) -> None:
+def test_command_lines_of_a_rank_are_short(clean_node: Sh) -> None:
     """`ps` and `systemctl status` on a node are readable: also while somebody follows, stops and removes it."""
-    assert start(node, PATIENT) == 0
-    listening = node.start(process.follow(FOLDER, mark="word"))
+    assert start(clean_node, PATIENT) == 0
+    listening = clean_node.start(process.follow(FOLDER, mark="word"))
     assert listening.stdout and listening.stdout.readline()
-    own = [words_of(pid) for pid in ours(folder(node))]
+    own = [words_of(pid) for pid in rank_pids(folder(clean_node))]
     Sh.end(listening)
     assert len(own) >= 3 and max(map(len, own)) < 300, own
-    assert any(words.startswith(b"sh\0" + bytes(folder(node)) + b"/leader.sh") for words in own), own
+    assert any(words.startswith(b"sh\0" + bytes(folder(clean_node)) + b"/leader.sh") for words in own), own
 
 
-def ours(directory: Path) -> list[str]:
+def rank_pids(directory: Path) -> list[str]:
     """Processes whose environment says that they belong to the rank."""
     mark = f"SPARKWRIGHT_RANK_DIR={directory}".encode()
     return [pid for pid in os.listdir("/proc") if pid.isdigit() and mark in environ_of(pid)]
@@ -120,45 +120,45 @@ def words_of(pid: str) -> bytes:
     return b""
 
 
-def test_a_rank_runs_and_is_found(node: Sh) -> None:
+def test_a_rank_runs_and_is_found(clean_node: Sh) -> None:
     """The rank is a session of its own with pid, labels and log in its folder, readable by its owner only."""
-    assert start(node, PATIENT) == 0
-    found = state(node)
+    assert start(clean_node, PATIENT) == 0
+    found = rank_status(clean_node)
     assert found is not None
     assert (found.deployment, found.rank, found.state, found.spec_hash) == ("demo", 0, "running", "abc")
-    assert found.handle == str(folder(node))
-    assert folder(node).stat().st_mode & 0o077 == 0
-    pid = int((folder(node) / "pid").read_text().split()[0])
+    assert found.handle == str(folder(clean_node))
+    assert folder(clean_node).stat().st_mode & 0o077 == 0
+    pid = int((folder(clean_node) / "pid").read_text().split()[0])
     assert os.getsid(pid) == pid
 
 
-def test_an_engine_that_renames_itself_keeps_its_mark(node: Sh) -> None:
+def test_an_engine_that_renames_itself_keeps_its_mark(clean_node: Sh) -> None:
     """vLLM's setproctitle overwrites /proc/PID/environ, where its stop looks for it, unless SPT_NOENV is set."""
-    start(node, 'echo "SPT_NOENV=$SPT_NOENV"')
-    assert followed(node)[0] == "SPT_NOENV=1"
+    start(clean_node, 'echo "SPT_NOENV=$SPT_NOENV"')
+    assert followed(clean_node)[0] == "SPT_NOENV=1"
 
 
-def test_a_second_start_is_refused(node: Sh) -> None:
+def test_a_second_start_is_refused(clean_node: Sh) -> None:
     """Two engines in one folder would write over each other's pid."""
-    assert start(node, PATIENT) == 0
-    assert start(node, PATIENT) == 9
+    assert start(clean_node, PATIENT) == 0
+    assert start(clean_node, PATIENT) == 9
 
 
-def test_its_log_is_followed_to_its_end(node: Sh) -> None:
+def test_its_log_is_followed_to_its_end(clean_node: Sh) -> None:
     """stdout and stderr in order, then the marker with the exit code."""
-    start(node, "echo one; echo two >&2; exit 7")
-    *lines, last = followed(node)
+    start(clean_node, "echo one; echo two >&2; exit 7")
+    *lines, last = followed(clean_node)
     assert lines == ["one", "two"]
     assert last.startswith("\x1eexit word exited 7 false")
 
 
-def test_the_end_is_reported_to_who_listens_already(node: Sh) -> None:
+def test_the_end_is_reported_to_who_listens_already(clean_node: Sh) -> None:
     """The end is reported at once, also if nobody reaps the leader (a container whose first program is no init): a
     zombie has ended."""
-    start(node, PATIENT)
-    listening = node.start(process.follow(FOLDER, mark="word"))
+    start(clean_node, PATIENT)
+    listening = clean_node.start(process.follow(FOLDER, mark="word"))
     assert listening.stdout and listening.stdout.readline() == "hello it's me\n"
-    node.run(process.stop([FOLDER], 5))
+    clean_node.run(process.stop([FOLDER], 5))
     try:
         out, _ = listening.communicate(timeout=60)
     finally:
@@ -167,12 +167,12 @@ def test_the_end_is_reported_to_who_listens_already(node: Sh) -> None:
     assert "\x1eexit word exited 3 false" in out
 
 
-def test_the_end_of_one_that_was_killed_whole_is_reported_without_an_exit_file(node: Sh) -> None:
+def test_the_end_of_one_that_was_killed_whole_is_reported_without_an_exit_file(clean_node: Sh) -> None:
     """Guards the supervisor's fastest detector: no exit file will ever be written, and none is waited for."""
-    start(node, PATIENT)
-    listening = node.start(process.follow(FOLDER, mark="word"))
+    start(clean_node, PATIENT)
+    listening = clean_node.start(process.follow(FOLDER, mark="word"))
     assert listening.stdout and listening.stdout.readline() == "hello it's me\n"
-    pid = int((folder(node) / "pid").read_text().split()[0])
+    pid = int((folder(clean_node) / "pid").read_text().split()[0])
     os.killpg(pid, signal.SIGKILL)
     try:
         out, _ = listening.communicate(timeout=60)
@@ -181,155 +181,155 @@ def test_the_end_of_one_that_was_killed_whole_is_reported_without_an_exit_file(n
     assert "\x1eexit word exited unknown false" in out
 
 
-def test_a_rank_that_was_stopped_hears_that_it_shall_end(node: Sh) -> None:
+def test_a_rank_that_was_stopped_hears_that_it_shall_end(clean_node: Sh) -> None:
     """Guards SIGSTOP: it goes on, and ends as it is asked to; only one that does not is killed."""
-    begin(node, PATIENT)
-    pid = int((folder(node) / "pid").read_text().split()[0])
+    start_and_read(clean_node, PATIENT)
+    pid = int((folder(clean_node) / "pid").read_text().split()[0])
     os.killpg(pid, signal.SIGSTOP)
-    assert node.run(process.stop([FOLDER], 5)).ok
-    found = state(node)
+    assert clean_node.run(process.stop([FOLDER], 5)).ok
+    found = rank_status(clean_node)
     assert found is not None and found.exit_code == 3
 
 
-def test_a_tail_is_the_last_lines(node: Sh) -> None:
+def test_a_tail_is_the_last_lines(clean_node: Sh) -> None:
     """`logs --tail`: what was asked for and no more, also after the end."""
-    start(node, "echo one; echo two; echo three")
-    assert followed(node)[:-1] == ["one", "two", "three"]
-    assert followed(node, 1)[:-1] == ["three"]
-    assert node.run(process.logs(FOLDER, 2)).stdout.splitlines() == ["two", "three"]
+    start(clean_node, "echo one; echo two; echo three")
+    assert followed(clean_node)[:-1] == ["one", "two", "three"]
+    assert followed(clean_node, 1)[:-1] == ["three"]
+    assert clean_node.run(process.logs(FOLDER, 2)).stdout.splitlines() == ["two", "three"]
 
 
-def test_stopping_asks_first_and_keeps_the_evidence(node: Sh) -> None:
+def test_stopping_asks_first_and_keeps_the_evidence(clean_node: Sh) -> None:
     """SIGTERM reaches the engine, its own exit code is kept, and so are log and labels."""
-    begin(node, PATIENT)
-    assert node.run(process.stop([FOLDER], 5)).ok
-    found = state(node)
+    start_and_read(clean_node, PATIENT)
+    assert clean_node.run(process.stop([FOLDER], 5)).ok
+    found = rank_status(clean_node)
     assert found is not None
     assert (found.state, found.exit_code) == ("exited", 3)
-    assert (folder(node) / "log").read_text().splitlines()[-1] == "bye"
+    assert (folder(clean_node) / "log").read_text().splitlines()[-1] == "bye"
 
 
-def test_who_does_not_listen_is_killed(node: Sh) -> None:
+def test_who_does_not_listen_is_killed(clean_node: Sh) -> None:
     """SIGKILL comes after the grace, and only then the answer."""
-    begin(node, f"{STUBBORN} # {node.home}")
-    assert node.run(process.stop([FOLDER], 0)).ok
-    assert not running(f"# {node.home}")
-    found = state(node)
+    start_and_read(clean_node, f"{STUBBORN} # {clean_node.home}")
+    assert clean_node.run(process.stop([FOLDER], 0)).ok
+    assert not running(f"# {clean_node.home}")
+    found = rank_status(clean_node)
     assert found is not None and found.state == "exited"
 
 
-def test_children_in_sessions_of_their_own_end_too(node: Sh) -> None:
+def test_children_in_sessions_of_their_own_end_too(clean_node: Sh) -> None:
     """Engines start workers that leave their process group; every one of them carries the rank's mark."""
-    start(node, f"setsid sleep 1000.{os.getpid()} & {PATIENT}")
-    assert node.run(process.remove([FOLDER], 0)).ok
+    start(clean_node, f"setsid sleep 1000.{os.getpid()} & {PATIENT}")
+    assert clean_node.run(process.remove([FOLDER], 0)).ok
     assert not running(f"sleep 1000.{os.getpid()}")
 
 
-def test_what_is_forked_while_processes_are_listed_ends_too(node: Sh, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_forked_while_processes_are_listed_ends_too(clean_node: Sh, monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards a stop on a busy machine: after each of the first lists there is one more process of the rank."""
-    shims, token = node.home / "shims", f"sleep 1001.{os.getpid()}"
+    shims, token = clean_node.home / "shims", f"sleep 1001.{os.getpid()}"
     shims.mkdir()
     (shims / "grep").write_text(
         f"""#!/bin/sh
 PATH="${{PATH#*:}}"; grep "$@"; code=$?
 case "$*" in *SPARKWRIGHT_RANK_DIR=*)
   echo >>{shims}/lists
-  [ "$(wc -l <{shims}/lists)" -gt 4 ] || SPARKWRIGHT_RANK_DIR='{folder(node)}' setsid {token} >/dev/null 2>&1 & ;;
+  [ "$(wc -l <{shims}/lists)" -gt 4 ] || SPARKWRIGHT_RANK_DIR='{folder(clean_node)}' setsid {token} >/dev/null 2>&1 & ;;
 esac; exit $code
 """
     )
     (shims / "grep").chmod(0o755)
-    begin(node, PATIENT)
+    start_and_read(clean_node, PATIENT)
     monkeypatch.setenv("PATH", f"{shims}:{os.environ['PATH']}")
-    done = node.run(process.remove([FOLDER], 0))
+    done = clean_node.run(process.remove([FOLDER], 0))
     assert done.ok, done.stdout
     assert not running(token)
 
 
-def test_removing_leaves_nothing(node: Sh) -> None:
+def test_removing_leaves_nothing(clean_node: Sh) -> None:
     """Neither process nor folder, and the deployment's own folder only if something else is in it."""
-    begin(node, PATIENT)
-    assert node.run(process.remove([FOLDER], 5)).ok
-    assert not folder(node).parent.exists()
-    assert state(node) is None
-    assert node.run(process.remove([FOLDER], 5)).ok, "removing what is gone is fine"
+    start_and_read(clean_node, PATIENT)
+    assert clean_node.run(process.remove([FOLDER], 5)).ok
+    assert not folder(clean_node).parent.exists()
+    assert rank_status(clean_node) is None
+    assert clean_node.run(process.remove([FOLDER], 5)).ok, "removing what is gone is fine"
 
 
-def test_a_killed_leader_is_not_taken_for_running(node: Sh) -> None:
+def test_a_killed_leader_is_not_taken_for_running(clean_node: Sh) -> None:
     """Nobody has written how it ended: that is not known, and no code is made up."""
-    start(node, PATIENT)
-    pid = int((folder(node) / "pid").read_text().split()[0])
+    start(clean_node, PATIENT)
+    pid = int((folder(clean_node) / "pid").read_text().split()[0])
     os.killpg(pid, signal.SIGKILL)
-    assert followed(node)[-1].startswith("\x1eexit word exited unknown false")
-    found = state(node)
+    assert followed(clean_node)[-1].startswith("\x1eexit word exited unknown false")
+    found = rank_status(clean_node)
     assert found is not None and (found.state, found.exit_code) == ("exited", None)
 
 
-def test_what_outlives_its_leader_is_asked_to_end(node: Sh) -> None:
+def test_what_outlives_its_leader_is_asked_to_end(clean_node: Sh) -> None:
     """The whole grace would pass in silence otherwise: nobody is left to report it."""
-    begin(node, PATIENT)
-    os.kill(int((folder(node) / "pid").read_text().split()[0]), signal.SIGKILL)
-    assert node.run(process.stop([FOLDER], 20)).ok
-    assert "bye" in (folder(node) / "log").read_text()
+    start_and_read(clean_node, PATIENT)
+    os.kill(int((folder(clean_node) / "pid").read_text().split()[0]), signal.SIGKILL)
+    assert clean_node.run(process.stop([FOLDER], 20)).ok
+    assert "bye" in (folder(clean_node) / "log").read_text()
 
 
-def test_a_pid_of_somebody_else_is_not_ours(node: Sh) -> None:
+def test_a_pid_of_somebody_else_is_not_ours(clean_node: Sh) -> None:
     """A reused pid has another start time: it is neither called running nor killed."""
-    start(node, "exit 0")
-    followed(node)
-    (folder(node) / "pid").write_text(f"{os.getpid()} 1\n")
-    found = state(node)
+    start(clean_node, "exit 0")
+    followed(clean_node)
+    (folder(clean_node) / "pid").write_text(f"{os.getpid()} 1\n")
+    found = rank_status(clean_node)
     assert found is not None and found.state == "exited"
-    assert node.run(process.stop([FOLDER], 0)).ok
+    assert clean_node.run(process.stop([FOLDER], 0)).ok
 
 
-def test_secrets_reach_the_engine_and_no_listing(node: Sh) -> None:
+def test_secrets_reach_the_engine_and_no_listing(clean_node: Sh) -> None:
     """They come from a 0600 file in the folder; the command lines of this machine do not hold them."""
-    folder(node).mkdir(parents=True)
-    (folder(node) / "secrets.env").write_text("KEY='s3cret value'\n")
-    start(node, 'echo "key $KEY"; while :; do sleep 0.05; done')
+    folder(clean_node).mkdir(parents=True)
+    (folder(clean_node) / "secrets.env").write_text("KEY='s3cret value'\n")
+    start(clean_node, 'echo "key $KEY"; while :; do sleep 0.05; done')
     assert not running("s3cret")
-    node.run(process.stop([FOLDER], 0))
-    assert (folder(node) / "log").read_text().splitlines()[0] == "key s3cret value"
+    clean_node.run(process.stop([FOLDER], 0))
+    assert (folder(clean_node) / "log").read_text().splitlines()[0] == "key s3cret value"
 
 
-def test_a_program_that_is_not_there_reports_it(node: Sh) -> None:
+def test_a_program_that_is_not_there_reports_it(clean_node: Sh) -> None:
     """127 and the shell's own text, in the log like everything else."""
-    node.run(process.start(RankSpec(0, "spark-1", ("/no/such/engine",), {}, Runtime.PROCESS), FOLDER, LABELS))
-    *lines, last = followed(node)
+    clean_node.run(process.start(RankSpec(0, "spark-1", ("/no/such/engine",), {}, Runtime.PROCESS), FOLDER, LABELS))
+    *lines, last = followed(clean_node)
     assert last.startswith("\x1eexit word exited 127 false")
     assert "/no/such/engine" in lines[0]
 
 
-def test_what_a_killed_launcher_left_in_tmp_goes_with_the_rank(node: Sh, tmp_path: Path) -> None:
+def test_what_a_killed_launcher_left_in_tmp_goes_with_the_rank(clean_node: Sh, tmp_path: Path) -> None:
     """Only folders of ours directly below /tmp, whatever the file reports."""
     ours, kept = Path(f"/tmp/sparkwright-test-{os.getpid()}"), tmp_path / "sparkwright-kept"
     for path in (ours, kept):
         path.mkdir()
         (path / "log").touch()
-    start(node, "exit 0")
+    start(clean_node, "exit 0")
     wrong = (kept, f"{ours}/../{kept.relative_to('/tmp')}", "/tmp/", "") if kept.is_relative_to("/tmp") else (kept,)
-    (folder(node) / "temporary").write_text("".join(f"{path}\n" for path in (*wrong, ours)))
-    assert node.run(process.remove([FOLDER], 1)).ok
-    assert not ours.exists() and not folder(node).exists() and kept.exists()
+    (folder(clean_node) / "temporary").write_text("".join(f"{path}\n" for path in (*wrong, ours)))
+    assert clean_node.run(process.remove([FOLDER], 1)).ok
+    assert not ours.exists() and not folder(clean_node).exists() and kept.exists()
 
 
 @pytest.fixture
-def disk(node: Sh) -> Iterator[Path]:
+def small_disk(clean_node: Sh) -> Iterator[Path]:
     """The state folder is a file system of eight megabytes; root alone can mount one."""
     if os.geteuid():
         pytest.skip("only root can mount a small file system")
-    state = Path(STATE.replace("~", str(node.home)))
+    state = Path(STATE.replace("~", str(clean_node.home)))
     state.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "small", str(state)], check=True)
     try:
         yield state
-        node.run(process.remove([FOLDER], 0))
+        clean_node.run(process.remove([FOLDER], 0))
     finally:
         subprocess.run(["umount", "--lazy", str(state)], check=True)
 
 
-def fill(disk: Path) -> None:
+def fill_disk(disk: Path) -> None:
     """No byte is left; what is freed later is free."""
     with (disk / "ballast").open("ab", buffering=0) as file:
         try:
@@ -339,67 +339,76 @@ def fill(disk: Path) -> None:
             assert not os.statvfs(disk).f_bavail
 
 
-def lent() -> set[Path]:
+def files_in_memory() -> set[Path]:
     return {found for root in ("/run/lock", "/dev/shm") for found in Path(root).glob("sparkwright-*/rank.*")}
 
 
-def test_a_rank_starts_on_a_full_disk_and_its_end_is_known(node: Sh, disk: Path) -> None:
+def test_a_rank_starts_on_a_full_disk_and_its_end_is_known(clean_node: Sh, small_disk: Path) -> None:
     """Guards the relaunch: folder, secret, log and exit code are in memory, for its user only, and go with the rank."""
-    before = lent()
-    fill(disk)
-    assert node.run(process.place(FOLDER)).ok
-    (folder(node) / "secrets.env").write_text("KEY='s3cret'\n")
-    begin(node, f"echo key $KEY; {PATIENT}")
-    found = state(node)
-    assert found is not None and (found.state, found.handle) == ("running", str(folder(node)))
-    (made,) = lent() - before
+    before = files_in_memory()
+    fill_disk(small_disk)
+    assert clean_node.run(process.make_folder(FOLDER)).ok
+    (folder(clean_node) / "secrets.env").write_text("KEY='s3cret'\n")
+    start_and_read(clean_node, f"echo key $KEY; {PATIENT}")
+    found = rank_status(clean_node)
+    assert found is not None and (found.state, found.handle) == ("running", str(folder(clean_node)))
+    (made,) = files_in_memory() - before
     assert (made.stat().st_mode | made.parent.stat().st_mode) & 0o077 == 0
-    assert node.run(process.stop([FOLDER], 5)).ok
-    assert [line for line in followed(node)[:-1] if line != "Terminated"] == ["key s3cret", "hello it's me", "bye"]
-    found = state(node)
+    assert clean_node.run(process.stop([FOLDER], 5)).ok
+    assert [line for line in followed(clean_node)[:-1] if line != "Terminated"] == [
+        "key s3cret",
+        "hello it's me",
+        "bye",
+    ]
+    found = rank_status(clean_node)
     assert found is not None and found.exit_code == 3
-    assert node.run(process.remove([FOLDER], 0)).ok
-    assert lent() == before and sorted(path.name for path in disk.iterdir()) == ["ballast", "deployments"]
+    assert clean_node.run(process.remove([FOLDER], 0)).ok
+    assert files_in_memory() == before and sorted(path.name for path in small_disk.iterdir()) == [
+        "ballast",
+        "deployments",
+    ]
 
 
-def test_a_disk_that_fills_up_does_not_end_the_rank(node: Sh, disk: Path) -> None:
+def test_a_disk_that_fills_up_does_not_end_the_rank(clean_node: Sh, small_disk: Path) -> None:
     """Guards what serves: each print succeeds, who listens reads on, and the exit code is known all the same."""
     until_told = 'while [ ! -e "$SPARKWRIGHT_RANK_DIR/go" ]; do sleep 0.02; done; i=0; '
-    start(node, until_told + 'while [ $i -lt 900 ]; do echo "line $i of a log" || exit 66; i=$((i+1)); done; exit 5')
-    listening = node.start(process.follow(FOLDER, mark="word"))
-    (folder(node) / "go").touch()
-    fill(disk)
+    start(
+        clean_node, until_told + 'while [ $i -lt 900 ]; do echo "line $i of a log" || exit 66; i=$((i+1)); done; exit 5'
+    )
+    listening = clean_node.start(process.follow(FOLDER, mark="word"))
+    (folder(clean_node) / "go").touch()
+    fill_disk(small_disk)
     try:
         out, _ = listening.communicate(timeout=60)
     finally:
         Sh.end(listening)
     assert "line 899 of a log\n" in out and "\x1eexit word exited 5 false" in out
-    found = state(node)
+    found = rank_status(clean_node)
     assert found is not None and found.exit_code == 5
-    assert node.run(process.logs(FOLDER, 1)).stdout == "line 899 of a log\n"
+    assert clean_node.run(process.logs(FOLDER, 1)).stdout == "line 899 of a log\n"
 
 
-def test_a_full_disk_never_grows_in_memory(node: Sh, disk: Path) -> None:
+def test_a_full_disk_never_grows_in_memory(clean_node: Sh, small_disk: Path) -> None:
     """Guards /run/lock, which has 5 MB: of a log without end the last megabyte is kept."""
-    fill(disk)
-    start(node, "head -c 3000000 /dev/zero | tr '\\0' x; echo; sleep 0.1; echo last; exit 4")
-    assert "last" in followed(node, 1)
-    log = (folder(node) / "log").read_bytes()
+    fill_disk(small_disk)
+    start(clean_node, "head -c 3000000 /dev/zero | tr '\\0' x; echo; sleep 0.1; echo last; exit 4")
+    assert "last" in followed(clean_node, 1)
+    log = (folder(clean_node) / "log").read_bytes()
     assert 5 <= len(log) <= 1 << 20 and log.endswith(b"last\n")
 
 
-def test_what_others_laid_there_under_our_name_is_not_used(node: Sh, disk: Path) -> None:
+def test_what_others_laid_there_under_our_name_is_not_used(clean_node: Sh, small_disk: Path) -> None:
     """Guards secrets: both folders are open to all users of the node; the next place is taken instead."""
     mine = Path(f"/run/lock/sparkwright-{os.geteuid()}")
     aside = mine.with_name(f"{mine.name}.kept-by-test")
     if mine.exists():
         mine.rename(aside)
     mine.symlink_to("/tmp")
-    fill(disk)
+    fill_disk(small_disk)
     try:
-        assert node.run(process.place(FOLDER)).ok
-        assert folder(node).resolve().parent == Path(f"/dev/shm/{mine.name}")
-        node.run(process.remove([FOLDER], 0))
+        assert clean_node.run(process.make_folder(FOLDER)).ok
+        assert folder(clean_node).resolve().parent == Path(f"/dev/shm/{mine.name}")
+        clean_node.run(process.remove([FOLDER], 0))
     finally:
         mine.unlink()
         if aside.exists():

@@ -23,8 +23,8 @@ from sparkwright.remote.programs.wire import (
     COPYING,
     PARTIAL,
     PIECE,
+    checksum_of,
     name_of,
-    sum_of,
 )
 
 HERE = staging.Peer("ai", "127.0.0.1", 22, "", local=True)
@@ -32,11 +32,11 @@ RANGE = 8 * PIECE
 ODD = 12345
 
 
-def push(sh: Sh, source: Path, target: Path, **pace: object) -> Completed:
+def run_push(sh: Sh, source: Path, target: Path, **pace: object) -> Completed:
     return sh.run(staging.push_tree(str(source), str(target), HERE, Transfer(**pace)))  # type: ignore[arg-type]
 
 
-def tree(root: Path) -> dict[str, str]:
+def tree_checksums(root: Path) -> dict[str, str]:
     """Every file with its content's hash, every link with its target."""
     found = {}
     for path in sorted(root.rglob("*")):
@@ -48,15 +48,15 @@ def tree(root: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def sh(tmp_path: Path) -> Sh:
+def node_shell(tmp_path: Path) -> Sh:
     """One shell is enough: the programs are Python."""
     return Sh(tmp_path, "dash")
 
 
 @pytest.fixture
-def model(sh: Sh) -> Path:
+def model_folder(node_shell: Sh) -> Path:
     """A hub entry: a shard of several ranges, a shard of less than a piece, small files, links."""
-    root = sh.home / "hub/models--a--b"
+    root = node_shell.home / "hub/models--a--b"
     (root / "blobs").mkdir(parents=True)
     (root / "snapshots/1").mkdir(parents=True)
     for name, size in (("a.safetensors", 2 * RANGE + ODD), ("b.safetensors", ODD), ("config.json", 2), ("empty", 0)):
@@ -67,19 +67,19 @@ def model(sh: Sh) -> Path:
     return root
 
 
-def test_a_copy_is_whole_with_times_modes_and_no_page_cache(sh: Sh, model: Path) -> None:
+def test_a_copy_is_whole_with_times_modes_and_no_page_cache(node_shell: Sh, model_folder: Path) -> None:
     """Neither side keeps the weights in memory, and a second call sends nothing."""
-    target = sh.home / "there/models--a--b"
-    done = push(sh, model, target)
+    target = node_shell.home / "there/models--a--b"
+    done = run_push(node_shell, model_folder, target)
     assert done.ok, done.stdout
-    big = next(path for path in (model / "blobs").iterdir() if path.stat().st_size > RANGE)
+    big = next(path for path in (model_folder / "blobs").iterdir() if path.stat().st_size > RANGE)
     there = target / "blobs" / big.name
     assert (there.stat().st_mtime_ns, there.stat().st_mode) == (big.stat().st_mtime_ns, big.stat().st_mode)
     for side in (big, there):
-        found = parse_cache(sh.run(measure([str(side)])))
+        found = parse_cache(node_shell.run(measure([str(side)])))
         assert isinstance(found, PageCache) and found.cached < 0.01 * big.stat().st_size
-    assert tree(target) == {**tree(model), COPYING: hashlib.sha256().hexdigest()}
-    again = push(sh, model, target)
+    assert tree_checksums(target) == {**tree_checksums(model_folder), COPYING: hashlib.sha256().hexdigest()}
+    again = run_push(node_shell, model_folder, target)
     assert again.ok and " 100% 0.00MB/s" in again.stdout
 
 
@@ -87,8 +87,8 @@ def killed_once(sh: Sh, source: Path, target: Path, after: int, receivers: bool 
     """SIGKILL for the whole copy, or for its receiving side only, once so many bytes are noted in a journal."""
     command = staging.push_tree(str(source), str(target), HERE, Transfer(streams=2, limit=400_000_000))
     process = sh.start(command)
-    fed(process, command)
-    while process.poll() is None and noted(target) < after:
+    feed_program(process, command)
+    while process.poll() is None and noted_bytes(target) < after:
         os.sched_yield()
     for pid in receiving(process.pid) if receivers else ():
         with contextlib.suppress(ProcessLookupError):
@@ -111,7 +111,7 @@ def receiving(session: int) -> list[int]:
     return found
 
 
-def fed(process: "subprocess.Popen[str]", command: Command) -> None:
+def feed_program(process: "subprocess.Popen[str]", command: Command) -> None:
     """The program's text goes to its stdin."""
     assert process.stdin
     process.stdin.write((command.stdin or b"").decode())
@@ -119,7 +119,7 @@ def fed(process: "subprocess.Popen[str]", command: Command) -> None:
     process.stdin = None
 
 
-def noted(target: Path) -> int:
+def noted_bytes(target: Path) -> int:
     """Bytes of files that are whole, and what the journals of others name."""
     whole = {name_of(f"blobs/{path.name}"): path.stat().st_size for path in (target / "blobs").glob("*")}
     total = sum(whole.values())
@@ -131,35 +131,35 @@ def noted(target: Path) -> int:
 
 
 @pytest.mark.full
-def test_killed_at_random_points_it_loses_at_most_one_range(sh: Sh, model: Path) -> None:
+def test_killed_at_random_points_it_loses_at_most_one_range(node_shell: Sh, model_folder: Path) -> None:
     """A copy of hours that begins again after each cut never ends; what is half there has no final name."""
-    target, dice = sh.home / "there/models--a--b", random.Random(7)
-    with (model / "blobs" / "large").open("wb") as file:
+    target, dice = node_shell.home / "there/models--a--b", random.Random(7)
+    with (model_folder / "blobs" / "large").open("wb") as file:
         file.truncate(48 * PIECE)
-    total = sum(path.stat().st_size for path in (model / "blobs").iterdir())
+    total = sum(path.stat().st_size for path in (model_folder / "blobs").iterdir())
     for cut in range(20):
-        before = noted(target)
-        killed_once(sh, model, target, before + dice.randrange(0, 2 * PIECE), receivers=bool(cut % 2))
-        assert noted(target) >= before or not (target / PARTIAL).exists()
+        before = noted_bytes(target)
+        killed_once(node_shell, model_folder, target, before + dice.randrange(0, 2 * PIECE), receivers=bool(cut % 2))
+        assert noted_bytes(target) >= before or not (target / PARTIAL).exists()
         for path in (target / "blobs").glob("*"):
             assert path.name == "large" or hashlib.sha256(path.read_bytes()).hexdigest() == path.name
-    have = noted(target)
-    done = push(sh, model, target)
-    assert done.ok and {**tree(target)}.items() >= tree(model).items()
+    have = noted_bytes(target)
+    done = run_push(node_shell, model_folder, target)
+    assert done.ok and {**tree_checksums(target)}.items() >= tree_checksums(model_folder).items()
     assert have <= total
     assert not (target / PARTIAL).exists()
 
 
 @pytest.mark.full
-def test_nodes_in_a_chain_send_on_what_they_receive(sh: Sh, model: Path) -> None:
+def test_nodes_in_a_chain_send_on_what_they_receive(node_shell: Sh, model_folder: Path) -> None:
     """The first sends once, all arrive whole in whichever order the programs start, and nothing else is left."""
-    stops = [model, *(sh.home / name / "models--a--b" for name in ("two", "three", "four"))]
-    (model / "more.txt").write_text("published by nobody")
-    (model / "more.bin").write_bytes(random.Random(1).randbytes(3 * PIECE))
-    found = chained(sh, stops)
+    stops = [model_folder, *(node_shell.home / name / "models--a--b" for name in ("two", "three", "four"))]
+    (model_folder / "more.txt").write_text("published by nobody")
+    (model_folder / "more.bin").write_bytes(random.Random(1).randbytes(3 * PIECE))
+    found = chained(node_shell, stops)
     assert [code for code, _ in found] == [0, 0, 0], found
     for stop in stops[1:]:
-        assert tree(stop) == {**tree(model), COPYING: hashlib.sha256().hexdigest()}
+        assert tree_checksums(stop) == {**tree_checksums(model_folder), COPYING: hashlib.sha256().hexdigest()}
 
 
 def chained(sh: Sh, stops: list[Path], **pace: object) -> list[tuple[int, str]]:
@@ -168,69 +168,72 @@ def chained(sh: Sh, stops: list[Path], **pace: object) -> list[tuple[int, str]]:
     for number in reversed(range(len(stops) - 1)):
         chain = staging.Chain("a", follows=number > 0, leads=number < len(stops) - 2)
         process = sh.start(staging.push_tree(str(stops[number]), str(stops[number + 1]), HERE, how, chain))
-        fed(process, staging.push_tree("", "", HERE, how))
+        feed_program(process, staging.push_tree("", "", HERE, how))
         running.append(process)
     outs = [process.communicate(timeout=60)[0] for process in running]
     return [(process.returncode, out) for process, out in zip(running, outs, strict=True)]
 
 
-def test_what_an_earlier_copy_has_left_of_a_file_is_not_sent_on(sh: Sh) -> None:
+def test_what_an_earlier_copy_has_left_of_a_file_is_not_sent_on(node_shell: Sh) -> None:
     """A file that was large and half there, and is small by now: the last node gets what the first one has."""
-    stops = [sh.home / name for name in ("one", "two", "three")]
+    stops = [node_shell.home / name for name in ("one", "two", "three")]
     stops[0].mkdir()
     (stops[0] / "main").write_bytes(b"n" * 40)
     left = stops[1] / PARTIAL / name_of("main")
     left.parent.mkdir(parents=True)
     left.write_bytes(b"o" * 40)
     left.with_suffix(".journal").write_text("of 40 1\n")
-    assert [code for code, _ in chained(sh, stops)] == [0, 0]
+    assert [code for code, _ in chained(node_shell, stops)] == [0, 0]
     assert [(stop / "main").read_bytes() for stop in stops[1:]] == [b"n" * 40] * 2
     assert not left.parent.exists()
 
 
-def test_a_node_goes_on_when_the_next_one_needs_nothing(sh: Sh) -> None:
+def test_a_node_goes_on_when_the_next_one_needs_nothing(node_shell: Sh) -> None:
     """The one that sends on ends first; what arrives still has a place."""
-    stops = [sh.home / name for name in ("one", "two", "three")]
+    stops = [node_shell.home / name for name in ("one", "two", "three")]
     stops[0].mkdir()
     for number in range(20):
         (stops[0] / f"{number}.bin").write_bytes(random.Random(number).randbytes(1 << 18))
-    assert push(sh, stops[0], stops[2]).ok
-    found = chained(sh, stops, limit=5_000_000)
+    assert run_push(node_shell, stops[0], stops[2]).ok
+    found = chained(node_shell, stops, limit=5_000_000)
     assert [code for code, _ in found] == [0, 0], found
-    assert tree(stops[1]).items() >= tree(stops[0]).items()
+    assert tree_checksums(stops[1]).items() >= tree_checksums(stops[0]).items()
 
 
 @pytest.mark.full
-def test_two_copies_into_one_folder_do_not_mix(sh: Sh) -> None:
+def test_two_copies_into_one_folder_do_not_mix(node_shell: Sh) -> None:
     """The receiver of a copy that was cut off may still be writing when the next one begins, and ends first."""
-    target, running = sh.home / "there", []
+    target, running = node_shell.home / "there", []
     for name, limit in (("a", 2_000_000), ("b", 0)):
-        (sh.home / name).mkdir()
+        (node_shell.home / name).mkdir()
         for number in range(1500):
-            (sh.home / name / f"{name}{number}").write_text(f"{name}{number} " * 1000)
-        command = staging.push_tree(str(sh.home / name), str(target), HERE, Transfer(limit=limit))
-        running.append(sh.start(command))
-        fed(running[-1], command)
+            (node_shell.home / name / f"{name}{number}").write_text(f"{name}{number} " * 1000)
+        command = staging.push_tree(str(node_shell.home / name), str(target), HERE, Transfer(limit=limit))
+        running.append(node_shell.start(command))
+        feed_program(running[-1], command)
     outs = [process.communicate(timeout=60)[0] for process in running]
     assert [process.returncode for process in running] == [0, 0], outs
-    assert tree(target).items() >= (tree(sh.home / "a") | tree(sh.home / "b")).items()
+    assert (
+        tree_checksums(target).items()
+        >= (tree_checksums(node_shell.home / "a") | tree_checksums(node_shell.home / "b")).items()
+    )
 
 
-def test_a_path_that_is_no_utf8_is_named(sh: Sh) -> None:
+def test_a_path_that_is_no_utf8_is_named(node_shell: Sh) -> None:
     """A folder in the file's place is named: an answer that cannot be written would be waited for."""
-    source, target = sh.home / "from", sh.home / "to\udcff"
+    source, target = node_shell.home / "from", node_shell.home / "to\udcff"
     for size in (1, 2 * PIECE):
         source.write_bytes(bytes(size))
         (target / "x").mkdir(parents=True, exist_ok=True)
-        done = push(sh, source, target / "x")
+        done = run_push(node_shell, source, target / "x")
         assert done.exit_code == 23 and "x" in done.stdout, done
 
 
-def test_a_flipped_bit_on_the_way_is_sent_again(sh: Sh, model: Path) -> None:
+def test_a_flipped_bit_on_the_way_is_sent_again(node_shell: Sh, model_folder: Path) -> None:
     """A half-done file on the target's disk may rot: it is verified as a whole before it has a name."""
-    target = sh.home / "there/models--a--b"
-    killed_once(sh, model, target, PIECE)
-    big = next(path for path in (model / "blobs").iterdir() if path.stat().st_size > RANGE)
+    target = node_shell.home / "there/models--a--b"
+    killed_once(node_shell, model_folder, target, PIECE)
+    big = next(path for path in (model_folder / "blobs").iterdir() if path.stat().st_size > RANGE)
     partial = target / PARTIAL / name_of(f"blobs/{big.name}")
     offset = int((target / PARTIAL / f"{partial.name}.journal").read_text().splitlines()[1].split()[0])
     with partial.open("r+b") as file:
@@ -238,14 +241,14 @@ def test_a_flipped_bit_on_the_way_is_sent_again(sh: Sh, model: Path) -> None:
         byte = file.read(1)[0]
         file.seek(offset)
         file.write(bytes([byte ^ 1]))
-    done = push(sh, model, target)
-    assert done.ok and tree(target).items() >= tree(model).items()
+    done = run_push(node_shell, model_folder, target)
+    assert done.ok and tree_checksums(target).items() >= tree_checksums(model_folder).items()
 
 
 @pytest.mark.full
-def test_a_flipped_bit_in_what_had_all_arrived_is_sent_again(sh: Sh, model: Path) -> None:
+def test_a_flipped_bit_in_what_had_all_arrived_is_sent_again(node_shell: Sh, model_folder: Path) -> None:
     """Killed between the last piece and the verification: nothing is due, and the damage is found all the same."""
-    source, target = model / "notes.bin", sh.home / "there/models--a--b"
+    source, target = model_folder / "notes.bin", node_shell.home / "there/models--a--b"
     source.write_bytes(bytes(2 * PIECE))
     partial = target / PARTIAL / name_of("notes.bin")
     partial.parent.mkdir(parents=True)
@@ -253,78 +256,80 @@ def test_a_flipped_bit_in_what_had_all_arrived_is_sent_again(sh: Sh, model: Path
     state = source.stat()
     pieces = "".join(f"{at} {PIECE} 0\n" for at in (0, PIECE))
     partial.with_suffix(".journal").write_text(f"of {state.st_size} {state.st_mtime_ns}\n{pieces}")
-    done = push(sh, source, target / "notes.bin")
+    done = run_push(node_shell, source, target / "notes.bin")
     assert done.ok, done.stdout
     assert (target / "notes.bin").read_bytes() == source.read_bytes()
 
 
 @pytest.mark.full
-def test_a_source_that_cannot_be_read_is_named(sh: Sh, model: Path) -> None:
+def test_a_source_that_cannot_be_read_is_named(node_shell: Sh, model_folder: Path) -> None:
     """The reason of the source's disk, instead of waiting for the peer."""
-    source = model / "blobs" / "loop"
+    source = model_folder / "blobs" / "loop"
     source.write_bytes(bytes(2 * PIECE))
-    command = staging.push_tree(str(model), str(sh.home / "there"), HERE, Transfer(streams=1, limit=10_000_000))
-    process = sh.start(command)
-    fed(process, command)
-    while process.poll() is None and not noted(sh.home / "there"):
+    command = staging.push_tree(
+        str(model_folder), str(node_shell.home / "there"), HERE, Transfer(streams=1, limit=10_000_000)
+    )
+    process = node_shell.start(command)
+    feed_program(process, command)
+    while process.poll() is None and not noted_bytes(node_shell.home / "there"):
         os.sched_yield()
     source.unlink()
-    for blob in (model / "blobs").iterdir():
+    for blob in (model_folder / "blobs").iterdir():
         blob.unlink()
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 23 and "No such file or directory" in out, out
 
 
 @pytest.mark.full
-def test_a_source_that_is_not_what_the_publisher_promised_is_refused(sh: Sh, model: Path) -> None:
+def test_a_source_that_is_not_what_the_publisher_promised_is_refused(node_shell: Sh, model_folder: Path) -> None:
     """A blob is named by its checksum: a damaged one goes no further, and the message names it."""
-    blob = max((model / "blobs").iterdir(), key=lambda path: path.stat().st_size)
+    blob = max((model_folder / "blobs").iterdir(), key=lambda path: path.stat().st_size)
     with blob.open("r+b") as file:
         file.write(b"x")
-    target = sh.home / "there/models--a--b"
-    done = push(sh, model, target)
+    target = node_shell.home / "there/models--a--b"
+    done = run_push(node_shell, model_folder, target)
     assert done.exit_code == 23 and blob.name in done.stdout and "checksum" in done.stdout
     assert not (target / "blobs" / blob.name).exists()
 
 
 @pytest.mark.full
-def test_three_thousand_small_files_arrive(sh: Sh) -> None:
+def test_three_thousand_small_files_arrive(node_shell: Sh) -> None:
     """No limit of open files, threads or lines is met."""
-    source, target = sh.home / "many", sh.home / "there/many"
+    source, target = node_shell.home / "many", node_shell.home / "there/many"
     source.mkdir()
     for number in range(3000):
         (source / f"{number % 10}").mkdir(exist_ok=True)
         (source / f"{number % 10}/{number}.json").write_text(str(number))
-    process = push(sh, source, target, streams=4)
-    assert process.ok and tree(target).items() >= tree(source).items()
+    process = run_push(node_shell, source, target, streams=4)
+    assert process.ok and tree_checksums(target).items() >= tree_checksums(source).items()
 
 
 @pytest.mark.full
-def test_small_files_that_were_cut_off_go_on(sh: Sh) -> None:
+def test_small_files_that_were_cut_off_go_on(node_shell: Sh) -> None:
     """They come by the connection that controls the copy; what has its name by then is not sent again."""
-    source, target = sh.home / "many", sh.home / "there/many"
+    source, target = node_shell.home / "many", node_shell.home / "there/many"
     source.mkdir()
     for number in range(100):
         (source / f"{number}.bin").write_bytes(random.Random(number).randbytes(1 << 19))
     command = staging.push_tree(str(source), str(target), HERE, Transfer(limit=60_000_000))
-    process = sh.start(command)
-    fed(process, command)
+    process = node_shell.start(command)
+    feed_program(process, command)
     while process.poll() is None and len(list(target.glob("*.bin"))) < 10:
         os.sched_yield()
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     there = {path.name: path.stat().st_ino for path in target.glob("*.bin")}
     assert 10 <= len(there) < 100
-    again = push(sh, source, target)
+    again = run_push(node_shell, source, target)
     assert again.ok and again.stdout.rstrip().endswith("over 1 connection"), again.stdout
-    assert tree(target).items() >= tree(source).items()
+    assert tree_checksums(target).items() >= tree_checksums(source).items()
     assert {name: (target / name).stat().st_ino for name in there} == there
 
 
 def test_a_pack_between_the_lines_is_verified_and_sent_again(tmp_path: Path) -> None:
     """A small file whose content is another than its checksum promises has no name until it comes again."""
     asked = {"role": "plan", "root": str(tmp_path / "t"), "single": False, "files": [["a/b.json", 4, 1, 420]]}
-    listed = json.dumps([[0, sum_of([zlib.crc32(b"good")])]]).encode() + b"\n"
+    listed = json.dumps([[0, checksum_of([zlib.crc32(b"good")])]]).encode() + b"\n"
     head = b"pack %d\n" % (len(listed) + 4) + listed
     words = ["python3", "-I", "-S", "-c", take_text()]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -347,52 +352,57 @@ def test_an_odd_pack_is_refused(tmp_path: Path, head: bytes) -> None:
 
 
 @pytest.mark.full
-def test_a_target_that_cannot_be_written_is_named(sh: Sh, model: Path) -> None:
+def test_a_target_that_cannot_be_written_is_named(node_shell: Sh, model_folder: Path) -> None:
     """Exit 23 with the path, or 11 where the disk is full: nothing of it has a final name."""
-    (sh.home / "there").write_text("a file, not a folder")
-    done = push(sh, model, sh.home / "there/models--a--b")
+    (node_shell.home / "there").write_text("a file, not a folder")
+    done = run_push(node_shell, model_folder, node_shell.home / "there/models--a--b")
     assert done.exit_code == 23 and "there" in done.stdout
 
 
 @pytest.mark.full
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
-def test_a_disk_without_room_is_named_before_a_byte_is_sent(sh: Sh, model: Path) -> None:
+def test_a_disk_without_room_is_named_before_a_byte_is_sent(node_shell: Sh, model_folder: Path) -> None:
     """Exit 11: the hint is to make room, and what arrives after that continues."""
-    disk = sh.home / "small"
+    disk = node_shell.home / "small"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", str(disk)], check=True)
     try:
-        done = push(sh, model, disk / "models--a--b")
+        done = run_push(node_shell, model_folder, disk / "models--a--b")
         assert done.exit_code == 11 and "do not fit" in done.stdout
         subprocess.run(["mount", "-o", "remount,size=256m", str(disk)], check=True)
-        assert push(sh, model, disk / "models--a--b").ok
-        assert tree(disk / "models--a--b").items() >= tree(model).items()
+        assert run_push(node_shell, model_folder, disk / "models--a--b").ok
+        assert tree_checksums(disk / "models--a--b").items() >= tree_checksums(model_folder).items()
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 
 
 @pytest.mark.full
-def test_a_source_that_changes_is_named_and_the_next_copy_has_the_new_content(sh: Sh, model: Path) -> None:
+def test_a_source_that_changes_is_named_and_the_next_copy_has_the_new_content(
+    node_shell: Sh, model_folder: Path
+) -> None:
     """A checkpoint that something still writes: exit 24 with the file, no half of each content under a final name."""
-    source, target = model / "notes.bin", sh.home / "there/models--a--b"
+    source, target = model_folder / "notes.bin", node_shell.home / "there/models--a--b"
     source.write_bytes(random.Random(2).randbytes(6 * PIECE))
-    command = staging.push_tree(str(model), str(target), HERE, Transfer(streams=1, limit=60_000_000))
-    process = sh.start(command)
-    fed(process, command)
-    while process.poll() is None and not noted(target):
+    command = staging.push_tree(str(model_folder), str(target), HERE, Transfer(streams=1, limit=60_000_000))
+    process = node_shell.start(command)
+    feed_program(process, command)
+    while process.poll() is None and not noted_bytes(target):
         os.sched_yield()
     with source.open("ab") as file:
         file.write(b"more")
     out, _ = process.communicate()
     assert process.returncode == 24 and "notes.bin changed while it was copied" in out, out
     assert not (target / "notes.bin").exists()
-    assert push(sh, model, target).ok and tree(target).items() >= tree(model).items()
+    assert (
+        run_push(node_shell, model_folder, target).ok
+        and tree_checksums(target).items() >= tree_checksums(model_folder).items()
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
-def test_a_disk_that_fills_up_in_the_middle_is_named_and_the_copy_continues(sh: Sh) -> None:
+def test_a_disk_that_fills_up_in_the_middle_is_named_and_the_copy_continues(node_shell: Sh) -> None:
     """Something else takes the room of small files: exit 11, and with room again the rest arrives."""
-    disk, source = sh.home / "small", sh.home / "many"
+    disk, source = node_shell.home / "small", node_shell.home / "many"
     disk.mkdir()
     source.mkdir()
     for number in range(100):
@@ -400,8 +410,8 @@ def test_a_disk_that_fills_up_in_the_middle_is_named_and_the_copy_continues(sh: 
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128m", "tmpfs", str(disk)], check=True)
     try:
         command = staging.push_tree(str(source), str(disk / "many"), HERE, Transfer(streams=1, limit=20_000_000))
-        process = sh.start(command)
-        fed(process, command)
+        process = node_shell.start(command)
+        feed_program(process, command)
         while process.poll() is None and not list(disk.glob("many/*.bin")):
             os.sched_yield()
         with (disk / "other").open("wb") as other, contextlib.suppress(OSError):
@@ -411,31 +421,31 @@ def test_a_disk_that_fills_up_in_the_middle_is_named_and_the_copy_continues(sh: 
         assert process.returncode == 11 and "No space left on device" in out, out
         assert all(path.stat().st_size == 1 << 19 for path in disk.glob("many/*.bin"))
         (disk / "other").unlink()
-        assert push(sh, source, disk / "many").ok
-        assert tree(disk / "many").items() >= tree(source).items()
+        assert run_push(node_shell, source, disk / "many").ok
+        assert tree_checksums(disk / "many").items() >= tree_checksums(source).items()
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("yields", [False, True])
-def test_next_to_an_engine_both_sides_take_what_it_leaves(sh: Sh, model: Path, yields: bool) -> None:
+def test_next_to_an_engine_both_sides_take_what_it_leaves(node_shell: Sh, model_folder: Path, yields: bool) -> None:
     """Every program of the copy is in the class that the kernel runs last, for CPUs and for the disk; else none is."""
     how = Transfer(streams=2, limit=20_000_000, yields=yields)
-    command = staging.push_tree(str(model), str(sh.home / "there"), HERE, how)
-    process = sh.start(command)
-    fed(process, command)
-    while process.poll() is None and noted(sh.home / "there") < PIECE:
+    command = staging.push_tree(str(model_folder), str(node_shell.home / "there"), HERE, how)
+    process = node_shell.start(command)
+    feed_program(process, command)
+    while process.poll() is None and noted_bytes(node_shell.home / "there") < PIECE:
         os.sched_yield()
     classes = {pid: os.sched_getscheduler(pid) for pid in receiving(process.pid)}
-    sh.end(process)
+    node_shell.end(process)
     assert len(classes) >= 3 and set(classes.values()) == {os.SCHED_IDLE if yields else os.SCHED_OTHER}
 
 
 @pytest.mark.full
-def test_the_limit_holds(sh: Sh, model: Path) -> None:
+def test_the_limit_holds(node_shell: Sh, model_folder: Path) -> None:
     """Next to an engine that serves a copy takes what it is given: the rate in the last line shows it."""
-    done = push(sh, model, sh.home / "there/models--a--b", limit=64_000_000)
+    done = run_push(node_shell, model_folder, node_shell.home / "there/models--a--b", limit=64_000_000)
     assert done.ok
     rate = float(done.stdout.strip().splitlines()[-1].split()[2].removesuffix("MB/s"))
     assert rate < 80

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fakes.sh import Sh
-from functional.remote.test_push import HERE, fed, receiving, tree
+from functional.remote.test_push import HERE, feed_program, receiving, tree_checksums
 from patience import wait_until
 from sparkwright.domain.cluster import Transfer
 from sparkwright.remote import staging
@@ -61,7 +61,7 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
 
 
 @pytest.fixture
-def sh(tmp_path: Path) -> Sh:
+def node_shell(tmp_path: Path) -> Sh:
     return Sh(tmp_path, "dash")
 
 
@@ -93,7 +93,7 @@ def test_a_piece_that_was_acknowledged_and_never_came_is_sent_again(tmp_path: Pa
     done = relayed(tmp_path, source, tmp_path / "to", "once")
     assert done.returncode == 0, done.stdout + done.stderr
     assert len((tmp_path / "swallowed").read_text().splitlines()) == 1
-    assert tree(tmp_path / "to").items() >= tree(source).items()
+    assert tree_checksums(tmp_path / "to").items() >= tree_checksums(source).items()
 
 
 def test_a_file_that_never_comes_whole_gets_no_name(tmp_path: Path, source: Path) -> None:
@@ -115,15 +115,15 @@ def test_a_peer_that_says_nothing_is_given_up(tmp_path: Path, source: Path) -> N
 
 
 @pytest.mark.full
-def test_a_frozen_receiver_is_given_up(sh: Sh) -> None:
+def test_a_frozen_receiver_is_given_up(node_shell: Sh) -> None:
     """SIGSTOP is what a frozen node looks like: progress tells the stall, and the copy ends with the reason."""
-    source = sh.home / "from.bin"
+    source = node_shell.home / "from.bin"
     with source.open("wb") as file:
         file.truncate(64 * PIECE)
-    command = staging.push_tree(str(source), str(sh.home / "to.bin"), PATIENT, Transfer(limit=40_000_000))
-    process = sh.start(command)
-    fed(process, command)
-    journal = sh.home / PARTIAL / f"{name_of('to.bin')}.journal"
+    command = staging.push_tree(str(source), str(node_shell.home / "to.bin"), PATIENT, Transfer(limit=40_000_000))
+    process = node_shell.start(command)
+    feed_program(process, command)
+    journal = node_shell.home / PARTIAL / f"{name_of('to.bin')}.journal"
     while process.poll() is None and not (journal.exists() and len(journal.read_text().splitlines()) > 1):
         os.sched_yield()
     frozen = receiving(process.pid)
@@ -134,7 +134,7 @@ def test_a_frozen_receiver_is_given_up(sh: Sh) -> None:
     assert process.returncode == CUT_OFF and lines[-1].startswith("spark-2 has acknowledged nothing for 10"), lines[-3:]
     assert any(" no data for 5 s" in line for line in lines), lines[-12:]
     wait_for(lambda: not receiving(process.pid), "a receiver that was given up still runs")
-    assert frozen and not (sh.home / "to.bin").exists()
+    assert frozen and not (node_shell.home / "to.bin").exists()
 
 
 @pytest.mark.parametrize("role", ["plan", "data"])
@@ -161,13 +161,13 @@ def test_a_path_that_leads_out_of_the_target_is_refused(tmp_path: Path) -> None:
         assert "error 23" in done.stdout and not (tmp_path / "x").exists(), done.stderr
 
 
-def test_links_that_lead_nowhere_or_back_are_left_out(sh: Sh) -> None:
+def test_links_that_lead_nowhere_or_back_are_left_out(node_shell: Sh) -> None:
     """`ln -s /models/foo /models/foo`, typed twice, makes a link to the folder inside it: the copy is whole."""
-    source = sh.home / "foo"
+    source = node_shell.home / "foo"
     source.mkdir()
     (source / "a.txt").write_text("a")
     (source / "foo").symlink_to(source)
     (source / "self").symlink_to(source / "self")
-    done = sh.run(staging.push_tree(str(source), str(sh.home / "to"), HERE, Transfer()))
+    done = node_shell.run(staging.push_tree(str(source), str(node_shell.home / "to"), HERE, Transfer()))
     assert done.ok, done.stdout
-    assert {path.name for path in (sh.home / "to").iterdir() if "incomplete" not in path.name} == {"a.txt"}
+    assert {path.name for path in (node_shell.home / "to").iterdir() if "incomplete" not in path.name} == {"a.txt"}

@@ -15,7 +15,7 @@ FILE = "etc/sysctl.d/90-sparkwright-vm-min-free-kbytes.conf"
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def node_tree(tmp_path: Path) -> Path:
     """A root folder, and next to it a sysctl that writes down how it was called."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "sysctl").write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/called\n')
@@ -30,31 +30,31 @@ def run(tree: Path, command: Command) -> str:
     return done.stdout.decode().strip()
 
 
-def test_a_setting_holds_now_and_at_each_boot_and_goes_without_trace(tree: Path) -> None:
+def test_a_setting_holds_now_and_at_each_boot_and_goes_without_trace(node_tree: Path) -> None:
     """Guards that the file reports what is set, and that taking it back leaves value and folder as they were."""
-    run(tree, repair.set_sysctl(NAME, 3145728))
-    assert "vm.min_free_kbytes = 3145728\n" in (tree / "root" / FILE).read_text()
-    run(tree, repair.restore_sysctl(NAME, 67584))
-    assert list((tree / "root" / "etc" / "sysctl.d").iterdir()) == []
-    assert (tree / "called").read_text() == "-q -w vm.min_free_kbytes=3145728\n-q -w vm.min_free_kbytes=67584\n"
+    run(node_tree, repair.set_sysctl(NAME, 3145728))
+    assert "vm.min_free_kbytes = 3145728\n" in (node_tree / "root" / FILE).read_text()
+    run(node_tree, repair.restore_sysctl(NAME, 67584))
+    assert list((node_tree / "root" / "etc" / "sysctl.d").iterdir()) == []
+    assert (node_tree / "called").read_text() == "-q -w vm.min_free_kbytes=3145728\n-q -w vm.min_free_kbytes=67584\n"
 
 
-def test_a_file_that_was_there_comes_back(tree: Path) -> None:
+def test_a_file_that_was_there_comes_back(node_tree: Path) -> None:
     """Guards that an earlier setting of the same name is restored and not removed."""
-    (tree / "root" / FILE).parent.mkdir(parents=True)
-    (tree / "root" / FILE).write_text("vm.min_free_kbytes = 500000\n")
-    run(tree, repair.set_sysctl(NAME, 3145728))
-    run(tree, repair.restore_sysctl(NAME, 500000))
-    assert (tree / "root" / FILE).read_text() == "vm.min_free_kbytes = 500000\n"
-    assert len(list((tree / "root" / "etc" / "sysctl.d").iterdir())) == 1
+    (node_tree / "root" / FILE).parent.mkdir(parents=True)
+    (node_tree / "root" / FILE).write_text("vm.min_free_kbytes = 500000\n")
+    run(node_tree, repair.set_sysctl(NAME, 3145728))
+    run(node_tree, repair.restore_sysctl(NAME, 500000))
+    assert (node_tree / "root" / FILE).read_text() == "vm.min_free_kbytes = 500000\n"
+    assert len(list((node_tree / "root" / "etc" / "sysctl.d").iterdir())) == 1
 
 
-def test_a_value_that_the_kernel_refuses_is_reported(tree: Path) -> None:
+def test_a_value_that_the_kernel_refuses_is_reported(node_tree: Path) -> None:
     """Guards that a setting that did not take is no success, and is not tried again at the next boot."""
-    (tree / "bin" / "sysctl").write_text("#!/bin/sh\nexit 255\n")
+    (node_tree / "bin" / "sysctl").write_text("#!/bin/sh\nexit 255\n")
     with pytest.raises(subprocess.CalledProcessError):
-        run(tree, repair.set_sysctl(NAME, -1))
-    assert not (tree / "root" / FILE).exists()
+        run(node_tree, repair.set_sysctl(NAME, -1))
+    assert not (node_tree / "root" / FILE).exists()
 
 
 @pytest.mark.skipif(netns.MISSING, reason="hardware: network namespaces need root and iproute2")
@@ -75,20 +75,20 @@ def test_a_real_interface_takes_the_mtu_and_gives_it_back() -> None:
         assert asked(fix.look) == "1500"
 
 
-def test_looks_report_what_is_set(tree: Path) -> None:
+def test_looks_report_what_is_set(node_tree: Path) -> None:
     """Guards that each look prints `sets` exactly when the change is there, down to a newline in a file."""
-    file, ref = tree / "root" / "40 cx7.yaml", tree / "hub" / "models--org--big" / "refs" / "main"
+    file, ref = node_tree / "root" / "40 cx7.yaml", node_tree / "hub" / "models--org--big" / "refs" / "main"
     ref.parent.mkdir(parents=True)
     ref.write_text("abc\n")
     file.write_text("")
     file.chmod(0o644)
     for fix in (
         repair.mode_fix("a", "/40 cx7.yaml", "600", "644"),
-        repair.ref_fix("a", f"{tree}/hub", "models--org--big", "abc\n"),
+        repair.ref_fix("a", f"{node_tree}/hub", "models--org--big", "abc\n"),
     ):
-        before = run(tree, fix.look)
-        run(tree, fix.do[0])
-        assert run(tree, fix.look) == fix.sets != before
-        run(tree, fix.undo[0])
-        assert run(tree, fix.look) == before
+        before = run(node_tree, fix.look)
+        run(node_tree, fix.do[0])
+        assert run(node_tree, fix.look) == fix.sets != before
+        run(node_tree, fix.undo[0])
+        assert run(node_tree, fix.look) == before
     assert ref.read_text() == "abc\n"

@@ -45,31 +45,31 @@ def unpack(sh: Sh, archive: Path, times: int = 1, digest: str = DIGEST) -> list[
     return [process.wait(120) for process in processes]
 
 
-def seen(sh: Sh) -> tuple[str, ...]:
+def list_runtimes(sh: Sh) -> tuple[str, ...]:
     found = parse_service_host(sh.run(service.service_host(str(sh.home / "state"))))
     assert isinstance(found, ServiceHost)
     return found.runtimes
 
 
-def test_two_at_once_leave_one_whole_program(sh: Sh, archive: Path) -> None:
+def test_two_at_once_leave_one_whole_program(node_shell: Sh, archive: Path) -> None:
     """Guards two `up`s that no lease keeps apart: both succeed, nothing incomplete stays, and nothing else."""
-    runtime = sh.home / "state" / "runtime"
+    runtime = node_shell.home / "state" / "runtime"
     for _ in range(PAIRS):
-        assert unpack(sh, archive, times=2) == [0, 0]
+        assert unpack(node_shell, archive, times=2) == [0, 0]
         assert [path.name for path in runtime.iterdir()] == [DIGEST]
         assert sum(path.is_file() for path in runtime.rglob("*")) == len(FILES) + 2
-        runtime.rename(sh.home / f"before-{len(list(sh.home.iterdir()))}")
-    assert seen(sh) == ()
+        runtime.rename(node_shell.home / f"before-{len(list(node_shell.home.iterdir()))}")
+    assert list_runtimes(node_shell) == ()
 
 
 @pytest.mark.parametrize("damage", ["emptied", "gone", "manifest emptied", "manifest shortened", "changed"])
-def test_a_hollowed_folder_is_repaired(sh: Sh, archive: Path, damage: str) -> None:
+def test_a_hollowed_folder_is_repaired(node_shell: Sh, archive: Path, damage: str) -> None:
     """Guards that a name alone never counts as the program, whatever a power cut has left of it."""
-    assert unpack(sh, archive) == [0]
-    folder = sh.home / "state" / "runtime" / DIGEST
+    assert unpack(node_shell, archive) == [0]
+    folder = node_shell.home / "state" / "runtime" / DIGEST
     main, manifest = folder / "__main__.py", folder / MANIFEST
     (folder / "sparkwright" / "__pycache__").mkdir()  # what Python itself adds changes nothing
-    assert seen(sh) == (DIGEST,)
+    assert list_runtimes(node_shell) == (DIGEST,)
     match damage:
         case "emptied":
             main.write_bytes(b"")
@@ -82,25 +82,25 @@ def test_a_hollowed_folder_is_repaired(sh: Sh, archive: Path, damage: str) -> No
         case "changed":
             main.write_text("print(1)\n")
     (folder.parent / f".{DIGEST}.abcdef").mkdir()
-    assert seen(sh) == ()
-    assert unpack(sh, archive) == [0]
-    assert seen(sh) == (DIGEST,)
+    assert list_runtimes(node_shell) == ()
+    assert unpack(node_shell, archive) == [0]
+    assert list_runtimes(node_shell) == (DIGEST,)
     assert [path.name for path in folder.parent.iterdir()] == [DIGEST]
 
 
-def test_an_archive_that_is_cut_off_counts_for_nothing(sh: Sh, archive: Path) -> None:
+def test_an_archive_that_is_cut_off_counts_for_nothing(node_shell: Sh, archive: Path) -> None:
     """Guards a connection that breaks in the middle: nothing is left of it."""
     archive.write_bytes(archive.read_bytes()[:-300])
-    assert unpack(sh, archive) != [0]
-    assert list((sh.home / "state" / "runtime").iterdir()) == [] and seen(sh) == ()
+    assert unpack(node_shell, archive) != [0]
+    assert list((node_shell.home / "state" / "runtime").iterdir()) == [] and list_runtimes(node_shell) == ()
 
 
-def test_the_real_one_is_made_so(sh: Sh, archive: Path) -> None:
+def test_the_real_one_is_made_so(node_shell: Sh, archive: Path) -> None:
     """Guards that what `up` sends counts as whole on the node, under the name that it is asked for."""
     bundle = Bundle()
     archive.write_bytes(bundle.archive())
-    assert unpack(sh, archive, digest=bundle.digest) == [0]
-    assert seen(sh) == (bundle.digest,)
+    assert unpack(node_shell, archive, digest=bundle.digest) == [0]
+    assert list_runtimes(node_shell) == (bundle.digest,)
 
 
 def start_program(sh: Sh, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -110,11 +110,13 @@ def start_program(sh: Sh, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("damage", ["emptied", "all emptied", "gone"])
-async def test_a_program_with_damaged_files_restores_them_as_it_starts(sh: Sh, archive: Path, damage: str) -> None:
+async def test_a_program_with_damaged_files_restores_them_as_it_starts(
+    node_shell: Sh, archive: Path, damage: str
+) -> None:
     """Guards heads after a power cut: nobody has to call `up` for a supervisor that its own files keep from running."""
-    assert unpack(sh, archive) == [0]
-    folder = sh.home / "state" / "runtime" / DIGEST
-    assert (start_program(sh, folder).stdout, start_program(sh, folder).stderr) == ("begun\n", "")
+    assert unpack(node_shell, archive) == [0]
+    folder = node_shell.home / "state" / "runtime" / DIGEST
+    assert (start_program(node_shell, folder).stdout, start_program(node_shell, folder).stderr) == ("begun\n", "")
     assert damaged_files(folder) == ()
     for name in (*FILES, MANIFEST) if damage == "all emptied" else ("__main__.py",):
         if damage == "gone":
@@ -122,19 +124,19 @@ async def test_a_program_with_damaged_files_restores_them_as_it_starts(sh: Sh, a
         else:
             (folder / name).write_bytes(b"")
     assert damaged_files(folder) == ((MANIFEST,) if damage == "all emptied" else ("__main__.py",))
-    said = start_program(sh, folder)
+    said = start_program(node_shell, folder)
     assert said.stdout == "begun\n" and "damaged, and are restored from its archive" in said.stderr
-    assert seen(sh) == (DIGEST,) and damaged_files(folder) == ()
+    assert list_runtimes(node_shell) == (DIGEST,) and damaged_files(folder) == ()
     (folder / "__main__.py").write_bytes(b"")
     assert await restore_files(folder) and damaged_files(folder) == ()
 
 
-async def test_a_program_whose_archive_is_damaged_too_says_what_to_do(sh: Sh, archive: Path) -> None:
+async def test_a_program_whose_archive_is_damaged_too_says_what_to_do(node_shell: Sh, archive: Path) -> None:
     """Guards a disk that lost all: the program is begun, and the log names the command that helps."""
-    assert unpack(sh, archive) == [0]
-    folder = sh.home / "state" / "runtime" / DIGEST
+    assert unpack(node_shell, archive) == [0]
+    folder = node_shell.home / "state" / "runtime" / DIGEST
     for name in ("__main__.py", ARCHIVE):
         (folder / name).write_bytes(b"")
-    said = start_program(sh, folder)
+    said = start_program(node_shell, folder)
     assert said.stdout == "begun\n" and "the same sparkwright up does" in said.stderr
     assert not await restore_files(folder) and damaged_files(folder) == ("__main__.py",)

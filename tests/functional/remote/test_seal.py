@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fakes.sh import SHELLS, Sh
 from patience import wait_until
-from sparkwright.domain.command import Completed, shell
+from sparkwright.domain.command import Completed, shell_command
 from sparkwright.domain.standby import Seal
 from sparkwright.remote.seal import REFUSED, parse_seal, raise_seal, refusal, remove_seals, show_seal, under_seal
 from sparkwright.remote.votes import ask_vote
@@ -33,7 +33,7 @@ class SealedSh:
         return parse_seal(self.sh.run(show_seal("~/state", "lab")).stdout)
 
     def under(self, seal: Seal, text: str, *words: str) -> Completed:
-        return self.sh.run(under_seal(shell(text, *words, changes="x"), "~/state", "lab", seal))
+        return self.sh.run(under_seal(shell_command(text, *words, changes="x"), "~/state", "lab", seal))
 
 
 @pytest.fixture(params=SHELLS)
@@ -63,7 +63,7 @@ def test_a_seal_only_rises(sealed_node: SealedSh) -> None:
 def test_a_command_under_its_seal_is_the_command(sealed_node: SealedSh) -> None:
     """Guards what passes through: words, standard input, exit code and both outputs."""
     sealed_node.said(HEAD)
-    command = shell('cat; printf "%s|" "$@"; echo no >&2; exit 7', "a b", "$c", "", changes="x", stdin=b"in ")
+    command = shell_command('cat; printf "%s|" "$@"; echo no >&2; exit 7', "a b", "$c", "", changes="x", stdin=b"in ")
     done = sealed_node.sh.run(under_seal(command, "~/state", "lab", HEAD))
     assert (done.exit_code, done.stdout, done.stderr, refusal(done.stderr)) == (7, "in a b|$c||", "no\n", "")
 
@@ -73,7 +73,9 @@ def test_who_comes_next_waits_for_commands_under_way(sealed_node: SealedSh) -> N
     sealed_node.said(HEAD)
     begun, gate = sealed_node.folder / "begun", sealed_node.folder / "gate"
     slow = 'sleep 300 & echo $! >"$1.pid"; : >"$1"; while [ ! -e "$2" ]; do sleep 0.05; done'
-    running = sealed_node.sh.start(under_seal(shell(slow, str(begun), str(gate), changes="x"), "~/state", "lab", HEAD))
+    running = sealed_node.sh.start(
+        under_seal(shell_command(slow, str(begun), str(gate), changes="x"), "~/state", "lab", HEAD)
+    )
     try:
         wait_until(begun.exists, "the command to begin")
         assert sealed_node.said(STANDBY) == "busy" and sealed_node.shown() == STANDBY

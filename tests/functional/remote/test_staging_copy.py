@@ -26,7 +26,7 @@ Copier = Callable[[Sh, Path, Path], str]
 
 
 @pytest.fixture(params=["rsync", "streams"])
-def copy(request: pytest.FixtureRequest) -> Copier:
+def copy_model(request: pytest.FixtureRequest) -> Copier:
     """Both ways have the same result."""
 
     def by(sh: Sh, source: Path, target: Path) -> str:
@@ -45,100 +45,102 @@ def listed(sh: Sh, path: Path) -> Checkpoint:
 
 
 @pytest.fixture
-def model(sh: Sh) -> Path:
+def model_folder(node_shell: Sh) -> Path:
     """A folder whose name a shell would stumble over."""
-    folder = sh.home / "from here/it's a `model`; $HOME"
+    folder = node_shell.home / "from here/it's a `model`; $HOME"
     folder.mkdir(parents=True)
     (folder / "config.json").write_text("{}")
     (folder / "model.safetensors").write_text("weights")
     return folder
 
 
-def test_a_copy_counts_only_once_it_is_settled(sh: Sh, model: Path, copy: Copier) -> None:
+def test_a_copy_counts_only_once_it_is_settled(node_shell: Sh, model_folder: Path, copy_model: Copier) -> None:
     """Nothing but our mark distinguishes half a model from all of it between two files."""
-    target = sh.home / "to there" / model.name
-    assert "100%" in copy(sh, model, target)
-    assert listed(sh, target).missing == (f"{COPYING} (a copy that was not finished)",)
-    assert sh.run(staging.settle(str(target))).ok
-    assert listed(sh, target).complete
+    target = node_shell.home / "to there" / model_folder.name
+    assert "100%" in copy_model(node_shell, model_folder, target)
+    assert listed(node_shell, target).missing == (f"{COPYING} (a copy that was not finished)",)
+    assert node_shell.run(staging.settle(str(target))).ok
+    assert listed(node_shell, target).complete
     assert sorted(p.name for p in target.iterdir()) == ["config.json", "model.safetensors"]
 
 
-def test_settling_removes_what_old_downloads_left(sh: Sh, model: Path) -> None:
+def test_settling_removes_what_old_downloads_left(node_shell: Sh, model_folder: Path) -> None:
     """A leftover would call the complete model unfinished for ever; dropping the cache alone leaves it."""
-    (model / "abc.12345678.incomplete").write_text("x")
-    assert sh.run(staging.drop_cache(str(model))).ok
-    assert not listed(sh, model).complete
-    assert sh.run(staging.settle(str(model))).ok
-    assert listed(sh, model).complete
+    (model_folder / "abc.12345678.incomplete").write_text("x")
+    assert node_shell.run(staging.drop_cache(str(model_folder))).ok
+    assert not listed(node_shell, model_folder).complete
+    assert node_shell.run(staging.settle(str(model_folder))).ok
+    assert listed(node_shell, model_folder).complete
 
 
 @pytest.mark.parametrize("python", ["python3", "no-python3-here"])
-def test_settling_leaves_no_page_cache(sh: Sh, python: str) -> None:
+def test_settling_leaves_no_page_cache(node_shell: Sh, python: str) -> None:
     """Settling works for thousands of files, whose names a shell would stumble over, and on a node without python3."""
-    model = sh.home / "it's a `model`; $HOME"
+    model = node_shell.home / "it's a `model`; $HOME"
     model.mkdir(parents=True)
     for number in range(300):
         (model / f"{number} {'-n' * (number % 2)}.bin").write_bytes(bytes(20_000))
     command = staging.settle(str(model))
-    done = sh.run(replace(command, argv=tuple(word.replace("python3", python) for word in command.argv)))
-    found = parse_cache(sh.run(measure([str(model)])))
+    done = node_shell.run(replace(command, argv=tuple(word.replace("python3", python) for word in command.argv)))
+    found = parse_cache(node_shell.run(measure([str(model)])))
     assert done.ok and isinstance(found, PageCache) and found.cached == 0
 
 
-def test_partial_files_are_no_part_of_a_model(sh: Sh, model: Path, copy: Copier) -> None:
+def test_partial_files_are_no_part_of_a_model(node_shell: Sh, model_folder: Path, copy_model: Copier) -> None:
     """The partial files that rsync keeps are neither counted nor sent on."""
-    (model / PARTIAL).mkdir()
-    (model / PARTIAL / "model.safetensors").write_text("w")
-    assert listed(sh, model).files == 2
-    target = sh.home / "copy"
-    copy(sh, model, target)
+    (model_folder / PARTIAL).mkdir()
+    (model_folder / PARTIAL / "model.safetensors").write_text("w")
+    assert listed(node_shell, model_folder).files == 2
+    target = node_shell.home / "copy"
+    copy_model(node_shell, model_folder, target)
     assert not (target / PARTIAL).exists()
 
 
-def test_links_inside_stay_and_links_outside_add_their_bytes(sh: Sh, copy: Copier) -> None:
+def test_links_inside_stay_and_links_outside_add_their_bytes(node_shell: Sh, copy_model: Copier) -> None:
     """huggingface_hub 2 links blobs to a store next to all models, which the other node does not have."""
-    root, store = sh.home / "hub/models--a--b", sh.home / "hub/blobs/ab"
+    root, store = node_shell.home / "hub/models--a--b", node_shell.home / "hub/blobs/ab"
     for folder in (root / "blobs", root / "snapshots/1", store):
         folder.mkdir(parents=True)
     (store / "xet").write_text("weights")
     (root / "blobs/etag").symlink_to("../../blobs/ab/xet")
     (root / "snapshots/1/model.safetensors").symlink_to("../../blobs/etag")
-    target = sh.home / "other/models--a--b"
-    copy(sh, root, target)
+    target = node_shell.home / "other/models--a--b"
+    copy_model(node_shell, root, target)
     assert (target / "snapshots/1/model.safetensors").is_symlink()
     assert not (target / "blobs/etag").is_symlink()
     assert (target / "snapshots/1/model.safetensors").read_text() == "weights"
 
 
-def test_a_file_is_copied_as_a_file(sh: Sh, copy: Copier) -> None:
+def test_a_file_is_copied_as_a_file(node_shell: Sh, copy_model: Copier) -> None:
     """The file goes alone, also where it is a link; its neighbours stay behind, and there is no mark next to it."""
-    (sh.home / "m").mkdir()
-    (sh.home / "m/big.gguf").write_text("GGUF")
-    (sh.home / "m/tiny.gguf").symlink_to("big.gguf")
-    target = sh.home / "t/tiny.gguf"
-    copy(sh, sh.home / "m/tiny.gguf", target)
+    (node_shell.home / "m").mkdir()
+    (node_shell.home / "m/big.gguf").write_text("GGUF")
+    (node_shell.home / "m/tiny.gguf").symlink_to("big.gguf")
+    target = node_shell.home / "t/tiny.gguf"
+    copy_model(node_shell, node_shell.home / "m/tiny.gguf", target)
     assert [p.name for p in target.parent.iterdir()] == ["tiny.gguf"]
-    assert not target.is_symlink() and listed(sh, target).complete
+    assert not target.is_symlink() and listed(node_shell, target).complete
 
 
-def test_a_model_in_parts_is_all_its_parts(sh: Sh, copy: Copier) -> None:
+def test_a_model_in_parts_is_all_its_parts(node_shell: Sh, copy_model: Copier) -> None:
     """It is named by the first file; every part is listed and copied, and one that lacks is named."""
-    (sh.home / "m").mkdir()
+    (node_shell.home / "m").mkdir()
     for number in (1, 2, 3):
-        (sh.home / f"m/big-{number:05}-of-00003.gguf").write_text("GGUF")
-    first = sh.home / "m/big-00001-of-00003.gguf"
-    assert (listed(sh, first).files, listed(sh, first).complete) == (3, True)
-    copy(sh, first, sh.home / "t" / first.name)
-    assert listed(sh, sh.home / "t" / first.name).complete
-    (sh.home / "m/big-00003-of-00003.gguf").unlink()
-    assert listed(sh, first).missing == ("big-00003-of-00003.gguf (absent, and the model needs it)",)
+        (node_shell.home / f"m/big-{number:05}-of-00003.gguf").write_text("GGUF")
+    first = node_shell.home / "m/big-00001-of-00003.gguf"
+    assert (listed(node_shell, first).files, listed(node_shell, first).complete) == (3, True)
+    copy_model(node_shell, first, node_shell.home / "t" / first.name)
+    assert listed(node_shell, node_shell.home / "t" / first.name).complete
+    (node_shell.home / "m/big-00003-of-00003.gguf").unlink()
+    assert listed(node_shell, first).missing == ("big-00003-of-00003.gguf (absent, and the model needs it)",)
 
 
-def test_shards_without_an_index_are_counted_by_their_names(sh: Sh, model: Path) -> None:
+def test_shards_without_an_index_are_counted_by_their_names(node_shell: Sh, model_folder: Path) -> None:
     """A copy that was cut off before the index came would else look complete."""
-    (model / "model.safetensors").rename(model / "model-00001-of-00002.safetensors")
-    assert listed(sh, model).missing == ("model-00002-of-00002.safetensors (absent, and the model needs it)",)
+    (model_folder / "model.safetensors").rename(model_folder / "model-00001-of-00002.safetensors")
+    assert listed(node_shell, model_folder).missing == (
+        "model-00002-of-00002.safetensors (absent, and the model needs it)",
+    )
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def write(path: Path, tensors: dict[str, tuple[str, int]], less: int = 0, **styl
         file.truncate(len(head) + size - less)
 
 
-def layer(number: int) -> dict[str, tuple[str, int]]:
+def layer_tensors(number: int) -> dict[str, tuple[str, int]]:
     return {
         f"model.layers.{number}.mlp.experts.0.w1.weight": ("F8_E4M3", 3 * GB),
         f"model.layers.{number}.mlp.experts.1.w1.weight": ("F8_E4M3", 3 * GB),
@@ -49,18 +49,18 @@ def layer(number: int) -> dict[str, tuple[str, int]]:
 
 
 @pytest.fixture
-def folder(sh: Sh) -> Path:
-    folder = sh.home / "models/it's big"
+def folder(node_shell: Sh) -> Path:
+    folder = node_shell.home / "models/it's big"
     folder.mkdir(parents=True)
     for number, name in enumerate(SHARDS):
-        write(folder / name, layer(number))
-    names = {tensor: SHARDS[number] for number in (0, 1) for tensor in layer(number)}
-    index(folder, names, 12 * GB + 80)
+        write(folder / name, layer_tensors(number))
+    names = {tensor: SHARDS[number] for number in (0, 1) for tensor in layer_tensors(number)}
+    write_index(folder, names, 12 * GB + 80)
     (folder / "config.json").write_text(json.dumps(CONFIG))
     return folder
 
 
-def index(folder: Path, names: dict[str, str], total: float, name: str = "model.safetensors.index.json") -> None:
+def write_index(folder: Path, names: dict[str, str], total: float, name: str = "model.safetensors.index.json") -> None:
     (folder / name).write_text(json.dumps({"metadata": {"total_size": total}, "weight_map": names}, indent=2))
 
 
@@ -70,13 +70,13 @@ def listed(sh: Sh, path: Path) -> Checkpoint:
     return checkpoint
 
 
-def flaws(model: Checkpoint) -> dict[str, Defect]:
+def flaws_by_file(model: Checkpoint) -> dict[str, Defect]:
     return {flaw.file: flaw.defect for flaw in model.flaws}
 
 
-def test_bytes_by_kind_of_tensor(sh: Sh, folder: Path) -> None:
+def test_bytes_by_kind_of_tensor(node_shell: Sh, folder: Path) -> None:
     """12 GB of weights are distinguished by kind and type from their headers alone; layers and experts are added up."""
-    model = listed(sh, folder)
+    model = listed(node_shell, folder)
     assert model.complete and model.flaws == () and model.doubts == ()
     assert model.tensors == (
         TensorGroup("model.layers.#.conv1d.weight", "BF16", 80, 2),
@@ -85,28 +85,28 @@ def test_bytes_by_kind_of_tensor(sh: Sh, folder: Path) -> None:
     assert model.weights == sum((folder / name).stat().st_size for name in SHARDS)
 
 
-def test_a_second_copy_is_not_loaded(sh: Sh, folder: Path) -> None:
+def test_a_second_copy_is_not_loaded(node_shell: Sh, folder: Path) -> None:
     """gpt-oss and Mistral ship their weights twice. Engines read only the shards that the index names."""
-    once = listed(sh, folder)
+    once = listed(node_shell, folder)
     (folder / "original").mkdir()
     for name in ("consolidated.safetensors", "original/model.safetensors"):
-        write(folder / name, layer(0))
-    twice = listed(sh, folder)
+        write(folder / name, layer_tensors(0))
+    twice = listed(node_shell, folder)
     assert (twice.weights, twice.tensors) == (once.weights, once.tensors)
     assert twice.bytes > 1.9 * once.bytes
 
 
 @pytest.mark.parametrize("style", [{"indent": 1}, {"separators": (",", ":")}, {"sort_keys": True}], ids=str)
-def test_any_way_to_write_json(sh: Sh, folder: Path, style: dict[str, Any]) -> None:
+def test_any_way_to_write_json(node_shell: Sh, folder: Path, style: dict[str, Any]) -> None:
     """Writers differ in spaces and in the order of keys."""
-    write(folder / SHARDS[0], layer(0), **style)
-    assert len(listed(sh, folder).tensors) == 2
+    write(folder / SHARDS[0], layer_tensors(0), **style)
+    assert len(listed(node_shell, folder).tensors) == 2
 
 
 WRONG = {
-    "cut in its numbers": (lambda path: write(path, layer(0), less=GB), Defect.SHORT, False),
-    "cut in its header": (lambda path: path.write_bytes(header(layer(0))[0][:60]), Defect.SHORT, False),
-    "longer": (lambda path: write(path, layer(0), less=-8), Defect.GARBAGE, True),
+    "cut in its numbers": (lambda path: write(path, layer_tensors(0), less=GB), Defect.SHORT, False),
+    "cut in its header": (lambda path: path.write_bytes(header(layer_tensors(0))[0][:60]), Defect.SHORT, False),
+    "longer": (lambda path: write(path, layer_tensors(0), less=-8), Defect.GARBAGE, True),
     "a pointer": (
         lambda path: path.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 9\n"),
         Defect.POINTER, False),
@@ -118,68 +118,70 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_file_that_is_not_what_it_states(sh: Sh, folder: Path, case: str) -> None:
+def test_a_file_that_is_not_what_it_states(node_shell: Sh, folder: Path, case: str) -> None:
     """Each defect is named before the start: an engine finds it after minutes, or serves garbage."""
     spoil, defect, complete = WRONG[case]
     spoil(folder / SHARDS[0])
-    model = listed(sh, folder)
-    assert {file: found for file, found in flaws(model).items() if found is not Defect.SUM} == {SHARDS[0]: defect}
+    model = listed(node_shell, folder)
+    assert {file: found for file, found in flaws_by_file(model).items() if found is not Defect.SUM} == {
+        SHARDS[0]: defect
+    }
     assert model.complete is complete
     assert (SHARDS[0] in " ".join(model.missing)) is not complete
 
 
-def test_shards_that_do_not_add_up(sh: Sh, folder: Path) -> None:
+def test_shards_that_do_not_add_up(node_shell: Sh, folder: Path) -> None:
     """The index of another release is found by its sum of bytes, or by tensors that no shard has."""
-    names = {tensor: SHARDS[number] for number in (0, 1) for tensor in layer(number)}
-    index(folder, names, 13 * GB)
-    assert flaws(listed(sh, folder)) == {"model.safetensors.index.json": Defect.SUM}
-    index(folder, {**names, "lm_head.weight": SHARDS[1]}, 12 * GB + 80)
-    (flaw,) = listed(sh, folder).flaws
+    names = {tensor: SHARDS[number] for number in (0, 1) for tensor in layer_tensors(number)}
+    write_index(folder, names, 13 * GB)
+    assert flaws_by_file(listed(node_shell, folder)) == {"model.safetensors.index.json": Defect.SUM}
+    write_index(folder, {**names, "lm_head.weight": SHARDS[1]}, 12 * GB + 80)
+    (flaw,) = listed(node_shell, folder).flaws
     assert flaw.said == "names 7 tensors, the shards hold 6"
 
 
-def test_no_index_and_two(sh: Sh, folder: Path) -> None:
+def test_no_index_and_two(node_shell: Sh, folder: Path) -> None:
     """Both are flaws: without an index an engine loads every file, with two nobody knows which one it follows."""
-    there = listed(sh, folder).tensors
-    index(folder, {"a": "consolidated.safetensors"}, 1, "consolidated.safetensors.index.json")
-    two = listed(sh, folder)
-    assert (flaws(two), two.tensors, two.complete) == ({"": Defect.MANY_INDEXES}, there, True)
+    there = listed(node_shell, folder).tensors
+    write_index(folder, {"a": "consolidated.safetensors"}, 1, "consolidated.safetensors.index.json")
+    two = listed(node_shell, folder)
+    assert (flaws_by_file(two), two.tensors, two.complete) == ({"": Defect.MANY_INDEXES}, there, True)
     for path in folder.glob("*.index.json"):
         path.unlink()
-    none = listed(sh, folder)
-    assert (flaws(none), none.tensors) == ({"model.safetensors.index.json": Defect.NO_INDEX}, there)
+    none = listed(node_shell, folder)
+    assert (flaws_by_file(none), none.tensors) == ({"model.safetensors.index.json": Defect.NO_INDEX}, there)
 
 
-def test_a_config_that_nobody_can_read(sh: Sh, folder: Path) -> None:
+def test_a_config_that_nobody_can_read(node_shell: Sh, folder: Path) -> None:
     """A config.json that is cut off or missing is a flaw: the weights are useless without it."""
     (folder / "config.json").write_text('{"num_hidden_layers": 2,')
-    assert flaws(listed(sh, folder)) == {"config.json": Defect.CONFIG}
+    assert flaws_by_file(listed(node_shell, folder)) == {"config.json": Defect.CONFIG}
     (folder / "config.json").unlink()
-    assert flaws(listed(sh, folder)) == {"config.json": Defect.CONFIG}
+    assert flaws_by_file(listed(node_shell, folder)) == {"config.json": Defect.CONFIG}
 
 
-def test_the_quantization_next_to_the_config(sh: Sh, folder: Path) -> None:
+def test_the_quantization_next_to_the_config(node_shell: Sh, folder: Path) -> None:
     """Older ModelOpt checkpoints state their 4 bits in hf_quant_config.json, not in config.json."""
     said = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4", "group_size": 16}}
     (folder / "hf_quant_config.json").write_text(json.dumps(said))
-    shape = listed(sh, folder).shape
+    shape = listed(node_shell, folder).shape
     assert isinstance(shape, ModelShape) and (shape.format, shape.group) == ("nvfp4", 16)
 
 
-def test_a_config_that_names_every_expert(sh: Sh, folder: Path) -> None:
+def test_a_config_that_names_every_expert(node_shell: Sh, folder: Path) -> None:
     """Mixed exports list each quantized layer: a config of megabytes is read whole."""
     names = {f"model.layers.{n}.mlp.experts.{n % 512}.up_proj": {"quant_algo": "NVFP4"} for n in range(30_000)}
     said = CONFIG | {"quantization_config": {"quant_method": "modelopt", "quantized_layers": names}}
     (folder / "config.json").write_text(json.dumps(said))
     assert (folder / "config.json").stat().st_size > 2_000_000
-    model = listed(sh, folder)
+    model = listed(node_shell, folder)
     assert model.flaws == () and isinstance(model.shape, ModelShape) and model.shape.expert_format == "nvfp4"
 
 
-def test_many_tensors_are_quick(sh: Sh, folder: Path) -> None:
+def test_many_tensors_are_quick(node_shell: Sh, folder: Path) -> None:
     """12,000 names in one header: what is read grows with the header and not with the 12 TB that it describes."""
     write(folder / SHARDS[0], {f"model.layers.0.mlp.experts.{n}.w1.weight": ("U8", GB) for n in range(12_000)})
-    groups = {group.dtype: group for group in listed(sh, folder).tensors}
+    groups = {group.dtype: group for group in listed(node_shell, folder).tensors}
     assert (groups["U8"].count, groups["U8"].bytes) == (12_000, 12_000 * GB)
 
 
@@ -201,12 +203,12 @@ def gguf_file(path: Path, tokens: int) -> None:
 
 
 @pytest.mark.parametrize("whole_folder", [True, False], ids=["folder", "file"])
-def test_a_gguf_file_has_its_config_inside(sh: Sh, whole_folder: bool) -> None:
+def test_a_gguf_file_has_its_config_inside(node_shell: Sh, whole_folder: bool) -> None:
     """Dimensions and tensors come from the header of a file that llama.cpp's own writer made."""
-    path = sh.home / "m" / "tiny.gguf"
+    path = node_shell.home / "m" / "tiny.gguf"
     path.parent.mkdir()
     gguf_file(path, 1000)
-    model = listed(sh, path.parent if whole_folder else path)
+    model = listed(node_shell, path.parent if whole_folder else path)
     assert model.complete and isinstance(model.shape, ModelShape)
     assert (model.shape.layers, model.shape.heads, model.shape.kv_heads, model.shape.vocab) == (2, 4, 2, 1000)
     assert (model.shape.intermediate, model.shape.positions, model.shape.format) == (128, 4096, "bf16")
@@ -214,11 +216,11 @@ def test_a_gguf_file_has_its_config_inside(sh: Sh, whole_folder: bool) -> None:
     assert model.weights == path.stat().st_size
 
 
-def test_a_gguf_file_next_to_safetensors_is_another_format(sh: Sh, folder: Path) -> None:
+def test_a_gguf_file_next_to_safetensors_is_another_format(node_shell: Sh, folder: Path) -> None:
     """A GGUF file in a folder of safetensors changes nothing: engines that take a folder load the safetensors."""
-    alone = listed(sh, folder)
+    alone = listed(node_shell, folder)
     gguf_file(folder / "a.gguf", 10)
-    both = listed(sh, folder)
+    both = listed(node_shell, folder)
     assert (both.shape, both.tensors, both.weights) == (alone.shape, alone.tensors, alone.weights)
 
 
@@ -230,40 +232,40 @@ def test_a_gguf_file_next_to_safetensors_is_another_format(sh: Sh, folder: Path)
         ("25,000 kinds", lambda: {f"model.k{n}x": GOOD for n in range(25_000)}),
     ],
 )  # fmt: skip
-def test_a_header_that_no_model_has_is_read_in_linear_time(sh: Sh, what: str, tensors: Any) -> None:
+def test_a_header_that_no_model_has_is_read_in_linear_time(node_shell: Sh, what: str, tensors: Any) -> None:
     """A header beyond all bounds costs linear time; what is too long or too many is not listed."""
-    folder = sh.home / "odd"
+    folder = node_shell.home / "odd"
     folder.mkdir()
     text = json.dumps(tensors()).encode()
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + b"1234")
     (folder / "config.json").write_text(json.dumps(CONFIG))
-    found = listed(sh, folder)
+    found = listed(node_shell, folder)
     assert sum(group.count for group in found.tensors) == (1 if what == "a name of 10 MB" else 0)
-    assert (flaws(found) == {}) == (what != "a header of more than 25 MB")
+    assert (flaws_by_file(found) == {}) == (what != "a header of more than 25 MB")
 
 
-def test_a_node_without_python_lists_the_same(sh: Sh, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_without_python_lists_the_same(node_shell: Sh, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards the reader in Python against the one in sh: both report the same, for damaged files too."""
     (folder / "model.safetensors.index.json").unlink()
     (folder / "cut.safetensors").write_bytes(b"\x10\0")
     (folder / "long.safetensors").write_bytes(b"\xff" * 40)
     (folder / "larger.safetensors").write_bytes(struct.pack("<Q", staging.LONGEST_HEADER + 1) + b"{}")
     (folder / "short.safetensors").write_bytes(struct.pack("<Q", 500) + b'{"a": {"data_offsets": [0, 4]}')
-    quick = sh.run(staging.list_path(str(folder))).stdout
-    stub = sh.home / "bin" / "python3"
+    quick = node_shell.run(staging.list_path(str(folder))).stdout
+    stub = node_shell.home / "bin" / "python3"
     stub.parent.mkdir(exist_ok=True)
     stub.write_text("#!/bin/sh\nexit 127\n")
     stub.chmod(0o755)
     monkeypatch.setenv("PATH", f"{stub.parent}:{os.environ['PATH']}")
-    slow = sh.run(staging.list_path(str(folder))).stdout
+    slow = node_shell.run(staging.list_path(str(folder))).stdout
     heads = sorted(line for line in quick.splitlines() if line.startswith(("head", "tensor")))
     assert heads == sorted(line for line in slow.splitlines() if line.startswith(("head", "tensor")))
     assert sum(line.startswith("head") for line in heads) == 6
 
 
-def test_an_index_that_names_files_which_are_not_there(sh: Sh, folder: Path) -> None:
+def test_an_index_that_names_files_which_are_not_there(node_shell: Sh, folder: Path) -> None:
     """Guards half a checkpoint: each missing file of the index is named, and the checkpoint is not sound."""
     (folder / SHARDS[1]).unlink()
-    found = listed(sh, folder)
+    found = listed(node_shell, folder)
     assert [(flaw.defect, flaw.file) for flaw in found.flaws] == [(Defect.ABSENT, SHARDS[1])]
     assert not found.sound and not found.complete

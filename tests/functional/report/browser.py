@@ -27,7 +27,7 @@ _ALONE = ("--disable-background-networking", "--disable-component-update", "--re
 _ANSWER = "(async () => { const given = %s; return await (function () { %s }).apply(null, given); })()"
 
 
-class Page:
+class BrowserPage:
     """One page. `script` runs JavaScript in it (`arguments` holds what is given) and returns what it returns."""
 
     def __init__(self, line: ClientConnection) -> None:
@@ -57,10 +57,10 @@ class Page:
             self._heard.append(told)
         return told
 
-    def show(self, path: Path, size: tuple[int, int] = DESK, theme: str = "light") -> "Page":
+    def show(self, path: Path, size: tuple[int, int] = DESK, theme: str = "light") -> "BrowserPage":
         return self.open(path.as_uri(), size, theme)
 
-    def open(self, address: str, size: tuple[int, int] = DESK, theme: str = "light") -> "Page":
+    def open(self, address: str, size: tuple[int, int] = DESK, theme: str = "light") -> "BrowserPage":
         """Loaded to its end."""
         phone = size == PHONE
         self.call("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": theme}])
@@ -134,7 +134,7 @@ class Page:
 
 
 @contextmanager
-def browser(folder: Path, *flags: str) -> Iterator[Page]:
+def browser(folder: Path, *flags: str) -> Iterator[BrowserPage]:
     """folder: for its profile, empty."""
     command = [BROWSER or "", *_FLAGS, *_ALONE, *flags, f"--user-data-dir={folder}", "about:blank"]
     with (folder / "log").open("wb") as log:
@@ -142,7 +142,7 @@ def browser(folder: Path, *flags: str) -> Iterator[Page]:
     try:
         # No pings: while a test waits for something else nobody reads what the page reports, nor behind it the answer.
         with connect(_address(folder, process), max_size=None, compression=None, ping_interval=None) as line:
-            yield Page(line)
+            yield BrowserPage(line)
     finally:
         _end(process)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fakes import runs
-from functional.report.browser import BROWSER, Page, browser
+from functional.report.browser import BROWSER, BrowserPage, browser
 from sparkwright.adapters.sqlite.runs import SqliteRuns
 from sparkwright.app.bench.report import compared_with_first
 from sparkwright.domain.run import Run
@@ -18,7 +18,7 @@ from sparkwright.report.html import report_page as html
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownReport:
     """A page, and what the store reports that it must show."""
 
     path: Path
@@ -26,7 +26,7 @@ class Shown:
 
 
 @pytest.fixture(scope="session")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def browser_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserPage]:
     if not BROWSER:
         pytest.skip("chromium is not installed")
     with browser(tmp_path_factory.mktemp("browser")) as opened:
@@ -34,26 +34,26 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="session")
-def one(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+def one_run(tmp_path_factory: pytest.TempPathFactory) -> ShownReport:
     """Every kind of level, in one run."""
-    return shown(tmp_path_factory.mktemp("one"), [runs.run(runs.everything())])
+    return make_report(tmp_path_factory.mktemp("one"), [runs.run(runs.everything())])
 
 
 @pytest.fixture(scope="session")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> ShownReport:
     """The same on two engines, one of them slower."""
     plans = [*runs.depth_plans((0, 4096)), *runs.agent_plans(4)]
-    slower = runs.run(plans, "r-20261122-9c01", runs.Machine(2, 0.7), engine="sglang", engine_version="0.5.23")
-    return shown(tmp_path_factory.mktemp("two"), [runs.run(plans), slower])
+    slower = runs.run(plans, "r-20261122-9c01", runs.RequestMachine(2, 0.7), engine="sglang", engine_version="0.5.23")
+    return make_report(tmp_path_factory.mktemp("two"), [runs.run(plans), slower])
 
 
-def shown(folder: Path, made: Sequence[Run]) -> Shown:
+def make_report(folder: Path, made: Sequence[Run]) -> ShownReport:
     """Saves the runs into the store and reads them back, as `report` does."""
     kept = asyncio.run(_kept(folder / "runs.sqlite", made))
     summaries = tuple(summarize(run) for run in kept)
     path = folder / "report.html"
     path.write_text(html(summaries, compared_with_first(summaries)), encoding="utf-8")
-    return Shown(path, summaries)
+    return ShownReport(path, summaries)
 
 
 async def _kept(path: Path, made: Sequence[Run]) -> list[Run]:

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from fakes.ports import free_port
-from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Simulator
+from functional.simulator.process import CAPTURES, HEAD_ADDRESS, SimulatorProcess
 
-Start = Callable[..., Simulator]
-Pair = Callable[..., tuple[Simulator, Simulator]]
+Start = Callable[..., SimulatorProcess]
+Pair = Callable[..., tuple[SimulatorProcess, SimulatorProcess]]
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
+def model_folder(tmp_path: Path) -> Path:
     folder = tmp_path / "tiny-qwen3"
     folder.mkdir()
     shutil.copy(CAPTURES / "tiny-qwen3.config.json", folder / "config.json")
@@ -25,16 +25,16 @@ def model(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(tmp_path: Path, model: Path) -> Iterator[Start]:
-    started: list[Simulator] = []
+def start(tmp_path: Path, model_folder: Path) -> Iterator[Start]:
+    started: list[SimulatorProcess] = []
     numbers = itertools.count()
 
-    def run(*flags: str, path: str | None = None, **env: str) -> Simulator:
+    def run(*flags: str, path: str | None = None, **env: str) -> SimulatorProcess:
         port = free_port()
         place = [] if "--headless" in flags else ["--host", HEAD_ADDRESS, "--port", str(port)]
         name = ["--served-model-name", "tiny-qwen3"]
-        argv = ["serve", path or str(model), *name, "--load-format", "dummy", *place, *flags]
-        simulator = Simulator(argv, tmp_path / f"{next(numbers)}.log", env, port)
+        argv = ["serve", path or str(model_folder), *name, "--load-format", "dummy", *place, *flags]
+        simulator = SimulatorProcess(argv, tmp_path / f"{next(numbers)}.log", env, port)
         started.append(simulator)
         return simulator.start()
 
@@ -44,12 +44,12 @@ def start(tmp_path: Path, model: Path) -> Iterator[Start]:
 
 
 @pytest.fixture
-def pair(start: Start) -> Pair:
+def start_pair(start: Start) -> Pair:
     """Head and worker, as in capture m1; `head` and `worker` are their environments."""
 
     def run(
         *flags: str, head: dict[str, str] | None = None, worker: dict[str, str] | None = None
-    ) -> tuple[Simulator, Simulator]:
+    ) -> tuple[SimulatorProcess, SimulatorProcess]:
         ranks = ["--tensor-parallel-size", "2", "--nnodes", "2", "--master-addr", HEAD_ADDRESS]
         ranks += ["--master-port", str(free_port()), "--distributed-executor-backend", "mp"]
         limits = ["--gpu-memory-utilization", "0.3", "--max-model-len", "16384"]

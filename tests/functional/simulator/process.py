@@ -37,7 +37,7 @@ def wait_until(what: str, happened: object, within: float = DEADLINE_S) -> None:
 
 
 @dataclass
-class Simulator:
+class SimulatorProcess:
     """One rank."""
 
     flags: list[str]
@@ -46,7 +46,7 @@ class Simulator:
     port: int = 0
     process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> Simulator:
+    def start(self) -> SimulatorProcess:
         keep = {k: v for k, v in os.environ.items() if not k.startswith(("SPARKWRIGHT_", "VLLM_", "NCCL_", "GLOO_"))}
         with self.log_path.open("wb") as log:
             module = "simulators" if self.flags[0] in PROGRAMS else "sparkwright.simulator"
@@ -73,7 +73,7 @@ class Simulator:
         assert self.running.poll() is None or words in self.log, f"ended without {words!r}:\n{self.log[-3000:]}"
         return False
 
-    def ready(self) -> Simulator:
+    def ready(self) -> SimulatorProcess:
         self.logs("Application startup complete.")
         return self
 

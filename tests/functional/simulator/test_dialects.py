@@ -11,20 +11,20 @@ import httpx
 import pytest
 
 from fakes.ports import free_port
-from functional.simulator.process import HEAD_ADDRESS, Simulator, wait_until
+from functional.simulator.process import HEAD_ADDRESS, SimulatorProcess, wait_until
 from functional.tiny_gguf import write_tiny_gguf
 
-Program = Callable[..., Simulator]
+Program = Callable[..., SimulatorProcess]
 SIGKILLED, ABORTED = -signal.SIGKILL, -signal.SIGABRT
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
     """Starts one; `env` goes to it alone."""
-    started: list[Simulator] = []
+    started: list[SimulatorProcess] = []
 
-    def run(*words: str, port: int = 0, **env: str) -> Simulator:
-        simulator = Simulator(list(words), tmp_path / f"{len(started)}.log", env, port)
+    def run(*words: str, port: int = 0, **env: str) -> SimulatorProcess:
+        simulator = SimulatorProcess(list(words), tmp_path / f"{len(started)}.log", env, port)
         started.append(simulator)
         return simulator.start()
 
@@ -34,12 +34,22 @@ def program(tmp_path: Path) -> Iterator[Program]:
 
 
 @pytest.fixture
-def sglang(program: Program, model: Path) -> Callable[..., tuple[Simulator, Simulator]]:
+def sglang(program: Program, model_folder: Path) -> Callable[..., tuple[SimulatorProcess, SimulatorProcess]]:
     """Both ranks of two nodes; `worker` is the second one's environment."""
 
-    def run(*flags: str, worker: dict[str, str] | None = None, **env: str) -> tuple[Simulator, Simulator]:
+    def run(*flags: str, worker: dict[str, str] | None = None, **env: str) -> tuple[SimulatorProcess, SimulatorProcess]:
         meet = f"{HEAD_ADDRESS}:{free_port()}"
-        same = ["sglang", "--model-path", str(model), "--served-model-name", "tiny", "--tp-size", "2", "--nnodes", "2"]
+        same = [
+            "sglang",
+            "--model-path",
+            str(model_folder),
+            "--served-model-name",
+            "tiny",
+            "--tp-size",
+            "2",
+            "--nnodes",
+            "2",
+        ]
         same += ["--dist-init-addr", meet, "--enable-metrics", "--mem-fraction-static", "0.3", *flags]
         ports = free_port(), free_port()
         second = program(*same, "--node-rank", "1", "--port", str(ports[1]), port=ports[1], **env, **(worker or {}))
@@ -48,7 +58,9 @@ def sglang(program: Program, model: Path) -> Callable[..., tuple[Simulator, Simu
     return run
 
 
-def test_sglang_serves_from_two_ranks_and_stops_cleanly(sglang: Callable[..., tuple[Simulator, Simulator]]) -> None:
+def test_sglang_serves_from_two_ranks_and_stops_cleanly(
+    sglang: Callable[..., tuple[SimulatorProcess, SimulatorProcess]],
+) -> None:
     """Ready only with its own line; the worker's dummy server is up; after SIGTERM the head drains and kills itself."""
     head, worker = sglang()
     head.logs("The server is fired up and ready to roll!")
@@ -65,7 +77,7 @@ def test_sglang_serves_from_two_ranks_and_stops_cleanly(sglang: Callable[..., tu
     assert "Remaining number of requests 0." in head.log and "Scheduler hit an exception" not in head.log
 
 
-def test_sglang_s_ranks_die_together(sglang: Callable[..., tuple[Simulator, Simulator]]) -> None:
+def test_sglang_s_ranks_die_together(sglang: Callable[..., tuple[SimulatorProcess, SimulatorProcess]]) -> None:
     """A lost rank is noticed while idle: the scheduler's exception, then the whole process tree is killed."""
     head, worker = sglang()
     head.logs("The server is fired up and ready to roll!")
@@ -75,7 +87,9 @@ def test_sglang_s_ranks_die_together(sglang: Callable[..., tuple[Simulator, Simu
 
 
 @pytest.mark.full
-def test_sglang_s_hanging_capture_shows_an_empty_bar(sglang: Callable[..., tuple[Simulator, Simulator]]) -> None:
+def test_sglang_s_hanging_capture_shows_an_empty_bar(
+    sglang: Callable[..., tuple[SimulatorProcess, SimulatorProcess]],
+) -> None:
     """Report 001: it begins, is at 0, and reports no more."""
     head, _ = sglang(SPARKWRIGHT_SIMULATOR_FAULT="freeze@graphs")
     head.logs("Capture cuda graph begin")
@@ -84,7 +98,9 @@ def test_sglang_s_hanging_capture_shows_an_empty_bar(sglang: Callable[..., tuple
 
 
 @pytest.mark.full
-def test_sglang_refuses_nodes_of_unequal_memory(sglang: Callable[..., tuple[Simulator, Simulator]]) -> None:
+def test_sglang_refuses_nodes_of_unequal_memory(
+    sglang: Callable[..., tuple[SimulatorProcess, SimulatorProcess]],
+) -> None:
     """Both ranks end with code 1 or as the lost other half; the one with more memory gives the reason."""
     head, worker = sglang(worker={"SPARKWRIGHT_SIMULATOR_FREE_GIB": "60"})
     assert head.exit_code() == 1
@@ -92,11 +108,11 @@ def test_sglang_refuses_nodes_of_unequal_memory(sglang: Callable[..., tuple[Simu
     assert worker.exit_code() != 0
 
 
-def test_sglang_s_key_guards_all_but_health_and_metrics(program: Program, model: Path, tmp_path: Path) -> None:
+def test_sglang_s_key_guards_all_but_health_and_metrics(program: Program, model_folder: Path, tmp_path: Path) -> None:
     """The key comes from the file, and is in no log."""
     file, port = tmp_path / "key.yaml", free_port()
     file.write_text('{"api-key": "hidden"}')
-    one = program("sglang", "--model-path", str(model), "--config", str(file), "--port", str(port), port=port)
+    one = program("sglang", "--model-path", str(model_folder), "--config", str(file), "--port", str(port), port=port)
     one.logs("The server is fired up and ready to roll!")
     assert one.get("/health").status_code == 200
     assert one.get("/model_info").status_code == 401
@@ -105,7 +121,7 @@ def test_sglang_s_key_guards_all_but_health_and_metrics(program: Program, model:
 
 
 @pytest.fixture
-def llama(program: Program, tmp_path: Path) -> tuple[Simulator, Simulator]:
+def llama_pair(program: Program, tmp_path: Path) -> tuple[SimulatorProcess, SimulatorProcess]:
     """llama-server and the rpc-server that it calls."""
     lent, port = free_port(), free_port()
     worker = program("rpc-server", "-H", HEAD_ADDRESS, "-p", str(lent), "-c")
@@ -124,9 +140,11 @@ def _takes(port: int) -> bool:
 
 
 @pytest.mark.full
-def test_llama_s_server_aborts_at_the_first_step_without_its_worker(llama: tuple[Simulator, Simulator]) -> None:
+def test_llama_s_server_aborts_at_the_first_step_without_its_worker(
+    llama_pair: tuple[SimulatorProcess, SimulatorProcess],
+) -> None:
     """/health stays 200 while nothing is asked; then GGML_ABORT, which is SIGABRT."""
-    head, worker = llama
+    head, worker = llama_pair
     assert head.complete().json()["usage"]["completion_tokens"] == 4
     assert "llamacpp:tokens_predicted_total 4.0" in head.get("/metrics").text
     worker.kill()
@@ -139,9 +157,9 @@ def test_llama_s_server_aborts_at_the_first_step_without_its_worker(llama: tuple
 
 
 @pytest.mark.full
-def test_llama_s_worker_outlives_its_head(llama: tuple[Simulator, Simulator]) -> None:
+def test_llama_s_worker_outlives_its_head(llama_pair: tuple[SimulatorProcess, SimulatorProcess]) -> None:
     """It waits for the next client, and ends at SIGTERM."""
-    head, worker = llama
+    head, worker = llama_pair
     head.kill(signal.SIGTERM)
     assert head.exit_code() == 0
     worker.logs("Client connection closed")
@@ -150,11 +168,13 @@ def test_llama_s_worker_outlives_its_head(llama: tuple[Simulator, Simulator]) ->
     assert worker.exit_code() == -signal.SIGTERM
 
 
-def test_trtllm_s_ranks_serve_as_mpi_s_variables_place_them(program: Program, model: Path, tmp_path: Path) -> None:
+def test_trtllm_s_ranks_serve_as_mpi_s_variables_place_them(
+    program: Program, model_folder: Path, tmp_path: Path
+) -> None:
     """Rank 0 serves, rank 1 never reads rank 0's files; figures only where the options file asks for them."""
     port, file = free_port(), tmp_path / "extra.yaml"
     file.write_text("return_perf_metrics: true\n")
-    launch = ["trtllm-llmapi-launch", "trtllm-serve", str(model), "--tp_size", "2", "--port", str(port)]
+    launch = ["trtllm-llmapi-launch", "trtllm-serve", str(model_folder), "--tp_size", "2", "--port", str(port)]
     limits = ["--host", HEAD_ADDRESS, "--max_batch_size", "4"]
     mpi = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_MCA_orte_hnp_uri": f"1.0;tcp://{HEAD_ADDRESS}:1"}
     absent = str(tmp_path / "of-rank-0-only.yaml")

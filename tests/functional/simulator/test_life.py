@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from functional.simulator.conftest import Pair, Start
-from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Simulator, wait_until
-from functional.simulator.test_log_lines import lines
+from functional.simulator.process import CAPTURES, HEAD_ADDRESS, SimulatorProcess, wait_until
+from functional.simulator.test_log_lines import plain_lines
 
 LONG = {"max_tokens": 16_000, "ignore_eos": True}
 SLOW = {"SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1", "SPARKWRIGHT_SIMULATOR_STEP_MS": "5"}
@@ -24,7 +24,7 @@ FAULT = "SPARKWRIGHT_SIMULATOR_FAULT"
 
 
 @contextmanager
-def request_running(head: Simulator) -> Iterator[list[httpx.Response]]:
+def request_running(head: SimulatorProcess) -> Iterator[list[httpx.Response]]:
     """A long request in the background; its answer is there when the block ends."""
     answers: list[httpx.Response] = []
     thread = threading.Thread(target=lambda: answers.append(head.complete(20.0, **LONG)))
@@ -35,22 +35,22 @@ def request_running(head: Simulator) -> Iterator[list[httpx.Response]]:
     thread.join()
 
 
-def test_two_ranks_serve_and_stop_cleanly(pair: Pair) -> None:
+def test_two_ranks_serve_and_stop_cleanly(start_pair: Pair) -> None:
     """A request is answered; SIGTERM to the head ends both with code 0 and the recorded shutdown lines."""
-    head, worker = pair()
+    head, worker = start_pair()
     head.ready()
     assert head.complete().json()["usage"]["completion_tokens"] == 4
     head.kill(signal.SIGTERM)
     assert (head.exit_code(), worker.exit_code()) == (0, 0)
-    want = lines((CAPTURES / "shutdown.log").read_text(encoding="utf-8"))
-    assert lines(head.log)[-len(want) :] == want
+    want = plain_lines((CAPTURES / "shutdown.log").read_text(encoding="utf-8"))
+    assert plain_lines(head.log)[-len(want) :] == want
     assert "maybe TCPStore server has shut down too early" in worker.log
 
 
-def test_a_killed_worker_is_a_dead_engine_that_looks_healthy(pair: Pair) -> None:
+def test_a_killed_worker_is_a_dead_engine_that_looks_healthy(start_pair: Pair) -> None:
     """Capture m1: the running request stays open, /health stays 200, then HTTP 500 and the head ends with code 0."""
     # A busy machine misses the 0.6 s in which it looks healthy in the other tests.
-    head, worker = pair(head={**SLOW, "SPARKWRIGHT_SIMULATOR_DEAD_S": "8"})
+    head, worker = start_pair(head={**SLOW, "SPARKWRIGHT_SIMULATOR_DEAD_S": "8"})
     head.ready()
     with request_running(head) as answers:
         worker.kill()
@@ -63,9 +63,9 @@ def test_a_killed_worker_is_a_dead_engine_that_looks_healthy(pair: Pair) -> None
 
 
 @pytest.mark.full
-def test_a_killed_worker_leaves_the_recorded_lines(pair: Pair) -> None:
+def test_a_killed_worker_leaves_the_recorded_lines(start_pair: Pair) -> None:
     """The log goes from NCCL's warning to `Finished server process`: each kind of line of capture m1, in its order."""
-    head, worker = pair(head=SLOW)
+    head, worker = start_pair(head=SLOW)
     head.ready()
     with request_running(head):
         worker.kill()
@@ -85,9 +85,9 @@ def test_a_killed_worker_leaves_the_recorded_lines(pair: Pair) -> None:
     assert '"POST /v1/completions HTTP/1.1" 500 Internal Server Error' in head.log
 
 
-def test_a_stream_of_a_dead_engine_ends_with_an_error(pair: Pair) -> None:
+def test_a_stream_of_a_dead_engine_ends_with_an_error(start_pair: Pair) -> None:
     """The client gets an error object and [DONE] inside a 200 stream (capture killed)."""
-    head, worker = pair(head=SLOW)
+    head, worker = start_pair(head=SLOW)
     head.ready()
     url, body = f"http://{HEAD_ADDRESS}:{head.port}/v1/completions", {"prompt": "x", "stream": True, **LONG}
     with httpx.stream("POST", url, json=body, timeout=60.0) as answer:
@@ -99,9 +99,9 @@ def test_a_stream_of_a_dead_engine_ends_with_an_error(pair: Pair) -> None:
     assert '"EngineCore encountered an issue' in last[0] and last[1] == "data: [DONE]"
 
 
-def test_a_frozen_worker_hangs_requests_and_nothing_else(pair: Pair) -> None:
+def test_a_frozen_worker_hangs_requests_and_nothing_else(start_pair: Pair) -> None:
     """SIGSTOP: /health 200, requests hang, the shared-memory line comes; SIGCONT: the request goes on to its end."""
-    head, worker = pair()
+    head, worker = start_pair()
     head.ready()
     worker.kill(signal.SIGSTOP)
     with pytest.raises(httpx.ReadTimeout):
@@ -113,9 +113,9 @@ def test_a_frozen_worker_hangs_requests_and_nothing_else(pair: Pair) -> None:
 
 
 @pytest.mark.full
-def test_a_client_that_gives_up_on_a_frozen_engine_leaves_nothing_behind(pair: Pair) -> None:
+def test_a_client_that_gives_up_on_a_frozen_engine_leaves_nothing_behind(start_pair: Pair) -> None:
     """Canaries that time out, streamed or not, must not pile up as waiting requests."""
-    head, worker = pair()
+    head, worker = start_pair()
     head.ready()
     worker.kill(signal.SIGSTOP)
     for stream in (False, True):
@@ -126,14 +126,14 @@ def test_a_client_that_gives_up_on_a_frozen_engine_leaves_nothing_behind(pair: P
     assert head.complete().status_code == 200
 
 
-def _requests(head: Simulator) -> list[float]:
+def _requests(head: SimulatorProcess) -> list[float]:
     text = head.get("/metrics").text
     return [float(n) for n in re.findall(r"^vllm:num_requests_(?:running|waiting){[^}]*} (\S+)$", text, re.MULTILINE)]
 
 
-def test_a_dead_head_ends_its_worker(pair: Pair) -> None:
+def test_a_dead_head_ends_its_worker(start_pair: Pair) -> None:
     """The worker reports that the store is gone and ends with code 0."""
-    head, worker = pair()
+    head, worker = start_pair()
     head.ready()
     head.kill()
     assert worker.exit_code() == 0
@@ -141,9 +141,9 @@ def test_a_dead_head_ends_its_worker(pair: Pair) -> None:
 
 
 @pytest.mark.full
-def test_a_worker_that_dies_while_loading_ends_the_head(pair: Pair) -> None:
+def test_a_worker_that_dies_while_loading_ends_the_head(start_pair: Pair) -> None:
     """No endless wait: NCCL's lines, `Engine core initialization failed`, exit codes of both."""
-    head, worker = pair(worker={FAULT: "die@load:exit=3"})
+    head, worker = start_pair(worker={FAULT: "die@load:exit=3"})
     assert (worker.exit_code(), head.exit_code()) == (3, 1)
     assert "Engine core initialization failed" in head.log
     assert "remote process exited or there was a network error" in head.log
@@ -196,9 +196,11 @@ def test_an_engine_can_freeze_after_n_requests(start: Start) -> None:
 
 
 @pytest.mark.full
-def test_a_worker_can_freeze_after_n_requests(pair: Pair) -> None:
+def test_a_worker_can_freeze_after_n_requests(start_pair: Pair) -> None:
     """`rank=1:` freezes the worker alone; the head sees a silent rank."""
-    head, _ = pair("--enforce-eager", worker={FAULT: "rank=1:freeze_after=1"}, head={FAULT: "rank=1:freeze_after=1"})
+    head, _ = start_pair(
+        "--enforce-eager", worker={FAULT: "rank=1:freeze_after=1"}, head={FAULT: "rank=1:freeze_after=1"}
+    )
     head.ready()
     assert head.complete().status_code == 200
     with pytest.raises(httpx.ReadTimeout):
@@ -216,7 +218,7 @@ def test_a_leak_grows_the_process(start: Start) -> None:
     wait_until("50 MB more", lambda: _resident(simulator) - before > 45e6)
 
 
-def _resident(simulator: Simulator) -> int:
+def _resident(simulator: SimulatorProcess) -> int:
     return int(Path(f"/proc/{simulator.running.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -265,15 +267,15 @@ def test_the_loggers_line_comes_while_there_is_traffic(start: Start) -> None:
 
 
 @pytest.mark.full
-def test_idling_costs_nothing(pair: Pair) -> None:
+def test_idling_costs_nothing(start_pair: Pair) -> None:
     """Two idle ranks use no measurable CPU."""
-    head, worker = pair()
+    head, worker = start_pair()
     head.ready()
     before = [_cpu_ticks(t) for t in (head, worker)]
     time.sleep(0.5)
     assert max(_cpu_ticks(t) - b for t, b in zip((head, worker), before, strict=True)) <= 2
 
 
-def _cpu_ticks(simulator: Simulator) -> int:
+def _cpu_ticks(simulator: SimulatorProcess) -> int:
     fields = Path(f"/proc/{simulator.running.pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])

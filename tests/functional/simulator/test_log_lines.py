@@ -25,7 +25,7 @@ NOT_OURS = re.compile(
 FIGURE = re.compile(r"\[[\w.]+\.(?:py|cpp):\d+\]|-?\d[\d.,]*")
 
 
-def plain(line: str) -> str:
+def strip_figures(line: str) -> str:
     """The line without pids, times, figures, addresses and paths; the source file and its line number stay."""
     line = re.sub(r"^(Capturing CUDA graphs \([^)]*\)).*", r"\1", line)
     line = re.sub(r"(with config: |non-default args: ).*", r"\1", line)
@@ -35,21 +35,21 @@ def plain(line: str) -> str:
     return FIGURE.sub(lambda m: m[0] if m[0].startswith("[") else "#", line).rstrip()
 
 
-def lines(text: str, last: str = "") -> list[str]:
+def plain_lines(text: str, last: str = "") -> list[str]:
     """The plain lines up to the one that contains `last`; a bar's redrawings count once."""
     out: list[str] = []
     for line in text.splitlines():
         if line.startswith("$") or NOT_OURS.search(line) or not line.strip() or "SIMULATED" in line:
             continue
-        if not out or out[-1] != plain(line):
-            out.append(plain(line))
+        if not out or out[-1] != strip_figures(line):
+            out.append(strip_figures(line))
         if last and last in line:
             break
     return out
 
 
 def recorded(name: str, last: str = "") -> list[str]:
-    return lines((CAPTURES / name).read_text(encoding="utf-8"), last=last)
+    return plain_lines((CAPTURES / name).read_text(encoding="utf-8"), last=last)
 
 
 def test_one_node_starts_with_the_recorded_lines(start: Start) -> None:
@@ -58,49 +58,49 @@ def test_one_node_starts_with_the_recorded_lines(start: Start) -> None:
     flags += ["--gpu-memory-utilization", "0.2", "--max-num-seqs", "64", "--reasoning-parser", "qwen3"]
     simulator = start(*flags, "--enable-auto-tool-choice", "--tool-call-parser", "hermes").ready()
     done = "Application startup complete."
-    assert lines(simulator.log, last=done) == recorded("a-tiny-serve.log", last=done)
+    assert plain_lines(simulator.log, last=done) == recorded("a-tiny-serve.log", last=done)
     assert "SIMULATED: this is sparkwright's simulator" in simulator.log.splitlines()[0]
 
 
-def test_two_nodes_start_with_the_recorded_lines(pair: Pair) -> None:
+def test_two_nodes_start_with_the_recorded_lines(start_pair: Pair) -> None:
     """Head and worker print what head and worker printed in capture m1."""
-    head, worker = pair()
+    head, worker = start_pair()
     head.ready()
     done = "Application startup complete."
-    assert lines(head.log, last=done) == recorded("m1-head.log", last=done)
-    assert lines(worker.log) == recorded("m1-worker.log", last="Kernel JIT monitor")
+    assert plain_lines(head.log, last=done) == recorded("m1-head.log", last=done)
+    assert plain_lines(worker.log) == recorded("m1-worker.log", last="Kernel JIT monitor")
     assert "SIMULATED" in worker.log.splitlines()[0]
 
 
-def test_eager_mode_has_the_recorded_lines(pair: Pair) -> None:
+def test_eager_mode_has_the_recorded_lines(start_pair: Pair) -> None:
     """No compilation, no graphs, vLLM's warnings about it: capture m2 without its lines about quantization."""
-    head, _ = pair("--enforce-eager", "--kv-cache-dtype", "fp8")
+    head, _ = start_pair("--enforce-eager", "--kv-cache-dtype", "fp8")
     head.ready()
     done = "Application startup complete."
-    assert lines(head.log, last=done) == [
+    assert plain_lines(head.log, last=done) == [
         x.replace("EP rank # ", "EP rank N/A, ").replace("MiniMaxM#ForCausalLM", "Qwen#ForCausalLM")
         for x in recorded("m2-head.log", last=done)
     ]
 
 
-def test_a_missing_worker_is_waited_for_without_a_word(pair: Pair) -> None:
+def test_a_missing_worker_is_waited_for_without_a_word(start_pair: Pair) -> None:
     """The head's log stops where capture m3 stops, and the head neither fails nor serves."""
-    head, worker = pair(worker={"SPARKWRIGHT_SIMULATOR_FAULT": "freeze@join"})
+    head, worker = start_pair(worker={"SPARKWRIGHT_SIMULATOR_FAULT": "freeze@join"})
     head.logs("hostname of the client socket")
     worker.end()
     with pytest.raises(subprocess.TimeoutExpired):
         head.exit_code(within=0.5)
-    assert lines(head.log) == recorded("m3-head-alone.log")
+    assert plain_lines(head.log) == recorded("m3-head-alone.log")
 
 
-def test_nccl_on_the_wrong_interface_hangs_both(pair: Pair) -> None:
+def test_nccl_on_the_wrong_interface_hangs_both(start_pair: Pair) -> None:
     """Both logs stop where captures m4 stop: the ranks have met but cannot talk."""
-    head, worker = pair(worker={"SPARKWRIGHT_SIMULATOR_FAULT": "no_comm"})
+    head, worker = start_pair(worker={"SPARKWRIGHT_SIMULATOR_FAULT": "no_comm"})
     head.logs("NCCL version")
     with pytest.raises(subprocess.TimeoutExpired):
         head.exit_code(within=0.5)
-    assert lines(head.log) == recorded("m4-head.log")
-    assert lines(worker.log) == recorded("m4-worker.log")
+    assert plain_lines(head.log) == recorded("m4-head.log")
+    assert plain_lines(worker.log) == recorded("m4-worker.log")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_refused_start_prints_the_recorded_traceback(
     more = ["--gpu-memory-utilization", "0.2"] if overhead else []
     simulator = start(*flags, *more, path=path, **env)
     assert simulator.exit_code() == 1
-    tail = lines(simulator.log)
+    tail = plain_lines(simulator.log)
     want = recorded(f"{name}.log")
     trace = next(i for i, x in enumerate(want) if "Traceback" in x or "EngineCore failed to start" in x)
     assert tail[-(len(want) - trace) :] == want[trace:]
@@ -135,9 +135,9 @@ def test_memory_taken_by_others_ends_the_start(start: Start) -> None:
     assert "ValueError: Free memory on device cuda:0 (100.0/139.8 GiB) on startup is less than" in simulator.log
 
 
-def test_shards_are_counted_while_they_load(start: Start, model: Path) -> None:
+def test_shards_are_counted_while_they_load(start: Start, model_folder: Path) -> None:
     """Real weights: the total, a line per shard, and the time it took, in vLLM's words."""
-    (model / "model.safetensors.index.json").write_text(
+    (model_folder / "model.safetensors.index.json").write_text(
         '{"metadata": {"total_size": 8e9}, "weight_map": {"a": "1.safetensors", "b": "2.safetensors"}}'
     )
     simulator = start("--load-format", "auto", "--max-model-len", "4096").ready()

@@ -161,7 +161,7 @@ def test_sglang_looks_up_every_prompt_token(scraped: Scraped) -> None:
     assert told[("engine_prefix_cache_queried_tokens_total",)] == 1000.0
 
 
-def share(*samples: tuple[float, float | None, float | None]) -> float | None:
+def share_after(*samples: tuple[float, float | None, float | None]) -> float | None:
     made = Share(window=300.0)
     for sample in samples:
         made.add(*sample)
@@ -170,24 +170,24 @@ def share(*samples: tuple[float, float | None, float | None]) -> float | None:
 
 def test_a_share_needs_a_gain() -> None:
     """One sample, no queries: nothing can be reported, and 0 would report that all missed."""
-    assert share() is None and share((0, 10, 5)) is None and share((0, 10, 5), (15, 10, 5)) is None
-    assert share((0, None, 5), (15, 10, None)) is None
-    assert share((0, 10, 5), (15, 20, 5)) == 0.0
+    assert share_after() is None and share_after((0, 10, 5)) is None and share_after((0, 10, 5), (15, 10, 5)) is None
+    assert share_after((0, None, 5), (15, 10, None)) is None
+    assert share_after((0, 10, 5), (15, 20, 5)) == 0.0
 
 
 def test_a_share_begins_again_with_the_engine() -> None:
     """Counters begin at 0 after a relaunch; a difference over it would be negative."""
-    assert share((0, 100, 90), (15, 10, 1)) is None
-    assert share((0, 100, 90), (15, 10, 1), (30, 20, 6)) == 0.5
+    assert share_after((0, 100, 90), (15, 10, 1)) is None
+    assert share_after((0, 100, 90), (15, 10, 1), (30, 20, 6)) == 0.5
 
 
 def test_a_share_forgets() -> None:
     """A value older than its window does not count; two scrapes far apart still give one."""
     many = [(float(at), at * 10.0, at * 10.0 if at < 500 else 5000.0) for at in range(0, 1000, 10)]
-    assert share(*many) == 0.0
-    assert share((0, 0, 0), (4000, 10, 5)) == 0.5
+    assert share_after(*many) == 0.0
+    assert share_after((0, 0, 0), (4000, 10, 5)) == 0.5
 
 
 def test_the_same_sample_twice_is_one() -> None:
     """Two Prometheus servers may scrape: the figures are of the engine's time, not of theirs."""
-    assert share((0, 10, 5), (0, 10, 5), (15, 20, 10), (15, 20, 10)) == 0.5
+    assert share_after((0, 10, 5), (0, 10, 5), (15, 20, 10), (15, 20, 10)) == 0.5

@@ -15,7 +15,7 @@ from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.node_host import NodeHost
 from sparkwright.adapters.openai_http import OpenAiEndpoint
-from sparkwright.domain.command import Command, Completed, shell
+from sparkwright.domain.command import Command, Completed, shell_command
 from sparkwright.domain.errors import NotReady, Unreachable
 from unit.for_each import for_each
 
@@ -57,7 +57,7 @@ async def test_fake_host_refuses_surprises() -> None:
 async def test_fake_host_streams_and_closes() -> None:
     """A stream's lines come one by one, and a closed stream is closed."""
     host = FakeHost().on("logs", ["one", "two"])
-    async with aclosing(host.stream(shell("logs"))) as lines:
+    async with aclosing(host.stream(shell_command("logs"))) as lines:
         assert await anext(lines) == "one" and host.open_streams == 1
     assert host.open_streams == 0
 

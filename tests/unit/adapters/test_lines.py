@@ -8,7 +8,7 @@ from sparkwright.adapters.node_host import LONGEST, LineSplitter
 from unit.for_each import for_each
 
 
-def lines(*chunks: bytes) -> list[str]:
+def split_lines(*chunks: bytes) -> list[str]:
     cutter = LineSplitter("MARK")
     return [line for chunk in chunks for line in cutter.feed(chunk)]
 
@@ -26,14 +26,14 @@ def lines(*chunks: bytes) -> list[str]:
 )
 def test_lines_between_marks(output: bytes, wanted: list[str]) -> None:
     """Line ends of any kind, a last line without one, and no mark among the lines."""
-    assert lines(b"MARK\n" + output + b"MARK 0\n") == wanted
+    assert split_lines(b"MARK\n" + output + b"MARK 0\n") == wanted
 
 
 @given(st.binary(max_size=60), st.integers(0, 80))
 def test_cuts_change_nothing(output: bytes, at: int) -> None:
     """The same lines come whether the bytes arrive at once or in two pieces."""
     stream = b"noise\nMARK\n" + output + b"MARK 0\n"
-    assert lines(stream) == lines(stream[:at], stream[at:])
+    assert split_lines(stream) == split_lines(stream[:at], stream[at:])
 
 
 def test_what_came_before_is_kept_apart() -> None:
@@ -47,8 +47,8 @@ def test_what_came_before_is_kept_apart() -> None:
 def test_a_line_without_end_comes_in_pieces(output: bytes, more: int, at: int) -> None:
     """Guards memory: the same pieces, none of them long, wherever the stream is cut, and the mark is found in any."""
     stream = b"MARK\n" + b"x" * more + output + b"MARK 0\n"
-    told = lines(stream)
-    assert told == lines(stream[:at], stream[at:])
+    told = split_lines(stream)
+    assert told == split_lines(stream[:at], stream[at:])
     assert max(map(len, told)) <= LONGEST + len("MARK")
     assert sum(map(len, told)) >= more
 

@@ -2,11 +2,11 @@
 
 import struct
 
-from sparkwright.adapters.mdns import SERVICE, query, targets
+from sparkwright.adapters.mdns import SERVICE, ptr_query, targets
 from unit.for_each import for_each
 
 
-def name(text: str) -> bytes:
+def encode_name(text: str) -> bytes:
     return b"".join(bytes([len(label)]) + label.encode() for label in text.split(".")) + b"\0"
 
 
@@ -17,9 +17,9 @@ def record(owner: bytes, kind: int, data: bytes) -> bytes:
 def answer(host: str, *, pointer: bool = False) -> bytes:
     """An answer like avahi's to a one-shot question: the question again, PTR, SRV; pointer: names shortened as on the
     wire."""
-    instance = b"\x05spark" + (b"\xc0\x0c" if pointer else name(SERVICE))
-    target = b"\x07spark-1" + b"\xc0\x16" if pointer else name(host)
-    head = struct.pack("!6H", 0, 0x8400, 1, 1, 0, 1) + name(SERVICE) + struct.pack("!2H", 12, 1)
+    instance = b"\x05spark" + (b"\xc0\x0c" if pointer else encode_name(SERVICE))
+    target = b"\x07spark-1" + b"\xc0\x16" if pointer else encode_name(host)
+    head = struct.pack("!6H", 0, 0x8400, 1, 1, 0, 1) + encode_name(SERVICE) + struct.pack("!2H", 12, 1)
     ptr = record(b"\xc0\x0c", 12, instance)
     return head + ptr + record(instance, 33, struct.pack("!3H", 0, 0, 22) + target)
 
@@ -34,7 +34,7 @@ def test_hosts_of_an_answer() -> None:
     "packet",
     [
         b"",
-        query(),
+        ptr_query(),
         answer("spark-1.local")[:-4],
         answer("-oProxyCommand=x"),
         answer("a b"),

@@ -17,7 +17,7 @@ ONE = b'{"data": [{"id": "tiny"}, "no row"]}'
 
 
 @dataclass
-class Engine:
+class ModelListEngine:
     """Answers each GET with `body`; without an end where it is None. keys: Authorization of each request."""
 
     body: bytes | None = ONE
@@ -40,7 +40,7 @@ class Engine:
 
 
 @asynccontextmanager
-async def serving(engine: Engine) -> AsyncIterator[Engine]:
+async def serving(engine: ModelListEngine) -> AsyncIterator[ModelListEngine]:
     server = await asyncio.start_server(engine, "127.0.0.1", 0)
     async with server:
         engine.address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
@@ -49,7 +49,7 @@ async def serving(engine: Engine) -> AsyncIterator[Engine]:
 
 async def test_rows_that_are_none_are_left_out() -> None:
     """The engine's list reaches every client of the gateway."""
-    async with serving(Engine()) as engine:
+    async with serving(ModelListEngine()) as engine:
         assert await listed_by(engine.address, "k") == ({"id": "tiny"},)
         assert engine.keys == ["Authorization: Bearer k"]
     assert await listed_by(engine.address, "") == ()
@@ -58,19 +58,19 @@ async def test_rows_that_are_none_are_left_out() -> None:
 async def test_a_list_without_an_end_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine's list of 400 MB took 893 MB here, and 18 s; one whose end never comes took for ever."""
     monkeypatch.setattr(openai_http, "_MOST_LISTED", 64 * 1024)
-    async with serving(Engine(body=None)) as engine:
+    async with serving(ModelListEngine(body=None)) as engine:
         assert await listed_by(engine.address, "") == ()
         assert engine.sent < 32 << 20  # what the sockets' own buffers took
     monkeypatch.setattr(openai_http, "_MOST_LISTED", 1 << 40)
     monkeypatch.setattr(openai_http, "_LISTED_WITHIN", 0.05)
-    async with serving(Engine(body=None)) as engine:
+    async with serving(ModelListEngine(body=None)) as engine:
         assert await listed_by(engine.address, "") == ()
 
 
 async def test_many_clients_are_one_question() -> None:
     """One question serves a second, and each key apart; a client that leaves does not end it for the others."""
     now = [100.0]
-    async with serving(Engine()) as engine:
+    async with serving(ModelListEngine()) as engine:
         lists = ModelLists(lambda: now[0])
         leaves = asyncio.create_task(lists.listed(engine.address, ""))
         stay = [asyncio.create_task(lists.listed(engine.address, "")) for _ in range(20)]

@@ -31,7 +31,7 @@ def test_only_what_changes_is_noted() -> None:
 def test_a_script_stands_in_no_command_line(size: int) -> None:
     """It goes over stdin; for a login shell of any kind what it is called with is one short line of harmless words."""
     script = NodeScript("echo 'µ'\n" * size, b"m", 1.0)
-    text, first = node_script.line(script)
+    text, first = node_script.login_shell_line(script)
     assert first.decode() == script.text and f"bs={len(first)} " in text
     assert len(text) < 120 and "\n" not in text and "\\" not in text and "!" not in text
     argv, before = node_script.argv_of(script)

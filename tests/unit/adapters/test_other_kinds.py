@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from sparkwright.adapters.other_kinds import probe_of, proof
+from sparkwright.adapters.other_kinds import probe_of, read_proof
 from sparkwright.domain.recipe import ModelKind
 from unit.for_each import for_each
 
 EMBEDDING, RERANK, SOUND = ModelKind.EMBEDDING, ModelKind.RERANK, ModelKind.TRANSCRIPTION
 
 
-def order(*scores: object) -> str:
+def rerank_json(*scores: object) -> str:
     return json.dumps({"results": [{"index": k, "relevance_score": score} for k, score in enumerate(scores)]})
 
 
@@ -23,13 +23,13 @@ def order(*scores: object) -> str:
             '{"data": [{"embedding": [0.6, 0.8]}], "usage": {"prompt_tokens": 4}}',
             "an embedding of 2 numbers",
         ),
-        (RERANK, order(0.9, 0.1), "an order of 2 documents"),
+        (RERANK, rerank_json(0.9, 0.1), "an order of 2 documents"),
         (SOUND, '{"text": ""}', "transcribed: ''"),
     ],
 )
 def test_a_real_answer_of_each_kind_is_proof(kind: ModelKind, text: str, said: str) -> None:
     """Guards that silence has no words, and that an answer without usage counts none."""
-    assert proof(kind, text) == (said, 4 if kind is EMBEDDING else 0)
+    assert read_proof(kind, text) == (said, 4 if kind is EMBEDDING else 0)
 
 
 @for_each(
@@ -39,14 +39,14 @@ def test_a_real_answer_of_each_kind_is_proof(kind: ModelKind, text: str, said: s
         (EMBEDDING, '{"data": [{"embedding": [0.0, 0.0]}]}'),
         (EMBEDDING, '{"data": [{"embedding": [NaN, 1.0]}]}'),
         (EMBEDDING, '{"data": [{"embedding": "AAAA"}]}'),
-        (RERANK, order(0.9)),
-        (RERANK, order(0.9, float("inf"))),
+        (RERANK, rerank_json(0.9)),
+        (RERANK, rerank_json(0.9, float("inf"))),
     ],
 )
 def test_what_is_no_answer_proves_nothing(kind: ModelKind, text: str) -> None:
     """Guards readiness: zeros, NaN, a missing document or another shape is not ready, and nothing else is raised."""
     with pytest.raises(ValueError):
-        proof(kind, text)
+        read_proof(kind, text)
 
 
 def test_a_name_cannot_break_out_of_the_form() -> None:

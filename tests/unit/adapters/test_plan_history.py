@@ -17,8 +17,8 @@ from sparkwright.domain.run import Level, Reads, Row, Run, RunConditions
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Estimate, Load, Speed
 from sparkwright.domain.workload import Length, LevelPlan, Pace, Single, Workload
-from unit.app.plan.test_plan import found
-from unit.app.scene import request, scene
+from unit.app.plan.test_plan import state_of_nodes
+from unit.app.scene import make_scene, request
 
 ROW = PredictionError(
     1.0, "v4", "v4@1m", "vllm 0.33.0", "spark-1", WEIGHTS, 70.0 * GIB, 68.0 * GIB, 72.0 * GIB, 71.0 * GIB
@@ -86,8 +86,8 @@ def test_the_screen() -> None:
 def test_a_start_keeps_the_plan_next_to_the_engines_figures(tmp_path: Path) -> None:
     """Each node that has one rank of its own; what several ranks share cannot be told apart."""
     history = FilePlanHistory(tmp_path / "plan-history.jsonl")
-    there = replace(scene().services, history=history)
-    plan = replace(make_plan(there, request(), found("spark-1", "spark-2")), ledgers=(ledger(),))
+    there = replace(make_scene().services, history=history)
+    plan = replace(make_plan(there, request(), state_of_nodes("spark-1", "spark-2")), ledgers=(ledger(),))
     figures = Calibration(UNDER, weights=71 * GIB, kv=14 * GIB, at=5.0, source="v4")
     remember_prediction(there, plan, figures, ("spark-1", "spark-1"))
     assert history.all() == ()

@@ -15,7 +15,7 @@ Answer = Callable[[str, dict], object | None]
 WORDS = ["One two.\n", "Three.\n", "Four five six.\n"]
 
 
-class Server:
+class AnsweringEndpoint:
     """ports.Endpoint that answers by a function of path and body; None is 404."""
 
     def __init__(self, answer: Answer) -> None:
@@ -41,14 +41,14 @@ def pieces(text: str) -> list[str]:
     return text.replace(" ", "\0 ").replace(".", "\0.").replace("\n", "\0\n\0").strip("\0").split("\0")
 
 
-def usage(body: dict) -> dict:
+def usage_answer(body: dict) -> dict:
     text = body.get("prompt") or "".join(one["content"] for one in body["messages"])
     return {"usage": {"prompt_tokens": 7 + len(pieces(text))}}
 
 
-def vllm(path: str, body: dict) -> object | None:
+def answer_vllm(path: str, body: dict) -> object | None:
     if path != "/tokenize":
-        return usage(body)
+        return usage_answer(body)
     if "messages" in body:
         return {"count": 100}
     if "prompt" not in body:
@@ -57,11 +57,11 @@ def vllm(path: str, body: dict) -> object | None:
     return {"count": len(found), "token_strs": [one.replace(" ", "Ġ").replace("\n", "Ċ") for one in found]}
 
 
-def llama(path: str, body: dict) -> object | None:
+def answer_llama(path: str, body: dict) -> object | None:
     if path == "/apply-template":
         return {"prompt": "user: " + body["messages"][0]["content"]}
     if path != "/tokenize":
-        return usage(body)
+        return usage_answer(body)
     if "content" not in body:
         return None
     found = pieces(body["content"])
@@ -82,14 +82,14 @@ def without(form: Answer, *names: str) -> Answer:
 
 
 def counted_only(path: str, body: dict) -> object | None:
-    found = vllm(path, body)
+    found = answer_vllm(path, body)
     return {"count": found["count"]} if isinstance(found, dict) and "count" in found else found
 
 
-@pytest.mark.parametrize("form", [vllm, llama])
+@pytest.mark.parametrize("form", [answer_vllm, answer_llama])
 async def test_many_texts_are_one_question(form: Answer) -> None:
     """A server that reports each token's text also reports which text a token belongs to."""
-    server = Server(form)
+    server = AnsweringEndpoint(form)
     counter = await tokenizer(TokenizeServer(server, "http://x", "m", Secret("k")))
     before = len(server.asked)
     assert await counter.counts(WORDS * 20) == (4, 3, 5) * 20
@@ -98,10 +98,10 @@ async def test_many_texts_are_one_question(form: Answer) -> None:
     assert all(key.reveal() == "k" for key in server.keys)
 
 
-@pytest.mark.parametrize("form", [counted_only, without(llama, "with_pieces")])
+@pytest.mark.parametrize("form", [counted_only, without(answer_llama, "with_pieces")])
 async def test_without_their_texts_tokens_are_counted_one_by_one(form: Answer) -> None:
     """More questions, the same figures: what the anchor in front takes is taken off."""
-    server = Server(form)
+    server = AnsweringEndpoint(form)
     counter = await tokenizer(TokenizeServer(server, "http://x", "m"))
     assert await counter.counts(WORDS) == (4, 3, 5)
     assert any("Three." in json.dumps(body) and "One" not in json.dumps(body) for _, body in server.asked)
@@ -109,7 +109,7 @@ async def test_without_their_texts_tokens_are_counted_one_by_one(form: Answer) -
 
 async def test_a_text_without_a_line_break_is_no_neighbour_of_another() -> None:
     """Its last token could be one with the next text's first."""
-    server = Server(vllm)
+    server = AnsweringEndpoint(answer_vllm)
     counter = await tokenizer(TokenizeServer(server, "http://x", "m"))
     assert await counter.counts(["No end", "One.\n"]) == (2, 3)
     assert not any("endOne" in json.dumps(body) for _, body in server.asked)
@@ -117,7 +117,7 @@ async def test_a_text_without_a_line_break_is_no_neighbour_of_another() -> None:
 
 async def test_long_lots_are_cut() -> None:
     """A question stays well under what a server takes at once."""
-    server = Server(vllm)
+    server = AnsweringEndpoint(answer_vllm)
     counter = await tokenizer(TokenizeServer(server, "http://x", "m"))
     assert await counter.counts(["Word " * 5000 + "end.\n"] * 9) == (5003,) * 9
     assert max(len(json.dumps(body)) for _, body in server.asked) < 120_000
@@ -126,16 +126,16 @@ async def test_long_lots_are_cut() -> None:
 async def test_a_whole_request_is_counted_as_the_server_would_write_it() -> None:
     """vLLM takes the messages themselves; llama.cpp writes the template out; else a real request reports."""
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi there"}]})
-    assert await (await tokenizer(TokenizeServer(Server(vllm), "http://x", "m"))).asked(body) == 100
-    assert await (await tokenizer(TokenizeServer(Server(llama), "http://x", "m"))).asked(body) == 3
-    counter = await tokenizer(TokenizeServer(Server(llama), "http://x", "m"))
+    assert await (await tokenizer(TokenizeServer(AnsweringEndpoint(answer_vllm), "http://x", "m"))).asked(body) == 100
+    assert await (await tokenizer(TokenizeServer(AnsweringEndpoint(answer_llama), "http://x", "m"))).asked(body) == 3
+    counter = await tokenizer(TokenizeServer(AnsweringEndpoint(answer_llama), "http://x", "m"))
     assert await counter.used(body) == 9
 
 
 async def test_without_tokenize_the_ratio_comes_from_usage() -> None:
     """Two questions with a known difference: the template's tokens drop out. The name reports that it is an
     estimate."""
-    server = Server(
+    server = AnsweringEndpoint(
         lambda path, body: (
             None
             if path == "/tokenize"
@@ -152,14 +152,14 @@ async def test_without_tokenize_the_ratio_comes_from_usage() -> None:
 @pytest.mark.parametrize("odd", ["no json", {"usage": None}, {"usage": {"prompt_tokens": "many"}}, [1], {}])
 async def test_a_server_that_reports_nothing_gets_the_usual_ratio(odd: object) -> None:
     """Four characters a token, reports it; nothing that it answers breaks the run."""
-    counter = await tokenizer(TokenizeServer(Server(lambda path, body: odd), "http://x", "m"))
+    counter = await tokenizer(TokenizeServer(AnsweringEndpoint(lambda path, body: odd), "http://x", "m"))
     assert counter.name == "estimate, 4.00 characters a token"
     assert await counter.asked('{"messages": []}') is None
 
 
 async def test_a_server_that_stops_counting_is_reported() -> None:
     """It counted at first: a half-counted workload would be a wrong one."""
-    server = Server(vllm)
+    server = AnsweringEndpoint(answer_vllm)
     counter = await tokenizer(TokenizeServer(server, "http://x", "m"))
     server.answer = lambda path, body: None
     with pytest.raises(NotReady, match="does not any more"):
@@ -183,7 +183,7 @@ def test_tokens_are_shared_out_or_not_at_all(tokens: list[str], texts: list[str]
 
 async def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path) -> None:
     """Missing, or something else: one message with its path."""
-    served = TokenizeServer(Server(vllm), "http://x", "m")
+    served = TokenizeServer(AnsweringEndpoint(answer_vllm), "http://x", "m")
     (tmp_path / "tokenizer.json").write_text("{}")
     for path in (tmp_path, tmp_path / "absent.json"):
         with pytest.raises(UsageError, match=str(tmp_path)):

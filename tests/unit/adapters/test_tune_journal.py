@@ -16,31 +16,31 @@ TWO = Trial((1, 0), 1, Tried.NOT_STARTED, detail="it did not\nstart")
 
 def test_what_was_added_is_there(tmp_path: Path) -> None:
     """Header and trials survive, also when the process was killed in the middle of a line."""
-    journal = tune_journal.begin(tmp_path / "tune", {"hash": "abc"})
+    journal = tune_journal.begin_journal(tmp_path / "tune", {"hash": "abc"})
     journal.add(ONE)
     with journal.path.open("a") as file:
         file.write('{"point": [0], "ru')
-    again = tune_journal.find(tmp_path / "tune", "last")
+    again = tune_journal.find_journal(tmp_path / "tune", "last")
     again.add(TWO)
     assert (again.id, again.header(), again.trials()) == (journal.id, {"hash": "abc"}, (ONE, TWO))
-    assert tune_journal.find(tmp_path / "tune", journal.id) == again
+    assert tune_journal.find_journal(tmp_path / "tune", journal.id) == again
 
 
 def test_two_processes_do_not_continue_one_search(tmp_path: Path) -> None:
     """Guards two `tune --resume` at once, which would measure under each other and mix their trials."""
-    journal = tune_journal.begin(tmp_path, {})
+    journal = tune_journal.begin_journal(tmp_path, {})
     with journal.locked(), pytest.raises(UsageError, match=f"search {journal.id} goes on in another process"):
-        tune_journal.find(tmp_path, "last")
-    assert tune_journal.find(tmp_path, "last") == journal
+        tune_journal.find_journal(tmp_path, "last")
+    assert tune_journal.find_journal(tmp_path, "last") == journal
 
 
 def test_no_journal(tmp_path: Path) -> None:
     """None of that name, none at all, and a file that was changed by hand."""
     with pytest.raises(UsageError, match="no search last"):
-        tune_journal.find(tmp_path, "last")
-    journal = tune_journal.begin(tmp_path, {})
+        tune_journal.find_journal(tmp_path, "last")
+    journal = tune_journal.begin_journal(tmp_path, {})
     with pytest.raises(UsageError, match="no search"):
-        tune_journal.find(tmp_path, "../x")
+        tune_journal.find_journal(tmp_path, "../x")
     with journal.path.open("a") as file:
         file.write('{"point": "x"}\n')
     with pytest.raises(UsageError, match=":2:"):

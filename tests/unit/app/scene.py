@@ -36,7 +36,7 @@ WORKER: Script = (JOINS, 1.0, LOADS, 2.0, COMPILES, 1.0, WARM)
 
 
 @dataclass
-class Scene:
+class ClusterScene:
     """nodes[0] is the head's. The world is made again from these parts at each use."""
 
     nodes: list[RankNode]
@@ -89,11 +89,11 @@ def cluster(count: int = 2) -> Cluster:
     return Cluster("lab", nodes, "spark-1")
 
 
-def scene(count: int = 2, **more: Any) -> Scene:
+def make_scene(count: int = 2, **more: Any) -> ClusterScene:
     clock, journal = FakeClock(), []
     scripts = [HEAD, *[WORKER] * (count - 1)]
     nodes = [RankNode(f"spark-{i}", clock=clock, journal=journal, script=script) for i, script in enumerate(scripts, 1)]
-    return Scene(nodes, clock, **more)
+    return ClusterScene(nodes, clock, **more)
 
 
 def recipe(name: str = "twin", profile: str = "", **serving: Any) -> Recipe:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sparkwright.app.gather import gather, lost, reached
+from sparkwright.app.gather import gather, reached, unanswered_nodes
 from sparkwright.domain.cluster import Node, NodePaths
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Unreachable
@@ -87,18 +87,18 @@ class StandingClock:
         raise AssertionError("nothing to wait for")
 
 
-def fleet(*hosts: Scripted) -> Fleet:
+def make_fleet(*hosts: Scripted) -> Fleet:
     return Fleet({host.name: host for host in hosts})
 
 
-def nodes(*names: str) -> list[Node]:
+def make_nodes(*names: str) -> list[Node]:
     return [Node(name, name) for name in names]
 
 
 async def test_each_node_is_asked_in_one_round_trip() -> None:
     """Guards the speed promise: one run_all for each node, with every command read-only."""
-    hosts = fleet(Scripted("one"), Scripted("two"))
-    found = await gather(hosts, nodes("one", "two"), StandingClock())
+    hosts = make_fleet(Scripted("one"), Scripted("two"))
+    found = await gather(hosts, make_nodes("one", "two"), StandingClock())
     assert [len(host.rounds) for host in hosts.values()] == [1, 1]
     assert all(command.changes == "" for host in hosts.values() for command in host.rounds[0])
     assert list(found) == ["one", "two"]
@@ -108,22 +108,24 @@ async def test_nodes_are_asked_side_by_side() -> None:
     """Guards that eight nodes take as long as one: no node's answer is waited for before the next is asked."""
     names = [f"n{number}" for number in range(8)]
     gate = asyncio.Barrier(len(names))
-    hosts = fleet(*(Scripted(name, gate=gate) for name in names))
+    hosts = make_fleet(*(Scripted(name, gate=gate) for name in names))
     async with asyncio.timeout(5):
-        assert len(reached(await gather(hosts, nodes(*names), StandingClock()))) == 8
+        assert len(reached(await gather(hosts, make_nodes(*names), StandingClock()))) == 8
 
 
 async def test_a_lost_node_does_not_hide_the_others() -> None:
     """Guards that one unreachable node is an answer of its own and the other nodes' facts come all the same."""
-    found = await gather(fleet(Scripted("one", lost=True), Scripted("two")), nodes("one", "two"), StandingClock())
+    found = await gather(
+        make_fleet(Scripted("one", lost=True), Scripted("two")), make_nodes("one", "two"), StandingClock()
+    )
     assert isinstance(found["one"], Unreachable)
     assert list(reached(found)) == ["two"]
-    assert list(lost(found)) == ["one"]
+    assert list(unanswered_nodes(found)) == ["one"]
 
 
 async def test_facts_come_to_their_own_places() -> None:
     """Guards that each answer is read by the fact that asked for it; what was not reported is Unknown, not missing."""
-    found = (await gather(fleet(Scripted("one")), nodes("one"), StandingClock()))["one"]
+    found = (await gather(make_fleet(Scripted("one")), make_nodes("one"), StandingClock()))["one"]
     assert isinstance(found, NodeFacts)
     assert (found.node, found.at, found.asked) == ("one", 1700.0, 1700.0)
     assert isinstance(found.memory, Memory)
@@ -143,7 +145,7 @@ async def test_ranks_and_further_paths_are_asked_in_the_same_round() -> None:
         return Fact(Command(("ranks",)), lambda done: (rank,) if done.stdout == "rank of ours" and node.name else ())
 
     node = Node("one", "one", paths=NodePaths(models="/m", hub="/h", cache="/m", state="/s"))
-    hosts = fleet(Scripted("one"))
+    hosts = make_fleet(Scripted("one"))
     found = (await gather(hosts, [node], StandingClock(), ranks, ("/extra",)))["one"]
     assert isinstance(found, NodeFacts)
     assert found.ranks == (rank,)
@@ -156,4 +158,4 @@ async def test_ranks_and_further_paths_are_asked_in_the_same_round() -> None:
 async def test_our_own_bugs_are_not_hidden() -> None:
     """Guards that only lost contact is an answer: a node that the cluster does not have is a mistake of the caller."""
     with pytest.raises(KeyError):
-        await gather(fleet(), nodes("nobody"), StandingClock())
+        await gather(make_fleet(), make_nodes("nobody"), StandingClock())

@@ -10,7 +10,7 @@ from sparkwright.app.lease import RENEW_EVERY, STALE_AFTER, holding
 from sparkwright.domain.command import Completed
 from sparkwright.domain.errors import Busy, CommandFailed, Unreachable
 from sparkwright.remote import lease
-from unit.app.scene import Scene, scene
+from unit.app.scene import ClusterScene, make_scene
 
 BOTH = ("spark-1", "spark-2")
 
@@ -19,7 +19,7 @@ def lease_text(since: float = START - 300, nonce: str = "fedcba9876543210") -> s
     return json.dumps({"holder": "bob@desk", "why": "up qwen", "since": since, "nonce": nonce})
 
 
-async def busy(here: Scene, content: str, age: int) -> Busy:
+async def busy_error(here: ClusterScene, content: str, age: int) -> Busy:
     here.nodes[0].holder, here.nodes[0].age = content, age
     with pytest.raises(Busy) as caught:
         async with holding(here.services, BOTH, "up twin"):
@@ -29,14 +29,14 @@ async def busy(here: Scene, content: str, age: int) -> Busy:
 
 async def test_a_fresh_lease_is_reported_with_who_why_and_since_when() -> None:
     """Enough to walk over and ask."""
-    error = await busy(scene(), lease_text(), 4)
+    error = await busy_error(make_scene(), lease_text(), 4)
     assert error.message == "spark-1: bob@desk holds the lease for `up qwen` since 5 min 00 s, renewed 4.0 s ago"
     assert error.hint == "wait, or ask bob@desk; --break-lease takes it over"
 
 
 async def test_a_stale_lease_is_called_what_it_is() -> None:
     """The user who lease_text it has gone without a trace: the way on is named, and not taken automatically."""
-    error = await busy(scene(), lease_text(), int(STALE_AFTER) + 30)
+    error = await busy_error(make_scene(), lease_text(), int(STALE_AFTER) + 30)
     assert "has not renewed it for 90 s" in error.message
     assert "it looks dead" in error.message
     assert "repeat yours with --break-lease" in error.hint
@@ -45,7 +45,7 @@ async def test_a_stale_lease_is_called_what_it_is() -> None:
 async def test_a_dead_init_is_replaced() -> None:
     """The leftovers of a killed init heal on the nodes: after a minute of silence the lease is taken, and reported."""
     for why, age, taken in (("init", 61, True), ("init --undo", 61, True), ("init", 59, False), ("initial", 61, False)):
-        here = scene()
+        here = make_scene()
         here.nodes[0].holder, here.nodes[0].age = lease_text().replace("up qwen", why), age
         with _nothing() if taken else pytest.raises(Busy):
             async with holding(here.services, BOTH, "init"):
@@ -55,14 +55,14 @@ async def test_a_dead_init_is_replaced() -> None:
 @pytest.mark.parametrize("content", ["", "garbage", "[]", '{"holder": "x"}'])
 async def test_an_unreadable_lease_is_still_a_lease(content: str) -> None:
     """Somebody's half-written file is no invitation."""
-    error = await busy(scene(), content, 3)
+    error = await busy_error(make_scene(), content, 3)
     assert "unreadable" in error.message
 
 
 async def test_leases_come_back_however_the_work_ends() -> None:
     """Done, failed or interrupted."""
     for trouble in (None, RuntimeError("x"), asyncio.CancelledError()):
-        here = scene()
+        here = make_scene()
         with pytest.raises(type(trouble)) if trouble else _nothing():
             async with holding(here.services, BOTH, "up twin"):
                 assert [node.holder is not None for node in here.nodes] == [True, True]
@@ -79,7 +79,7 @@ class _nothing:
 
 async def test_an_interrupt_while_taking_leaves_no_lease() -> None:
     """Ctrl-C may come when the node has taken it and the answer is still on its way."""
-    here = scene()
+    here = make_scene()
     task: list[asyncio.Task[None]] = []
 
     async def take_and_dawdle(command: object) -> Completed:
@@ -102,7 +102,7 @@ async def test_an_interrupt_while_taking_leaves_no_lease() -> None:
 
 async def test_it_is_renewed_for_as_long_as_the_work_takes() -> None:
     """An hour of copying weights is no dead holder; a lost connection in between is no reason to stop."""
-    here = scene()
+    here = make_scene()
     renewals = 0
 
     def renewed(command: object) -> Completed:
@@ -112,7 +112,7 @@ async def test_it_is_renewed_for_as_long_as_the_work_takes() -> None:
             raise Unreachable("spark-1", "connection lost")
         return Completed(0, "")
 
-    here.nodes[0].on(lambda command: command == lease.renew(here.nonce), renewed)
+    here.nodes[0].on(lambda command: command == lease.renew_lease(here.nonce), renewed)
     async with holding(here.services, BOTH, "up twin"):
         await here.clock.sleep(10 * RENEW_EVERY + 1)
     assert renewals >= 9
@@ -120,7 +120,7 @@ async def test_it_is_renewed_for_as_long_as_the_work_takes() -> None:
 
 async def test_seizing_takes_what_others_hold() -> None:
     """The seized lease is given back like any other."""
-    here = scene()
+    here = make_scene()
     here.nodes[0].holder = lease_text()
     async with holding(here.services, BOTH, "down twin", seize=True):
         assert here.nonce in (here.nodes[0].holder or "")
@@ -129,7 +129,7 @@ async def test_seizing_takes_what_others_hold() -> None:
 
 async def test_who_loses_it_is_recognized_by_whom_and_touches_nothing_of_theirs() -> None:
     """The work inside ends; the new holder's lease stays."""
-    here = scene()
+    here = make_scene()
     with pytest.raises(Busy) as caught:
         async with holding(here.services, BOTH, "up twin"):
             here.nodes[1].holder = lease_text()
@@ -140,7 +140,7 @@ async def test_who_loses_it_is_recognized_by_whom_and_touches_nothing_of_theirs(
 
 async def test_a_node_without_room_for_it_reports_it() -> None:
     """Neither taken nor lease_text by anybody: an error of the node."""
-    here = scene()
+    here = make_scene()
     here.nodes[0].on(lambda command: command.changes == "take lease", Completed(1, "", "No space left on device"))
     with pytest.raises(CommandFailed) as caught:
         async with holding(here.services, BOTH, "up twin"):
@@ -150,7 +150,7 @@ async def test_a_node_without_room_for_it_reports_it() -> None:
 
 async def test_giving_back_does_not_hang_on_a_lost_node() -> None:
     """The reachable leases are given back; the other is stale in a minute."""
-    here = scene()
+    here = make_scene()
     here.nodes[0].on(lambda command: command.changes == "release lease", Unreachable("spark-1", "gone"))
     async with holding(here.services, BOTH, "up twin"):
         pass

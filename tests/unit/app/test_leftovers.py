@@ -6,14 +6,14 @@ from fakes.rank_node import STATE, Rank
 from sparkwright.app import ranks
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import RankStatus
-from unit.app.scene import Scene, scene
+from unit.app.scene import ClusterScene, make_scene
 
 FILE = "/dev/shm/vllm_offload_ace9ccee-8cbc.mmap"
 HANDLE = f"{STATE}/deployments/twin/rank0"
 
 
-def scene_with_a_rank(answer: Completed) -> tuple[Scene, list[RankStatus], list[Command]]:
-    it, asked = scene(), list[Command]()
+def scene_with_a_rank(answer: Completed) -> tuple[ClusterScene, list[RankStatus], list[Command]]:
+    it, asked = make_scene(), list[Command]()
 
     def fits(command: Command) -> bool:
         found = "remove what dead ranks left" in command.changes

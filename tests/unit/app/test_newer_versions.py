@@ -14,8 +14,8 @@ from sparkwright.domain.live import DeploymentState
 from sparkwright.domain.plan import stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.recipes.load import load_recipe
-from unit.app.plan.test_plan import found
-from unit.app.scene import request, scene
+from unit.app.plan.test_plan import state_of_nodes
+from unit.app.scene import make_scene, request
 from unit.app.test_status import LABELS, handle
 
 CAPTURES = Path(__file__).resolve().parents[2] / "data/captures"
@@ -56,7 +56,7 @@ def test_a_plan_goes_on_with_the_newest_data_and_names_once_what_is_not_known(
 ) -> None:
     recipe = newer_recipe(name, version, image, model)
     assert rehearsed([recipe], "r.yaml").errors == ()
-    plan = make_plan(scene(recipe.nodes).services, request(recipe=recipe), found("spark-1", "spark-2"))
+    plan = make_plan(make_scene(recipe.nodes).services, request(recipe=recipe), state_of_nodes("spark-1", "spark-2"))
     assert len(plan.specs) == recipe.nodes
     assert not [one for one in stopping(plan, "") if one.code in DATA_MISSES]
     assert len([one for one in plan.findings if one.code == "ENG005"]) <= 1
@@ -66,7 +66,7 @@ def test_a_plan_goes_on_with_the_newest_data_and_names_once_what_is_not_known(
 
 async def test_status_of_a_version_that_does_not_exist_yet() -> None:
     """The engine's name and version come back from the labels of its ranks."""
-    here = scene()
+    here = make_scene()
     for number in range(2):
         labels = {**LABELS, "engine": "vllm 0.99.0", "rank": str(number)}
         here.nodes[number].ranks[handle(number)] = Rank(labels, ())
@@ -90,5 +90,5 @@ def test_a_version_is_compared_with_the_newest_data_only_by_its_number() -> None
     """Guards that `plan` of the same recipe with a version of the data has no such doubt."""
     recipe = newer_recipe(*NEWER[0])
     known = replace(recipe, engine=replace(recipe.engine, version="0.33.0"))
-    plan = make_plan(scene(2).services, request(recipe=known), found("spark-1", "spark-2"))
+    plan = make_plan(make_scene(2).services, request(recipe=known), state_of_nodes("spark-1", "spark-2"))
     assert not [one for one in plan.findings if one.code == "ENG005"]

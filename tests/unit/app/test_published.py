@@ -16,7 +16,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe
 from sparkwright.planner.usable import with_published
-from unit.app.scene import recipe, scene
+from unit.app.scene import make_scene, recipe
 
 CONFIG = json.dumps({"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2})
 ANSWER = Published("org/name", "main", CONFIG, 7_000_000_000)
@@ -31,7 +31,7 @@ def served(**model: Any) -> Recipe:
 
 
 def services(hub: FakeHub, sink: FakeSink | None = None) -> Services:
-    return replace(scene().services, hub=hub.look, sink=sink or FakeSink())
+    return replace(make_scene().services, hub=hub.look, sink=sink or FakeSink())
 
 
 async def test_a_model_that_nothing_describes_is_looked_up() -> None:

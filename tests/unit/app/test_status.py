@@ -14,7 +14,7 @@ from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.errors import NotReady, SparkwrightError, Unreachable, UsageError
 from sparkwright.domain.live import DeploymentState
 from sparkwright.remote import process
-from unit.app.scene import Scene, scene
+from unit.app.scene import ClusterScene, make_scene
 
 LABELS = {
     "deployment": "twin",
@@ -32,19 +32,19 @@ def handle(number: int, deployment: str = "twin") -> str:
     return process.rank_dir(STATE, deployment, number)
 
 
-def running(ranks: tuple[int, ...] = (0, 1), **labels: str) -> Scene:
-    here = scene()
+def running(ranks: tuple[int, ...] = (0, 1), **labels: str) -> ClusterScene:
+    here = make_scene()
     for number in ranks:
         all_labels = {**LABELS, **labels, "rank": str(number)}
         here.nodes[number].ranks[handle(number, all_labels["deployment"])] = Rank(all_labels, ())
     return here
 
 
-def ended(here: Scene, number: int, code: int) -> None:
+def end_rank(here: ClusterScene, number: int, code: int) -> None:
     here.nodes[number].ranks[handle(number)].end(Exit(code))
 
 
-async def only(here: Scene, **how: Any) -> Deployment:
+async def only_deployment(here: ClusterScene, **how: Any) -> Deployment:
     (found,), trouble = await status(here.services, **how)
     assert trouble == ()
     return found
@@ -53,7 +53,7 @@ async def only(here: Scene, **how: Any) -> Deployment:
 async def test_ready_is_a_token() -> None:
     """One real token through a tunnel to the head, nothing less."""
     here = running()
-    found = await only(here)
+    found = await only_deployment(here)
     assert (found.state, found.answer, found.problems) == (DeploymentState.READY, ANSWER, ())
     assert (found.name, found.endpoint, found.simulated) == ("twin", "http://127.0.0.1:8000/v1", True)
     url, model, _, tokens, key = here.endpoint.asked[0]
@@ -71,7 +71,7 @@ async def test_loading_is_a_server_that_does_not_listen_yet() -> None:
     """All ranks run, nothing answers: on its way, and the reason is reported."""
     here = running()
     here.endpoint = FakeEndpoint(NotReady("connection refused"))
-    found = await only(here)
+    found = await only_deployment(here)
     assert (found.state, found.answer) == (DeploymentState.LOADING, None)
     assert found.problems == ("not up yet: connection refused",)
 
@@ -80,7 +80,7 @@ async def test_a_server_without_tokens_is_degraded() -> None:
     """vLLM answers for a minute after its worker died: it lists its models and gives no token."""
     here = running()
     here.endpoint = FakeEndpoint(NotReady("500 EngineDeadError"), models=("twin-tiny",))
-    found = await only(here)
+    found = await only_deployment(here)
     assert found.state is DeploymentState.DEGRADED
     assert "500 EngineDeadError" in found.problems[0]
 
@@ -95,7 +95,7 @@ async def test_no_token_in_time_reports_it(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(queries, "PROBE_SECONDS", 0.02)
     here = running()
     here.endpoint = Silent(models=("twin-tiny",))
-    found = await only(here)
+    found = await only_deployment(here)
     assert found.state is DeploymentState.DEGRADED
     assert "no token within" in found.problems[0]
 
@@ -103,8 +103,8 @@ async def test_no_token_in_time_reports_it(monkeypatch: pytest.MonkeyPatch) -> N
 async def test_a_rank_that_ended_while_another_runs_is_degraded() -> None:
     """Named with node and code; the endpoint is not even asked."""
     here = running()
-    ended(here, 1, 137)
-    found = await only(here)
+    end_rank(here, 1, 137)
+    found = await only_deployment(here)
     assert found.state is DeploymentState.DEGRADED
     assert found.problems == ("rank 1 on spark-2 exited with code 137",)
     assert here.endpoint.asked == []
@@ -112,7 +112,7 @@ async def test_a_rank_that_ended_while_another_runs_is_degraded() -> None:
 
 async def test_a_rank_that_is_missing_is_degraded() -> None:
     """World size is on every rank: one that is nowhere is missed."""
-    found = await only(running(ranks=(0,)))
+    found = await only_deployment(running(ranks=(0,)))
     assert found.state is DeploymentState.DEGRADED
     assert found.problems == ("rank 1 is on no node that answered",)
 
@@ -129,33 +129,33 @@ async def test_a_worker_does_not_know_the_address() -> None:
 async def test_ranks_that_all_ended_are_stopped_or_failed(code: int, state: DeploymentState) -> None:
     """The state follows the exit codes, not anybody's memory of a request."""
     here = running()
-    ended(here, 0, code)
-    ended(here, 1, code)
-    found = await only(here)
+    end_rank(here, 0, code)
+    end_rank(here, 1, code)
+    found = await only_deployment(here)
     assert found.state is state
 
 
 async def test_without_a_probe_nothing_is_claimed() -> None:
     """--no-probe: the ranks run, and that is all that is known."""
     here = running()
-    found = await only(here, probe=False)
+    found = await only_deployment(here, probe=False)
     assert (found.state, here.endpoint.asked) == (DeploymentState.RUNNING, [])
 
 
 async def test_an_endpoint_for_everybody_is_asked_on_loopback() -> None:
     """0.0.0.0 is no address to connect to."""
     here = running(bind="0.0.0.0")
-    await only(here)
+    await only_deployment(here)
     assert here.nodes[0].tunnels == [("127.0.0.1", 8000)]
 
 
 async def test_a_key_is_used_when_it_is_here_and_missed_when_not() -> None:
     """A refused question for want of a key is no sign of a broken endpoint."""
     here = running(**{"key-env": "KEY"})
-    found = await only(here)
+    found = await only_deployment(here)
     assert "KEY" in found.problems[0] and here.endpoint.asked == []
     here.secrets = {"KEY": Secret("k-1")}
-    assert (await only(here)).state is DeploymentState.READY
+    assert (await only_deployment(here)).state is DeploymentState.READY
     assert here.endpoint.asked[0][4] == Secret("k-1")
 
 
@@ -191,14 +191,14 @@ async def test_several_deployments_are_distinguished() -> None:
 # logs
 
 
-def printing() -> Scene:
+def printing() -> ClusterScene:
     here = running()
     for number, node in enumerate(here.nodes):
         node.on(lambda c, n=number: c == process.logs(handle(n), 2), [f"a{number}", f"b{number}"])
     return here
 
 
-async def read(here: Scene, **how: Any) -> list[tuple[int, str]]:
+async def read(here: ClusterScene, **how: Any) -> list[tuple[int, str]]:
     wanted = {"deployment": "twin", "rank": None, "tail": 2, "follow": False, **how}
     return [(rank.rank, line) async for rank, line in logs(here.services, **wanted)]
 

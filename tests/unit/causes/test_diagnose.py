@@ -6,7 +6,7 @@ import pytest
 
 from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes.cause import LogCause, book_of
-from sparkwright.causes.diagnose import Reader, book, diagnosis
+from sparkwright.causes.diagnose import Reader, diagnosis, log_book
 from sparkwright.causes.ranking import found_by_signs, ranked
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.domain.finding import Severity
@@ -23,7 +23,7 @@ WELL = ["b-8b-graphs", "m2-head", "m2-worker", "s-ngram", "v4-1m-s6", "llama-rea
 
 
 def reader(name: str, data: bytes) -> Reader:
-    made = Reader(book(), name, 2026)
+    made = Reader(log_book(), name, 2026)
     made.feed(data)
     made.close()
     return made
@@ -256,7 +256,7 @@ def test_lines_are_counted_once() -> None:
 GLOO = "RuntimeError: Gloo connectFullMesh failed with [pair.cc:144] no error, remote=[127.0.0.1]:40213"
 
 
-def rank(offset: int, error: str = "") -> bytes:
+def rank_log(offset: int, error: str = "") -> bytes:
     """A log whose clock is `offset` hours ahead."""
     lines = [
         f"INFO 11-02 {10 + offset}:11:12 [gpu_worker.py:440] Available KV cache memory: 18.22 GiB",
@@ -268,11 +268,11 @@ def rank(offset: int, error: str = "") -> bytes:
 
 def test_clocks_of_ranks_are_aligned_by_what_they_reach_together() -> None:
     """Guards the order of events when a node's clock or time zone is off; barriers that disagree move nothing."""
-    stories = [reader("a", rank(0)).story(), reader("b", rank(2)).story()]
+    stories = [reader("a", rank_log(0)).story(), reader("b", rank_log(2)).story()]
     assert shifts(stories) == {"a": 0.0, "b": -7200.0}
-    odd = rank(3).replace(b"13:12:40", b"13:32:40")
+    odd = rank_log(3).replace(b"13:12:40", b"13:32:40")
     assert shifts([stories[0], reader("c", odd).story()])["c"] == 0.0
-    told = diagnosed(("a", rank(0)), ("b", rank(2, GLOO)))
+    told = diagnosed(("a", rank_log(0)), ("b", rank_log(2, GLOO)))
     assert [source.shift for source in told.sources] == [0.0, -7200.0]
     first = told.causes[0].proof[0]
     assert first.at is not None and first.at < (told.sources[0].last_at or 0) + 60

@@ -7,7 +7,7 @@ from string import Formatter
 import pytest
 
 from sparkwright.app.diagnose.examine import examine
-from sparkwright.causes.candidates import form, mechanisms
+from sparkwright.causes.candidates import line_pattern, mechanisms
 from sparkwright.causes.explanation import reason
 from sparkwright.causes.load import families
 from sparkwright.domain.diagnosis import Explanation
@@ -18,7 +18,7 @@ DATA = Path(__file__).parents[2] / "data"
 SHARED = Path(__file__).parents[4] / "shared" / "captures"
 
 
-def of(*logs: str) -> Explanation | None:
+def explain_logs(*logs: str) -> Explanation | None:
     sources = {f"{n}.log": enumerate(log.encode().split(b"\n"), 1) for n, log in enumerate(logs)}
     return reason(sources, 2026, {}).why
 
@@ -64,51 +64,51 @@ CASES = {
 def test_the_line_that_explains_is_found(name: str) -> None:
     """Guards each kind of line, in a wording that no rule was written from."""
     log, number, mechanism = CASES[name]
-    found = of(log)
+    found = explain_logs(log)
     assert found and (found.line.number, found.mechanism) == (number, mechanism), found
 
 
 def test_slots_fill_the_title_and_the_steps() -> None:
-    found = of("OSError: [Errno 98] Address already in use: ('0.0.0.0', 8123)")
+    found = explain_logs("OSError: [Errno 98] Address already in use: ('0.0.0.0', 8123)")
     assert found and found.title == "port 8123 is taken"
     assert found.next[0].startswith("ss -ltnp | grep 8123")
 
 
 def test_a_step_whose_slot_is_empty_is_left_out() -> None:
-    found = of("OSError: [Errno 98] Address already in use")
+    found = explain_logs("OSError: [Errno 98] Address already in use")
     assert found and found.title == "port is taken"
     assert all("grep" not in step for step in found.next)
 
 
 def test_what_a_log_names_cannot_run_when_a_step_is_pasted() -> None:
     """A path from a log is quoted in the command that inspects it."""
-    found = of("PermissionError: [Errno 13] Permission denied: '/tmp/$(reboot);x'")
+    found = explain_logs("PermissionError: [Errno 13] Permission denied: '/tmp/$(reboot);x'")
     assert found and found.next[0].startswith("ls -ld '/tmp/$(reboot);x'; id")
 
 
 def test_the_phase_and_the_place_are_named() -> None:
     """The engine's own lines show how far it got; the frame above the exception where."""
     log = (DATA / "captures_logs" / "d-disk-full.log").read_text()
-    found = of(log)
+    found = explain_logs(log)
     assert found and found.phase == "compile" and "codecache.py" in found.place
 
 
 def test_what_was_wrong_before_the_engine_served_does_not_count() -> None:
     ready = "(APIServer pid=1) INFO:     Application startup complete."
-    assert of(f"RuntimeError: kernel cache is cold\n{ready}") is None
-    found = of(f"RuntimeError: kernel cache is cold\n{ready}\nRuntimeError: ring is torn")
+    assert explain_logs(f"RuntimeError: kernel cache is cold\n{ready}") is None
+    found = explain_logs(f"RuntimeError: kernel cache is cold\n{ready}\nRuntimeError: ring is torn")
     assert found and found.line.number == 3
 
 
 def test_printed_settings_and_a_clients_text_are_no_symptoms() -> None:
     settings = ", ".join(f"disable_{n}=False" for n in range(9))
-    assert of(f"server_args=ServerArgs(error='fatal', {settings})") is None
-    assert of('INFO:     127.0.0.1:5 - "GET /fatal-error HTTP/1.1" 404 Not Found') is None
+    assert explain_logs(f"server_args=ServerArgs(error='fatal', {settings})") is None
+    assert explain_logs('INFO:     127.0.0.1:5 - "GET /fatal-error HTTP/1.1" 404 Not Found') is None
 
 
 def test_the_same_line_on_other_ranks_is_named() -> None:
     line = "RuntimeError: the ring has 3 members instead of 4"
-    found = of(line, line)
+    found = explain_logs(line, line)
     assert found and found.same == ("1.log",)
 
 
@@ -120,7 +120,7 @@ def test_engines_that_serve_have_nothing_to_explain(folder: Path) -> None:
     ]
     if not serving:
         pytest.skip("data: recordings that are not part of the project")
-    assert {p.name: found.line.text for p in serving if (found := of(p.read_text("utf-8", "replace")))} == {}
+    assert {p.name: found.line.text for p in serving if (found := explain_logs(p.read_text("utf-8", "replace")))} == {}
 
 
 def test_the_file_of_mechanisms_is_whole() -> None:
@@ -132,7 +132,7 @@ def test_the_file_of_mechanisms_is_whole() -> None:
         asked = {field for text in (one.title, *one.next) for _, field, _, _ in Formatter().parse(text) if field}
         assert set(one.families) <= set(families()), one.key
         assert asked <= slots, one.key
-    assert all(form(kind) for kind in ("prefix", "frame", "goes_on"))
+    assert all(line_pattern(kind) for kind in ("prefix", "frame", "goes_on"))
 
 
 def test_a_long_log_keeps_its_beginning_and_its_end() -> None:

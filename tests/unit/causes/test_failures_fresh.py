@@ -4,8 +4,8 @@ from pathlib import Path
 
 import diagnose_fresh
 import pytest
-from diagnose_fresh_page import page
-from record_failures.scenario import half, scenarios
+from diagnose_fresh_page import fresh_page
+from record_failures.scenario import data_half, scenarios
 
 from sparkwright.causes.load import families
 
@@ -45,7 +45,7 @@ def test_the_true_keys_are_of_the_catalogue() -> None:
     """Guards the truth against mistyped keys and families, and the halves against being moved."""
     wrong = [case.id for case in CASES if not set(case.keys) <= CATALOGUE or case.family not in families()]
     assert wrong == []
-    assert [case.id for case in CASES if case.half != half(case.id)] == []
+    assert [case.id for case in CASES if case.half != data_half(case.id)] == []
 
 
 def test_every_case_can_be_recorded_again() -> None:
@@ -67,7 +67,7 @@ def test_the_scorer_reads_them(program: str) -> None:
     case = min(
         (case for case in CASES if case.program == program), key=lambda case: sum(len(c) for _, c in case.text())
     )
-    score = diagnose_fresh.score(case)
+    score = diagnose_fresh.score_case(case)
     assert score["id"] == case.id
     assert score["first"] <= score["three"]
     assert score["known"] == bool(case.keys)
@@ -77,4 +77,4 @@ def test_the_page_shows_the_first_score() -> None:
     """Guards that docs/reference/diagnose-fresh.md is what first.jsonl gives, for every case."""
     first = diagnose_fresh.first_scores()
     assert {one["id"] for one in first} == {case.id for case in CASES}
-    assert Path(diagnose_fresh.PAGE).read_text() == page(first, CASES), "make diagnose-fresh ARGS=--page"
+    assert Path(diagnose_fresh.PAGE).read_text() == fresh_page(first, CASES), "make diagnose-fresh ARGS=--page"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.causes.diagnose import Reader, book, diagnosis
+from sparkwright.causes.diagnose import Reader, diagnosis, log_book
 from unit.causes.test_real_failures import CAUSES
 
 LOGS = Path(__file__).resolve().parents[2] / "data" / "captures" / "vllm-0.33.0-failures"
@@ -25,9 +25,9 @@ MISSED = {
 NAMES = sorted(path.stem for path in LOGS.glob("*.log"))
 
 
-def first(name: str) -> tuple[str, float]:
+def first_cause(name: str) -> tuple[str, float]:
     """Key and confidence of the cause named first."""
-    reader = Reader(book(), name, 2026)
+    reader = Reader(log_book(), name, 2026)
     reader.feed((LOGS / f"{name}.log").read_bytes())
     reader.close()
     return next(((cause.key, cause.confidence) for cause in diagnosis([reader], {}).causes), ("", 0.0))
@@ -36,11 +36,11 @@ def first(name: str) -> tuple[str, float]:
 @pytest.mark.full
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in MISSED])
 def test_failures_of_a_newer_release_are_named_by_their_cause(name: str) -> None:
-    assert first(name)[0] == (CAUSES | CHANGED)[name]
+    assert first_cause(name)[0] == (CAUSES | CHANGED)[name]
 
 
 @pytest.mark.parametrize("name", sorted(MISSED))
 def test_what_is_missed_is_not_reported_with_confidence(name: str) -> None:
     """Guards the worst error: a wrong cause that reads as certain."""
-    key, sure = first(name)
+    key, sure = first_cause(name)
     assert key == MISSED[name] or sure < 0.9

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.app.diagnose.examine import examine
-from sparkwright.causes.diagnose import known
+from sparkwright.causes.diagnose import line_causes
 from sparkwright.domain.diagnosis import Diagnosis, LogState
 from sparkwright.domain.finding import Severity
 from unit.for_each import for_each
@@ -21,7 +21,7 @@ INPUTS = DATA.parents[2] / "shared" / "data" / "diagnose-inputs"
 BLAMED = 0.5
 
 
-def of(*logs: str | bytes) -> Diagnosis:
+def examine_logs(*logs: str | bytes) -> Diagnosis:
     texts = (log.encode() if isinstance(log, str) else log for log in logs)
     return examine([(f"log {n}", [text]) for n, text in enumerate(texts)], 2026, {})
 
@@ -46,11 +46,11 @@ AMONG_RANKS = "LNIC"
 def test_a_failure_behind_a_healthy_start_keeps_its_place() -> None:
     """Guards against causes that a good start would give: each example, behind the start of one engine in turn."""
     wrong = []
-    for cause, path in zip(known().values(), cycle(STARTS), strict=False):
+    for cause, path in zip(line_causes().values(), cycle(STARTS), strict=False):
         if cause.severity is Severity.INFO or cause.code.startswith(AMONG_RANKS):
             continue
         for text in cause.fires:
-            found = of(start(path) + text.encode())
+            found = examine_logs(start(path) + text.encode())
             first = [one.key for one in found.causes[:1]]
             explained = path.name == EXPLAINS_OOM and re.search("out of memory|OutOfMemory", text)
             if first != [cause.key] and not explained and (path.name, cause.code) not in EXPLAINED_BY_START:
@@ -61,7 +61,7 @@ def test_a_failure_behind_a_healthy_start_keeps_its_place() -> None:
 @for_each("path", STARTS)
 def test_a_healthy_start_is_healthy(path: Path) -> None:
     """Guards the state and that nothing is blamed."""
-    found = of(path.read_bytes())
+    found = examine_logs(path.read_bytes())
     assert found.state in (LogState.SERVING, LogState.STOPPED) and not blamed(found) and not found.explanation
 
 
@@ -74,21 +74,23 @@ WAITS = (
 @pytest.mark.parametrize("times", [2, 20])
 def test_harmless_lines_are_harmless_however_often_they_come(times: int) -> None:
     """Guards that the second identical line is no cause and no failure."""
-    samples = [text for cause in known().values() if cause.severity is Severity.INFO for text in cause.fires]
+    samples = [text for cause in line_causes().values() if cause.severity is Severity.INFO for text in cause.fires]
     samples = [text for text in samples if WAITS not in text]
-    wrong = [text for text in samples if not blamed(of(text)) and blamed(of(f"{text.strip()}\n" * times))]
+    wrong = [
+        text for text in samples if not blamed(examine_logs(text)) and blamed(examine_logs(f"{text.strip()}\n" * times))
+    ]
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.full
 def test_a_failure_wins_over_each_harmless_line() -> None:
     """Guards that what is known as harmless hides nothing: each harmless example, next to failures in turn."""
-    fine = [text for cause in known().values() if cause.severity is Severity.INFO for text in cause.fires]
-    bad = [(c, c.fires[0]) for c in known().values() if c.severity.stops and c.signatures[0].sure > 0.9]
-    bad = [(cause, text) for cause, text in bad if of(text).failure]
+    fine = [text for cause in line_causes().values() if cause.severity is Severity.INFO for text in cause.fires]
+    bad = [(c, c.fires[0]) for c in line_causes().values() if c.severity.stops and c.signatures[0].sure > 0.9]
+    bad = [(cause, text) for cause, text in bad if examine_logs(text).failure]
     wrong = []
     for (cause, text), harmless in zip(bad, cycle(fine), strict=False):
-        found = of(f"{harmless.strip()}\n\n{text.strip()}\n")
+        found = examine_logs(f"{harmless.strip()}\n\n{text.strip()}\n")
         if not found.failure or found.causes[0].key != cause.key:
             wrong.append(f"{cause.code} after {harmless[:80]!r}: {[one.key for one in found.causes]}")
     assert not wrong, "\n".join(wrong)
@@ -108,7 +110,7 @@ def test_windows_of_healthy_recordings_are_healthy(path: Path) -> None:
     pieces = {
         (size, at): lines[at : at + size] for size in (1, 3, 10) for at in range(0, len(lines), max(1, size // 2))
     }
-    wrong = [place for place, piece in pieces.items() if blamed(of(b"".join(piece)))]
+    wrong = [place for place, piece in pieces.items() if blamed(examine_logs(b"".join(piece)))]
     assert not wrong
 
 
@@ -119,8 +121,8 @@ def test_a_log_of_a_server_that_serves_again_is_healthy() -> None:
     )
     serves = start(STARTS[0]).partition(b"Application startup complete.")
     serves = b"".join(serves[:2]) + b"\n"
-    assert of(serves + crash).failure
-    found = of(serves + crash + serves)
+    assert examine_logs(serves + crash).failure
+    found = examine_logs(serves + crash + serves)
     assert found.state is LogState.SERVING and not blamed(found) and found.serves
     assert "gpu-out-of-memory" in [cause.key for cause in found.notes]
 
@@ -129,7 +131,7 @@ def test_a_start_that_goes_on_is_no_failure() -> None:
     """Guards a log that is read while the model loads."""
     lines = start(STARTS[0]).splitlines(keepends=True)
     cut = next(number for number, line in enumerate(lines) if b"Starting to load model" in line)
-    found = of(b"".join(lines[: cut + 1]))
+    found = examine_logs(b"".join(lines[: cut + 1]))
     assert found.state is LogState.STARTING and not found.failure and found.explanation
 
 
@@ -157,7 +159,7 @@ def test_the_inputs_of_the_study(name: str) -> None:
     path = next(INPUTS.glob(f"{name}-*.log"), None)
     if path is None:
         pytest.skip("data: inputs that are not part of the project")
-    found = of(path.read_bytes())
+    found = examine_logs(path.read_bytes())
     assert found.failure is bool(EXPECTED[name]) and blamed(found) is found.failure
     keys = [cause.key for cause in found.causes[:1]] + [found.explanation.mechanism if found.explanation else ""]
     assert EXPECTED[name] in keys
@@ -171,7 +173,7 @@ REFUSED = (
 
 def test_steps_never_set_the_value_that_was_refused() -> None:
     """Guards the remedy of a refused backend, and its slots."""
-    found = of(f"(EngineCore pid=90) ERROR 09-10 12:01:00 [core.py:1484] {REFUSED}")
+    found = examine_logs(f"(EngineCore pid=90) ERROR 09-10 12:01:00 [core.py:1484] {REFUSED}")
     steps = [step for cause in found.causes for step in cause.fix]
     assert any("kv_cache_dtype" in step for step in steps)
     assert not any("--attention-backend TRITON_ATTN (or" in step or "<setting>" in step for step in steps)
@@ -184,7 +186,7 @@ NO_ROOM = """0.11.201.114 I load_tensors:        CUDA0 model buffer size = 21470
 
 def test_steps_are_those_of_the_engine_that_printed_the_log() -> None:
     """Guards options of other engines."""
-    steps = of(NO_ROOM).causes[0].fix
+    steps = examine_logs(NO_ROOM).causes[0].fix
     assert any("-ctk q8_0" in step for step in steps)
     assert not any("--max-model-len" in step or "--context-length" in step for step in steps)
 
@@ -198,7 +200,7 @@ OWN_SETTING = (
 @for_each("wants, is_own", [("200.00", True), ("20.00", False)])
 def test_more_memory_than_the_gpu_has_is_the_settings_fault(wants: str, is_own: bool) -> None:
     """Guards amounts: another process is not blamed for what could never fit."""
-    first = of(OWN_SETTING.format(wants)).causes[0]
+    first = examine_logs(OWN_SETTING.format(wants)).causes[0]
     assert (first.key == "kv-cache-setting-above-memory") is is_own
     assert not is_own or any("200.00 GiB" in step for step in first.fix)
 
@@ -214,7 +216,7 @@ def test_more_memory_than_the_gpu_has_is_the_settings_fault(wants: str, is_own: 
 )
 def test_system_errors_in_other_languages_are_known(line: str, mechanism: str) -> None:
     """Guards the C library's German, French, Spanish and Japanese; the line is shown as it was printed."""
-    found = of(line + "\n")
+    found = examine_logs(line + "\n")
     keys = [cause.key for cause in found.causes] + [found.explanation.mechanism if found.explanation else ""]
     shown = [cause.proof[0] for cause in found.causes[:1]] or [found.explanation.line if found.explanation else None]
     assert found.failure and mechanism in keys and shown[0] and shown[0].text.startswith(line[:12])
@@ -239,7 +241,7 @@ def test_system_errors_in_other_languages_are_known(line: str, mechanism: str) -
 )
 def test_mechanisms_fill_their_slots(text: str, key: str) -> None:
     """Guards messages that no cause was written for."""
-    found = of(text)
+    found = examine_logs(text)
     assert found.failure
     if key:
         assert found.explanation and found.explanation.mechanism == key
@@ -264,7 +266,7 @@ def test_mechanisms_fill_their_slots(text: str, key: str) -> None:
 )
 def test_what_healthy_programs_print_is_no_failure(text: str) -> None:
     """Guards a build without a GPU, an ordered shutdown, a refused request, Python's warnings, leftovers, help."""
-    assert not blamed(of(text))
+    assert not blamed(examine_logs(text))
 
 
 def test_an_error_of_the_loader_is_a_failure_whatever_precedes_it() -> None:
@@ -272,7 +274,7 @@ def test_an_error_of_the_loader_is_a_failure_whatever_precedes_it() -> None:
     ready = 'level=INFO source=runner.go:874 msg="Server listening on 127.0.0.1:41115"\n'
     error = "llama_model_load: error loading model: unable to allocate Vulkan0 buffer\n"
     for text in (error, ready + error):
-        found = of(text)
+        found = examine_logs(text)
         assert found.failure and found.causes[0].key == "model-weights-too-large-for-node"
 
 
@@ -280,15 +282,15 @@ def test_a_program_that_ends_with_success_has_not_failed() -> None:
     """Guards a build that warned and tried again; what fails after the success counts."""
     warned = "WARNING: Retrying after connection broken by 'Temporary failure in name resolution'\n" * 5
     done = "Installing collected packages: foo\nSuccessfully installed foo-0.1\n"
-    assert of(warned + "Error: no route to the mirror\n" + done).state is LogState.STOPPED
-    assert not blamed(of(warned + done))
-    assert of(done + "OSError: [Errno 28] No space left on device: '/v'\n").failure
+    assert examine_logs(warned + "Error: no route to the mirror\n" + done).state is LogState.STOPPED
+    assert not blamed(examine_logs(warned + done))
+    assert examine_logs(done + "OSError: [Errno 28] No space left on device: '/v'\n").failure
 
 
 def test_a_build_that_gives_up_has_failed() -> None:
     """Guards status 1 where the log has no line that says why."""
     failed = 'ERROR: failed to solve: process "/bin/sh -c make" did not complete successfully: exit code: 1'
-    assert of(f"Dockerfile:54\n{failed}\n").failure
+    assert examine_logs(f"Dockerfile:54\n{failed}\n").failure
 
 
 def test_a_warning_is_never_more_than_likely_where_another_line_fails() -> None:
@@ -296,7 +298,7 @@ def test_a_warning_is_never_more_than_likely_where_another_line_fails() -> None:
     platforms = "(linux/amd64) does not match the detected host platform (linux/arm64/v8)"
     warning = f"app The requested image's platform {platforms}"
     fails = "Error response from daemon: driver failed: Bind for 0.0.0.0:80 failed: port is already allocated"
-    alone, both = of(f"WARNING {warning}\n"), of(f"WARNING {warning}\n{fails}\n")
+    alone, both = examine_logs(f"WARNING {warning}\n"), examine_logs(f"WARNING {warning}\n{fails}\n")
     assert alone.causes[0].key == "image-wrong-architecture"
     assert both.causes[0].key == "port-already-in-use"
     assert all(c.confidence <= 0.75 for c in both.causes if c.key == "image-wrong-architecture")
@@ -306,8 +308,8 @@ def test_a_cause_of_another_engine_is_never_more_than_likely() -> None:
     """Guards llama.cpp's cause in a log of TensorRT-LLM that uses the same words."""
     line = "error loading model architecture: unknown model architecture: 'quux'\n"
     head = (DATA / "healthy" / "trtllm.log").read_text().splitlines(keepends=True)[:12]
-    assert of(line).causes[0].confidence > 0.75
-    assert all(cause.confidence <= 0.75 for cause in of("".join(head) + line).causes)
+    assert examine_logs(line).causes[0].confidence > 0.75
+    assert all(cause.confidence <= 0.75 for cause in examine_logs("".join(head) + line).causes)
 
 
 NO_GRAPH_BUFFER = """0.11.520.077 E allocating 961.20 MiB on device 1: cudaMalloc failed: out of memory
@@ -320,10 +322,10 @@ GOES_ON = "0.12.304.130 I srv    load_model: initializing, n_slots = 1, n_ctx_sl
 
 def test_what_failed_before_another_way_was_taken_is_over() -> None:
     """Guards a retry that succeeds, and the one that fails, too."""
-    found = of(NO_GRAPH_BUFFER + RETRY + GOES_ON)
+    found = examine_logs(NO_GRAPH_BUFFER + RETRY + GOES_ON)
     assert not blamed(found) and [note.key for note in found.notes] == ["gpu-out-of-memory"]
     for text in (NO_GRAPH_BUFFER, NO_GRAPH_BUFFER + RETRY + NO_GRAPH_BUFFER):
-        found = of(text)
+        found = examine_logs(text)
         assert found.failure and found.causes[0].key == "gpu-out-of-memory"
 
 
@@ -338,14 +340,14 @@ def test_what_failed_before_another_way_was_taken_is_over() -> None:
 )
 def test_levels_of_other_programs_and_requests_of_clients_are_no_failure(line: str) -> None:
     """Guards notices of etcd, identifiers of warnings, methods that a server does not have."""
-    assert not blamed(of(f"{line}\n"))
+    assert not blamed(examine_logs(f"{line}\n"))
 
 
 def test_a_failure_that_a_playbook_ignores_is_none() -> None:
     """Guards a run whose recap counts no failure, and one whose recap does."""
     play = (DATA / "healthy-recorded" / "ansible-play.log").read_text()
-    assert of(play).state is LogState.STOPPED and not blamed(of(play))
-    assert of(play.replace("...ignoring\n", "").replace("failed=0", "failed=1")).failure
+    assert examine_logs(play).state is LogState.STOPPED and not blamed(examine_logs(play))
+    assert examine_logs(play.replace("...ignoring\n", "").replace("failed=0", "failed=1")).failure
 
 
 @for_each(
@@ -360,12 +362,12 @@ def test_a_failure_that_a_playbook_ignores_is_none() -> None:
 )
 def test_a_single_line_may_report_a_failure(line: str) -> None:
     """Guards a bare exception, a chain that ends in a system error, a refused command line."""
-    assert of(f"{line}\n").failure
+    assert examine_logs(f"{line}\n").failure
 
 
 def test_the_phase_of_a_pull_is_not_its_reason() -> None:
     """Guards a login that nobody asked for: fetching the token timed out."""
-    found = of(
+    found = examine_logs(
         "failed to resolve reference: failed to authorize: \nfailed to fetch anonymous token: \n"
         'Get "https://auth.docker.io/token?service=registry.docker.io": \nnet/http: TLS handshake timeout\n'
     )
@@ -389,24 +391,24 @@ def test_the_phase_of_a_pull_is_not_its_reason() -> None:
 def test_names_and_notices_of_other_programs_are_no_failure(text: str) -> None:
     """Guards subsystems with an exception's form, Node's levels, words in addresses, a failure that make ignores, a
     client that hangs up."""
-    assert not blamed(of(text))
+    assert not blamed(examine_logs(text))
 
 
 def test_harmless_lines_are_harmless_however_many_there_are() -> None:
     """Guards the limit of lines that are compared: 400 refused logins of strangers."""
     line = "Dec 10 07:48:{s:02} host sshd[{n}]: reverse mapping checking getaddrinfo for h{n}.example.net failed\n"
-    assert not blamed(of("".join(line.format(n=n, s=n % 60) for n in range(400))))
+    assert not blamed(examine_logs("".join(line.format(n=n, s=n % 60) for n in range(400))))
 
 
 def test_a_process_that_the_kernel_reports_as_faulting_has_failed() -> None:
     """Guards a fault that is logged as a warning."""
     line = "kern  :warn  : 2026-01-21T04:41:44,285060+00:00 engine[2536]: segfault at 7f797fe0 ip 00007f7c\n"
-    assert of(line).failure
+    assert examine_logs(line).failure
 
 
 def test_a_notice_stays_behind_the_cause_that_a_failure_shows() -> None:
     """Guards the order: build status lines above the line that fails."""
-    found = of(
+    found = examine_logs(
         "#14 8.2 -- Not building scaled_mm_c3x_100 as no compatible archs found in CUDA target architectures\n"
         "#14 9.0 torch.AcceleratorError: CUDA error: no kernel image is available for execution on the device\n"
     )

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from sparkwright.causes.cause import book_of
-from sparkwright.causes.diagnose import known
-from sparkwright.causes.load import needs, read
+from sparkwright.causes.diagnose import line_causes
+from sparkwright.causes.load import pattern_needs, read
 from sparkwright.causes.whole_log.rules import WHOLE_LOG
 from sparkwright.domain.finding import Severity
 from sparkwright.logscan.book import digest, needs_of
@@ -128,11 +128,11 @@ def test_a_code_of_another_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_what_is_kept_of_patterns_is_what_they_need() -> None:
     """Guards the index of all causes, which is built from needs.json: `make docs` writes it."""
-    kept, plain = needs(), book_of(known().values(), WHOLE_LOG)
+    kept, plain = pattern_needs(), book_of(line_causes().values(), WHOLE_LOG)
     for pattern in plain.patterns:
         if (row := kept.get(digest(pattern.text))) is not None:
             assert (row[0], tuple(row[1])) == needs_of(pattern.text), pattern.text
-    quick = book_of(known().values(), WHOLE_LOG, needs=kept)
+    quick = book_of(line_causes().values(), WHOLE_LOG, needs=kept)
     assert [(one.code, one.parts, one.rarest) for one in quick.signs] == [
         (one.code, one.parts, one.rarest) for one in plain.signs
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.app.diagnose.examine import examine
-from sparkwright.causes.printed import differences, forms, printed, stated
+from sparkwright.causes.printed import differences, load_forms, printed, stated
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.logscan.logline import Excerpt
 
@@ -293,8 +293,8 @@ def test_hostile_blocks_are_bounded(name: str) -> None:
 
 def test_an_unknown_key_in_the_data_is_refused(tmp_path: Path) -> None:
     """Guards the file of forms: a misspelt key would be ignored for ever."""
-    text = (Path(forms.__wrapped__.__code__.co_filename).parent / "mechanisms" / "printed.toml").read_text()
+    text = (Path(load_forms.__wrapped__.__code__.co_filename).parent / "mechanisms" / "printed.toml").read_text()
     for wrong in (text.replace("like =", "likes =", 1), text.replace("says =", "said =", 1), f"other = 1\n{text}"):
         (tmp_path / "printed.toml").write_text(wrong)
         with pytest.raises(ValueError, match=r"printed\.toml: .* unknown or missing"):
-            forms(tmp_path / "printed.toml")
+            load_forms(tmp_path / "printed.toml")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.causes.diagnose import Reader, book, diagnosis
+from sparkwright.causes.diagnose import Reader, diagnosis, log_book
 
 LOGS = Path(__file__).resolve().parents[2] / "data" / "captures_logs"
 # By the log itself; docs/acceptance/diagnose-vllm-0.21.0.md tells what was done. "": it serves, and nothing is named.
@@ -87,9 +87,9 @@ MISSED = {
 }
 
 
-def first(name: str) -> tuple[str, float]:
+def first_cause(name: str) -> tuple[str, float]:
     """Key and confidence of the cause named first."""
-    reader = Reader(book(), name, 2026)
+    reader = Reader(log_book(), name, 2026)
     reader.feed((LOGS / f"d-{name}.log").read_bytes())
     reader.close()
     return next(((cause.key, cause.confidence) for cause in diagnosis([reader], {}).causes), ("", 0.0))
@@ -99,13 +99,13 @@ def first(name: str) -> tuple[str, float]:
 @pytest.mark.parametrize("name", sorted(CAUSES))
 def test_real_failures_are_named_by_their_cause(name: str) -> None:
     """Guards what users of the real engine see, not what we think that it prints."""
-    assert first(name)[0] == CAUSES[name]
+    assert first_cause(name)[0] == CAUSES[name]
 
 
 @pytest.mark.parametrize("name", sorted(MISSED))
 def test_what_is_missed_is_not_reported_with_confidence(name: str) -> None:
     """Guards the worst error: a wrong cause that reads as certain."""
-    key, sure = first(name)
+    key, sure = first_cause(name)
     assert key == MISSED[name] or sure < 0.9
 
 

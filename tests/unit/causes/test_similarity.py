@@ -10,7 +10,7 @@ from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.logscan.sign import POSSIBLE
 
 
-def of(log: str, described: bool = True) -> Diagnosis:
+def examine_log(log: str, described: bool = True) -> Diagnosis:
     return examine([("a.log", [log.encode()])], 2026, {}, described=described)
 
 
@@ -23,7 +23,7 @@ def of(log: str, described: bool = True) -> Diagnosis:
 )
 def test_what_is_resembled_is_possible_at_most_and_shows_its_words(log: str, key: str) -> None:
     """Guards recall in a wording that no rule was written from, and that a resemblance is never more than possible."""
-    found = of(log)
+    found = examine_log(log)
     assert found.causes[0].key == key
     assert all(cause.confidence <= POSSIBLE for cause in found.causes if cause.resembles)
 
@@ -34,15 +34,15 @@ def test_what_resembles_nothing_is_named_nothing() -> None:
         "zorg.QuuxError: the flimflam of turnip 7 is not snorkelled",
         "[ERROR]: Task failed: Module failed: non-zero return code",  # says only that something ended badly
     ):
-        found = of(text)
+        found = examine_log(text)
         assert found.causes == () and found.explanation
 
 
 def test_lines_without_an_error_are_compared_only_where_somebody_describes_a_failure() -> None:
     """Guards lines that report nothing bad: they resemble no cause; a sentence with a word of failure may."""
     text = "the drafter's block is shorter than the draft tokens that were asked for"
-    assert of(text).causes == () and of(text, described=False).causes == ()
-    assert of(f"it fails when {text}").causes[0].resembles
+    assert examine_log(text).causes == () and examine_log(text, described=False).causes == ()
+    assert examine_log(f"it fails when {text}").causes[0].resembles
 
 
 def test_names_are_compared_by_their_parts_too() -> None:

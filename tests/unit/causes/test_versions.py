@@ -16,7 +16,7 @@ NOT_PERMITTED = (
 NO_CHAT_TEMPLATE = "ValueError: default chat template is no longer allowed, you must provide a chat template"
 
 
-def first(log: str, on_node: str = "") -> Cause:
+def first_cause(log: str, on_node: str = "") -> Cause:
     sources = [("log", [f"{log}\n".encode()]), (f"{VERSIONS}spark-1", [f"{on_node}\n".encode()] if on_node else [])]
     return examine(sources[: 2 if on_node else 1], 2026, {}).causes[0]
 
@@ -28,8 +28,8 @@ def first(log: str, on_node: str = "") -> Cause:
 @pytest.mark.parametrize("of_node", [False, True], ids=["log", "node"])
 def test_a_version_in_or_outside_the_range_counts(version: str, how: str, of_node: bool) -> None:
     """Guards both directions, from a log and from a node, and that the answer shows it."""
-    alone = first(NOT_PERMITTED)
-    found = first(NOT_PERMITTED, version) if of_node else first(f"{version}\n{NOT_PERMITTED}")
+    alone = first_cause(NOT_PERMITTED)
+    found = first_cause(NOT_PERMITTED, version) if of_node else first_cause(f"{version}\n{NOT_PERMITTED}")
     assert found.key == alone.key == "cuda-operation-not-permitted-580-159" and alone.versions == ()
     assert (found.confidence > alone.confidence) is (how == "in")
     (note,) = found.versions
@@ -49,8 +49,8 @@ def test_one_node_in_the_range_is_enough() -> None:
 
 def test_a_cause_that_has_other_reasons_loses_nothing() -> None:
     """Guards `mostly`: outside of the range nothing speaks against it."""
-    alone, older = first(NO_CHAT_TEMPLATE), first(f"transformers==4.40.1\n{NO_CHAT_TEMPLATE}")
-    newer = first(f"transformers==4.57.1\n{NO_CHAT_TEMPLATE}")
+    alone, older = first_cause(NO_CHAT_TEMPLATE), first_cause(f"transformers==4.40.1\n{NO_CHAT_TEMPLATE}")
+    newer = first_cause(f"transformers==4.57.1\n{NO_CHAT_TEMPLATE}")
     assert (older.confidence, older.versions) == (alone.confidence, ())
     assert newer.key == "chat-template-missing" and newer.confidence > alone.confidence
 

@@ -30,7 +30,7 @@ def gateway(**changed: object) -> Context:
     return Context(CLUSTER, recipe=RECIPE, gateway=replace(GOOD, **changed))  # type: ignore[arg-type]
 
 
-def pair(**changed: object) -> Context:
+def pair_context(**changed: object) -> Context:
     return gateway(pair=replace(GOOD_PAIR, **changed))  # type: ignore[arg-type]
 
 
@@ -43,8 +43,8 @@ def served(expose: Expose, tls: GatewayTls) -> Context:
 FIRING = {
     "DOOR001": gateway(caddy="", version=""),
     "DOOR002": gateway(version="2.6.2"),
-    "DOOR003": pair(trouble=PairTrouble.EXPIRED, until="Nov 21 22:52:01 2025 GMT"),
-    "DOOR004": pair(soon=True),
+    "DOOR003": pair_context(trouble=PairTrouble.EXPIRED, until="Nov 21 22:52:01 2025 GMT"),
+    "DOOR004": pair_context(soon=True),
     "DOOR005": gateway(keys_mode="644"),
     "DOOR006": gateway(holder="nginx"),
     "DOOR009": gateway(kept=OTHERS, behind=("other",), asked="127.0.0.1, tls internal"),
@@ -56,10 +56,10 @@ SILENT = [
     ("DOOR001", "no gateway is made", Context(CLUSTER, recipe=RECIPE)),
     ("DOOR002", "the first good one", gateway(version="v2.7.6 h1:x=")),
     ("DOOR002", "no version told", gateway(version="(devel)")),
-    ("DOOR003", "all is well", pair()),
+    ("DOOR003", "all is well", pair_context()),
     ("DOOR003", "the internal CA", gateway(pair=None)),
-    ("DOOR004", "DOOR003 says it", pair(soon=True, trouble=PairTrouble.EXPIRED)),
-    ("DOOR005", "a group may read the key", pair(key_mode="640")),
+    ("DOOR004", "DOOR003 says it", pair_context(soon=True, trouble=PairTrouble.EXPIRED)),
+    ("DOOR005", "a group may read the key", pair_context(key_mode="640")),
     ("DOOR005", "no keys yet", gateway(keys=None, keys_mode="")),
     ("DOOR006", "it is this gateway itself", gateway(holder="caddy", ours=True)),
     ("DOOR009", "it alone is behind it", gateway(kept=OTHERS, asked="127.0.0.1, tls internal")),

@@ -12,7 +12,7 @@ from sparkwright.domain.recipe import Loading, Runtime, Serving
 from sparkwright.domain.units import GIB
 from sparkwright.facts.upkeep import SLEEP_TARGETS
 from unit.checks.host_samples import ACTIVITY, BOARD, LOADED, PACKAGES, TIMES, UPKEEP
-from unit.checks.samples import DGX, EMBEDDED, ODD, PLAYED, RECIPE, TOTAL, context, memory, rank, specs
+from unit.checks.samples import DGX, EMBEDDED, ODD, PLAYED, RECIPE, TOTAL, context, memory, rank_specs, rank_status
 
 BAD_ID = "295f5139615f4bbaa29921a29574c7a3"
 FIRST = Identity("spark-1", f"{1:032x}", "aarch64", "boot-1", "ai", "/home/ai", *DGX)
@@ -23,65 +23,67 @@ NO_GPU = Unknown("NVIDIA-SMI has failed", "nvidia-smi exited 9")
 ENGINE = GpuProcess(7, "VLLM::EngineCore", 90 * GIB)
 
 
-def on(**changes: Any) -> Context:
+def context_with(**changes: Any) -> Context:
     """A check, without a recipe, of two nodes of which spark-1 is different."""
     return context(changes, None)
 
 
 def upkeep(**changes: Any) -> Context:
-    return on(upkeep=replace(UPKEEP, **changes))
+    return context_with(upkeep=replace(UPKEEP, **changes))
 
 
-def board(**changes: Any) -> Context:
-    return on(board=replace(BOARD, **changes))
+def board_context(**changes: Any) -> Context:
+    return context_with(board=replace(BOARD, **changes))
 
 
 def activity(**changes: Any) -> Context:
-    return on(activity=replace(ACTIVITY, **changes))
+    return context_with(activity=replace(ACTIVITY, **changes))
 
 
-def of(**serving: Any) -> Context:
+def serving_context(**serving: Any) -> Context:
     """The recipe's limits."""
     return context(recipe=replace(RECIPE, serving=Serving(**serving)))
 
 
-def times(**changes: Any) -> Context:
-    return on(times=replace(TIMES, **changes))
+def times_context(**changes: Any) -> Context:
+    return context_with(times=replace(TIMES, **changes))
 
 
 def packages(*more: Package, without: str = "") -> Context:
     kept = tuple(p for p in PACKAGES if not without or not p.name.startswith(without))
-    return on(packages=(*kept, *more))
+    return context_with(packages=(*kept, *more))
 
 
 def kernel_log(*lines: str, count: int = 1, **more: Any) -> Context:
-    return on(kernel_log=KernelLog(9000, tuple(KernelNote(line, count, 41.2, 99.0, line) for line in lines)), **more)
+    return context_with(
+        kernel_log=KernelLog(9000, tuple(KernelNote(line, count, 41.2, 99.0, line) for line in lines)), **more
+    )
 
 
-def gpu(**changes: Any) -> Context:
-    return on(gpus=(replace(Gpu("NVIDIA GB10", LOADED, "12.1", ODD), **changes),))
+def gpu_context(**changes: Any) -> Context:
+    return context_with(gpus=(replace(Gpu("NVIDIA GB10", LOADED, "12.1", ODD), **changes),))
 
 
-def pool(**changes: Any) -> Context:
-    return on(memory=replace(memory(), **changes))
+def memory_context(**changes: Any) -> Context:
+    return context_with(memory=replace(memory(), **changes))
 
 
-def units(*active: str, **more: Any) -> Context:
+def units_context(*active: str, **more: Any) -> Context:
     found = {name: Unit(name, "loaded", "active", "enabled") for name in active}
     return upkeep(units={**UPKEEP.units, **found}, **more)
 
 
-def awake(*active: str) -> Context:
+def awake_context(*active: str) -> Context:
     """No sleep target is masked."""
-    return units(*active, *SLEEP_TARGETS)
+    return units_context(*active, *SLEEP_TARGETS)
 
 
-def loads(memory_now: Memory) -> Context:
+def loading_context(memory_now: Memory) -> Context:
     return context({"memory": memory_now})
 
 
 def as_process(memlock: int | Unknown | None, **changes: Any) -> Context:
-    ranks: tuple[RankSpec, ...] = tuple(replace(s, runtime=Runtime.PROCESS) for s in specs(**changes))
+    ranks: tuple[RankSpec, ...] = tuple(replace(s, runtime=Runtime.PROCESS) for s in rank_specs(**changes))
     return context({"upkeep": replace(UPKEEP, memlock=memlock)}, specs=ranks)
 
 
@@ -105,96 +107,98 @@ CARD = WakeCard("enP7s7", "48:b0:2d:00:00:01", True)
 
 def card_context(*cards: WakeCard, mac: str = CARD.mac) -> Context:
     """A cluster file that names a card of spark-1."""
-    made = on(network=Network(cards=cards))
+    made = context_with(network=Network(cards=cards))
     nodes = tuple(replace(one, wake=mac if one.name == "spark-1" else "") for one in made.cluster.nodes)
     return replace(made, cluster=replace(made.cluster, nodes=nodes))
 
 
 FIRING: dict[str, Context] = {
-    "HOST003": on(identity=replace(FIRST, machine_id=BAD_ID)),
+    "HOST003": context_with(identity=replace(FIRST, machine_id=BAD_ID)),
     "HOST004": upkeep(host_keys=("SHA256:key-of-2", "SHA256:other")),
-    "HOST005": on(identity=replace(FIRST, arch="x86_64")),
-    "HOST006": on(kernel=BLOCKED),
-    "HOST007": on(kernel=Kernel("6.12.0-55-generic", "", "Fedora 42")),
-    "HOST008": on(kernel=Kernel("6.14.0-1015-nvidia", "", "Ubuntu 24.04.3 LTS")),
-    "HOST009": on(identity=replace(FIRST, ota_version="7.5.0")),
-    "HOST010": board(bios="5.36_0ACUM009"),
-    "HOST011": units("display-manager.service", target="graphical.target"),
-    "HOST012": awake("display-manager.service"),
+    "HOST005": context_with(identity=replace(FIRST, arch="x86_64")),
+    "HOST006": context_with(kernel=BLOCKED),
+    "HOST007": context_with(kernel=Kernel("6.12.0-55-generic", "", "Fedora 42")),
+    "HOST008": context_with(kernel=Kernel("6.14.0-1015-nvidia", "", "Ubuntu 24.04.3 LTS")),
+    "HOST009": context_with(identity=replace(FIRST, ota_version="7.5.0")),
+    "HOST010": board_context(bios="5.36_0ACUM009"),
+    "HOST011": units_context("display-manager.service", target="graphical.target"),
+    "HOST012": awake_context("display-manager.service"),
     "HOST013": upkeep(reboot_needed=True, reboot_for=("linux-image-6.17.0-1021-nvidia", "linux-base")),
-    "HOST014": on(
+    "HOST014": context_with(
         upkeep=replace(UPKEEP, units={"unattended-upgrades.service": Unit("unattended", "loaded", "active")}),
         packages=(replace(PACKAGES[0], held=False),),
     ),
     "HOST015": kernel_log("Internal error: Oops: 0000000096000005 [#1] SMP"),
     "HOST016": upkeep(wifi="wlP9s9", power_save=True),
     "HOST017": as_process(8192),
-    "HOST018": on(
+    "HOST018": context_with(
         upkeep=replace(
             UPKEEP,
             sysctls={"kernel.core_pattern": "|/usr/share/apport/apport -p%p -s%s"},
             units={"apport.service": Unit("apport.service", "loaded", "active")},
         )
     ),
-    "HOST019": on(upkeep=replace(UPKEEP, grub_timeout=0), packages=(*PACKAGES, DKMS)),
+    "HOST019": context_with(upkeep=replace(UPKEEP, grub_timeout=0), packages=(*PACKAGES, DKMS)),
     "HOST020": packages(Package("libfwupd2", "1.9.34-0ubuntu1~24.04.1"), without="libfwupd"),
     "HOST021": kernel_log("nvme nvme0: I/O tag 12 (100c) QID 4 timeout, aborting", "I/O error, dev nvme0n1, sector 9"),
     "HOST022": upkeep(locale="de_DE.UTF-8"),
-    "HOST023": times(unclean=True),
-    "HOST025": board(bios="GX10DGX.0103.2026.0114.0930"),
+    "HOST023": times_context(unclean=True),
+    "HOST025": board_context(bios="GX10DGX.0103.2026.0114.0930"),
     "HOST026": upkeep(watchdog=TIMER),
     "HOST027": card_context(replace(CARD, armed=False)),
-    "HOST024": on(kernel_log=Unknown("this user may read neither the journal nor dmesg", "exited 1")),
+    "HOST024": context_with(kernel_log=Unknown("this user may read neither the journal nor dmesg", "exited 1")),
     "DRV004": packages(NEWER, without="nvidia-driver"),
     "DRV005": packages(SERVER),
     "DRV006": packages(LOOSE, without="mlnx"),
     "DRV007": kernel_log(GSP, gpus=NO_GPU),
-    "DRV008": board(libcuda=Library("/usr/lib/aarch64-linux-gnu/libcuda.so.580.173.02", 93_000_000, "580.173.02")),
-    "DRV009": board(module="580.173.02"),
-    "DRV010": board(drm=(OVERRIDE,)),
-    "DRV011": on(driver=Driver("580.159.03", "580.159.03")),
-    "DRV012": on(driver=Driver("580.173.02", "580.173.02")),
-    "DRV013": board(libcuda=Library("/usr/lib/aarch64-linux-gnu/libcuda.so.580.142", 0, LOADED)),
-    "DRV014": board(devices=("nvidia0", "nvidiactl")),
-    "DRV015": on(driver=Driver(LOADED, LOADED, persistence=False)),
-    "DRV016": on(driver=Driver("580.126.09", "580.126.09")),
-    "DRV017": on(driver=Driver("610.43", "610.43")),
+    "DRV008": board_context(
+        libcuda=Library("/usr/lib/aarch64-linux-gnu/libcuda.so.580.173.02", 93_000_000, "580.173.02")
+    ),
+    "DRV009": board_context(module="580.173.02"),
+    "DRV010": board_context(drm=(OVERRIDE,)),
+    "DRV011": context_with(driver=Driver("580.159.03", "580.159.03")),
+    "DRV012": context_with(driver=Driver("580.173.02", "580.173.02")),
+    "DRV013": board_context(libcuda=Library("/usr/lib/aarch64-linux-gnu/libcuda.so.580.142", 0, LOADED)),
+    "DRV014": board_context(devices=("nvidia0", "nvidiactl")),
+    "DRV015": context_with(driver=Driver(LOADED, LOADED, persistence=False)),
+    "DRV016": context_with(driver=Driver("580.126.09", "580.126.09")),
+    "DRV017": context_with(driver=Driver("610.43", "610.43")),
     "DRV018": packages(Package("nvidia-dkms-580", "580.173.02-0ubuntu1")),
-    "GPU003": on(**WITH_H200),
+    "GPU003": context_with(**WITH_H200),
     "GPU004": kernel_log(XID, count=3),
-    "GPU005": gpu(utilization=96.0, sm_clock_mhz=721.0, power_w=11.2),
-    "GPU006": gpu(temperature_c=91.0),
-    "GPU007": board(zones={"acpitz": 94.5}),
-    "GPU008": on(gpus=NO_GPU),
-    "GPU009": on(driver=Driver(LOADED, LOADED, slowdowns=("HW Power Brake Slowdown",))),
-    "GPU012": units("sparkwright-gpu-clock.service"),
+    "GPU005": gpu_context(utilization=96.0, sm_clock_mhz=721.0, power_w=11.2),
+    "GPU006": gpu_context(temperature_c=91.0),
+    "GPU007": board_context(zones={"acpitz": 94.5}),
+    "GPU008": context_with(gpus=NO_GPU),
+    "GPU009": context_with(driver=Driver(LOADED, LOADED, slowdowns=("HW Power Brake Slowdown",))),
+    "GPU012": units_context("sparkwright-gpu-clock.service"),
     "GPU010": kernel_log("thermal thermal_zone0: acpitz: critical temperature reached, shutting down"),
-    "GPU011": on(gpus=NO_GPU, board=replace(BOARD, nvidia={"000f:00:00.0": "10de:22d1"})),
-    "MEM004": on(memory=memory(80, unexplained=76)),
-    "MEM005": on(memory=memory(118, unexplained=112), gpu_processes=(ENGINE,)),
+    "GPU011": context_with(gpus=NO_GPU, board=replace(BOARD, nvidia={"000f:00:00.0": "10de:22d1"})),
+    "MEM004": context_with(memory=memory(80, unexplained=76)),
+    "MEM005": context_with(memory=memory(118, unexplained=112), gpu_processes=(ENGINE,)),
     "MEM006": activity(swapped_in=9000),
-    "MEM007": pool(swap_total=16 * GIB, swap_free=11 * GIB),
-    "MEM008": units("earlyoom.service"),
+    "MEM007": memory_context(swap_total=16 * GIB, swap_free=11 * GIB),
+    "MEM008": units_context("earlyoom.service"),
     "MEM009": context({"upkeep": replace(UPKEEP, sysctls={"vm.min_free_kbytes": "67584"})}),
-    "MEM010": pool(cma_free=220924 * 1024),
-    "MEM011": loads(FULL_CACHE),
+    "MEM010": memory_context(cma_free=220924 * 1024),
+    "MEM011": loading_context(FULL_CACHE),
     "MEM012": activity(stall_full=2.4, stall_some=7.0),
     "MEM013": kernel_log(KILLED),
     "MEM014": kernel_log(ENOMEM, count=163),
-    "MEM015": pool(total=TOTAL - 2 * GIB),
+    "MEM015": memory_context(total=TOTAL - 2 * GIB),
     "MEM016": activity(processes=(OLLAMA, NOTEBOOK)),
-    "MEM017": on(memory=memory(115)),
-    "MEM018": pool(huge_pages=64 * GIB, huge_free=60 * GIB),
+    "MEM017": context_with(memory=memory(115)),
+    "MEM018": memory_context(huge_pages=64 * GIB, huge_free=60 * GIB),
     "MEM023": context({"memory": memory(26), "upkeep": UPKEEP}),
     "MEM024": context(recipe=replace(RECIPE, shm_bytes=100 * GIB)),
-    "MEM025": of(memory_fraction=0.8, kv_cache_bytes=33 * GIB),
+    "MEM025": serving_context(memory_fraction=0.8, kv_cache_bytes=33 * GIB),
     "MEM026": context(recipe=replace(RECIPE, loading=Loading(floor=30 * GIB))),
     "MEM019": upkeep(sysctls={"vm.overcommit_memory": "2"}),
-    "MEM022": pool(free=100 * GIB, blocks=(26_000_000, 100), page=4096),
-    "MEM020": pool(corrupted=64 * 1024),
-    "TIME001": times(now=1005.0),
-    "TIME002": times(synchronized=False, ntp=False),
-    "TIME003": times(now=4600.0),
+    "MEM022": memory_context(free=100 * GIB, blocks=(26_000_000, 100), page=4096),
+    "MEM020": memory_context(corrupted=64 * 1024),
+    "TIME001": times_context(now=1005.0),
+    "TIME002": times_context(synchronized=False, ntp=False),
+    "TIME003": times_context(now=4600.0),
 }
 
 _EVERYWHERE = [
@@ -211,21 +215,21 @@ _ONLY_WITH_A_GPU += ("DRV017", "GPU004", "GPU005", "GPU008", "GPU011", "MEM005",
 SILENT: list[tuple[str, str, Context]] = [
     *((code, "the twin needs no GPU", replace(FIRING[code], recipe=PLAYED, specs=())) for code in _ONLY_WITH_A_GPU),
     *((code, "a simulated cluster shows its host", replace(FIRING[code], cluster=EMBEDDED)) for code in _EVERYWHERE),
-    ("HOST004", "one machine", on(
+    ("HOST004", "one machine", context_with(
         identity=replace(FIRST, boot_id="boot-2"), upkeep=replace(UPKEEP, host_keys=("SHA256:key-of-2",)))),
-    ("HOST005", "one is not known", on(identity=ODD)),
-    ("HOST006", "with kho=off", on(kernel=replace(BLOCKED, cmdline="quiet kho=off"))),
-    ("HOST006", "a later build", on(kernel=replace(BLOCKED, release="7.0.0-1024-nvidia"))),
-    ("HOST007", "not a GB10", on(kernel=Kernel("6.8.0-generic", "", ""), **WITH_H200)),
-    ("HOST008", "one is not known", on(kernel=ODD)),
-    ("HOST009", "no DGX OS", on(identity=replace(FIRST, ota_version=ODD))),
-    ("HOST010", "another make has versions of its own", on(
+    ("HOST005", "one is not known", context_with(identity=ODD)),
+    ("HOST006", "with kho=off", context_with(kernel=replace(BLOCKED, cmdline="quiet kho=off"))),
+    ("HOST006", "a later build", context_with(kernel=replace(BLOCKED, release="7.0.0-1024-nvidia"))),
+    ("HOST007", "not a GB10", context_with(kernel=Kernel("6.8.0-generic", "", ""), **WITH_H200)),
+    ("HOST008", "one is not known", context_with(kernel=ODD)),
+    ("HOST009", "no DGX OS", context_with(identity=replace(FIRST, ota_version=ODD))),
+    ("HOST010", "another make has versions of its own", context_with(
         identity=replace(FIRST, product="ASUSTeK COMPUTER INC. GX10"), board=replace(BOARD, bios="GX10DGX.0105"))),
-    ("HOST011", "somebody's workstation", on(
+    ("HOST011", "somebody's workstation", context_with(
         **WITH_H200, upkeep=replace(UPKEEP, units={"display-manager.service": Unit("d", "loaded", "active")}))),
-    ("HOST012", "masked", units("display-manager.service")),
+    ("HOST012", "masked", units_context("display-manager.service")),
     ("HOST012", "nothing told of units", upkeep(units={})),
-    ("HOST014", "held", units("unattended-upgrades.service")),
+    ("HOST014", "held", units_context("unattended-upgrades.service")),
     ("HOST015", "a word that only looks like it", kernel_log("nvidia: DEBUG: value 3")),
     ("HOST016", "by cable", upkeep(power_save=ODD)),
     ("HOST017", "no limit", as_process(None)),
@@ -240,87 +244,91 @@ SILENT: list[tuple[str, str, Context]] = [
     ("HOST021", "how long a shutdown may take", kernel_log("nvme nvme0: Shutdown timeout set to 10 seconds")),
     ("HOST021", "a snap that was unmounted", kernel_log("I/O error, dev loop21, sector 0 op 0x0:(READ)")),
     ("HOST021", "what was corrected", kernel_log("AER: Corrected error message received from 0000:00:00.0")),
-    ("HOST022", "no DGX OS", on(
+    ("HOST022", "no DGX OS", context_with(
         identity=replace(FIRST, ota_version=ODD), upkeep=replace(UPKEEP, locale="de_DE.UTF-8"))),
     ("HOST024", "nothing in it matters", kernel_log()),
     ("HOST027", "armed", card_context(CARD)),
     ("HOST027", "nobody is to wake it", card_context(replace(CARD, armed=False), mac="")),
-    ("HOST027", "its cards were not read", replace(card_context(CARD), facts=on(network=ODD).facts)),
+    ("HOST027", "its cards were not read", replace(card_context(CARD), facts=context_with(network=ODD).facts)),
     ("HOST026", "armed", upkeep(watchdog=replace(TIMER, active=True, systemd="2min"))),
     ("HOST026", "another program holds it", upkeep(watchdog=replace(TIMER, active=True))),
     ("HOST026", "what systemd does is not known", upkeep(watchdog=replace(TIMER, systemd=ODD))),
     ("HOST026", "not asked", upkeep(watchdog=ODD)),
-    ("HOST026", "not a GB10", on(**WITH_H200, upkeep=replace(UPKEEP, watchdog=TIMER))),
-    ("HOST025", "new enough", board(bios="GX10DGX.0105.2026.0505.1153")),
-    ("HOST025", "another maker counts in another way", board(bios="5.36_0ACUM009")),
+    ("HOST026", "not a GB10", context_with(**WITH_H200, upkeep=replace(UPKEEP, watchdog=TIMER))),
+    ("HOST025", "new enough", board_context(bios="GX10DGX.0105.2026.0505.1153")),
+    ("HOST025", "another maker counts in another way", board_context(bios="5.36_0ACUM009")),
     *((code, "no Arm processor", replace(FIRING[code], facts={
         name: replace(facts, gpus=NO_GPU, board=ODD, identity=replace(FIRST, arch="x86_64"))
         for name, facts in FIRING[code].facts.items()
     })) for code in ("DRV004", "DRV005", "DRV006", "DRV015", "DRV016")),
     ("DRV004", "the driver is not installed as a package", packages(without="nvidia-driver")),
-    ("DRV004", "older firmware beside the right one", on(packages=PACKAGES)),
-    ("DRV005", "not a GB10", on(packages=(*PACKAGES, SERVER), **WITH_H200)),
-    ("DRV008", "a name without version", board(libcuda=Library("/usr/lib/libcuda.so.1", 93_000_000))),
-    ("DRV008", "the module is not known", on(driver=Driver(ODD, ODD), board=replace(BOARD, module="580.173.02"))),
-    ("DRV009", "DRV008 says it", on(
+    ("DRV004", "older firmware beside the right one", context_with(packages=PACKAGES)),
+    ("DRV005", "not a GB10", context_with(packages=(*PACKAGES, SERVER), **WITH_H200)),
+    ("DRV008", "a name without version", board_context(libcuda=Library("/usr/lib/libcuda.so.1", 93_000_000))),
+    ("DRV008", "the module is not known",
+        context_with(driver=Driver(ODD, ODD), board=replace(BOARD, module="580.173.02"))),
+    ("DRV009", "DRV008 says it", context_with(
         board=replace(BOARD, module="580.173.02", libcuda=Library("x", 93_000_000, "580.173.02")))),
-    ("DRV010", "modeset is on", board(drm=("/etc/modprobe.d/nvidia.conf:options nvidia-drm modeset=1",))),
-    ("DRV012", "firmware not told on one", on(driver=Driver(LOADED, ODD))),
-    ("DRV014", "no driver at all", board(devices=())),
-    ("DRV014", "no GPU is another defect", on(gpus=NO_GPU, board=replace(BOARD, devices=("nvidiactl",)))),
-    ("DRV015", "not told", on(driver=Driver(LOADED, LOADED, ODD))),
-    ("DRV016", "not a GB10", on(driver=Driver("580.95.05", ODD), **WITH_H200)),
-    ("DRV018", "another GPU may have it", on(**WITH_H200, packages=(Package("nvidia-driver-580", "580.142-1"),))),
+    ("DRV010", "modeset is on", board_context(drm=("/etc/modprobe.d/nvidia.conf:options nvidia-drm modeset=1",))),
+    ("DRV012", "firmware not told on one", context_with(driver=Driver(LOADED, ODD))),
+    ("DRV014", "no driver at all", board_context(devices=())),
+    ("DRV014", "no GPU is another defect", context_with(gpus=NO_GPU, board=replace(BOARD, devices=("nvidiactl",)))),
+    ("DRV015", "not told", context_with(driver=Driver(LOADED, LOADED, ODD))),
+    ("DRV016", "not a GB10", context_with(driver=Driver("580.95.05", ODD), **WITH_H200)),
+    ("DRV018", "another GPU may have it",
+        context_with(**WITH_H200, packages=(Package("nvidia-driver-580", "580.142-1"),))),
     ("GPU004", "a number that is not grave", kernel_log(XID.replace("119", "31"))),
-    ("GPU005", "busy as it should be", gpu(utilization=96.0, sm_clock_mhz=2418.0, power_w=55.0)),
-    ("GPU005", "at rest", gpu(utilization=0.0, sm_clock_mhz=208.0, power_w=4.0)),
-    ("GPU005", "power not told", gpu(utilization=96.0, sm_clock_mhz=721.0)),
-    ("GPU006", "warm under load", gpu(temperature_c=86.0)),
-    ("GPU007", "warm", board(zones={"acpitz": 88.0})),
-    ("GPU008", "it was not asked", on(gpus=Unknown("", "not asked"))),
-    ("GPU008", "no such GPU in the machine", on(gpus=NO_GPU, board=replace(BOARD, nvidia={}))),
-    ("GPU012", "another unit", units("nvidia-persistenced.service")),
+    ("GPU005", "busy as it should be", gpu_context(utilization=96.0, sm_clock_mhz=2418.0, power_w=55.0)),
+    ("GPU005", "at rest", gpu_context(utilization=0.0, sm_clock_mhz=208.0, power_w=4.0)),
+    ("GPU005", "power not told", gpu_context(utilization=96.0, sm_clock_mhz=721.0)),
+    ("GPU006", "warm under load", gpu_context(temperature_c=86.0)),
+    ("GPU007", "warm", board_context(zones={"acpitz": 88.0})),
+    ("GPU008", "it was not asked", context_with(gpus=Unknown("", "not asked"))),
+    ("GPU008", "no such GPU in the machine", context_with(gpus=NO_GPU, board=replace(BOARD, nvidia={}))),
+    ("GPU012", "another unit", units_context("nvidia-persistenced.service")),
     ("GPU010", "only a registration", kernel_log("thermal_sys: Registered thermal governor 'step_wise'")),
-    ("GPU011", "no DGX OS", on(
+    ("GPU011", "no DGX OS", context_with(
         gpus=NO_GPU, board=replace(BOARD, nvidia={}), identity=replace(FIRST, ota_version=ODD))),
-    ("MEM004", "what every boot has", on(memory=memory(9, unexplained=9))),
-    ("MEM004", "a process holds it", on(memory=memory(100, unexplained=96), gpu_processes=(ENGINE,))),
-    ("MEM004", "processes are not known", on(memory=memory(80, unexplained=76), gpu_processes=ODD)),
-    ("MEM005", "it is what the engine holds", on(memory=memory(100, unexplained=96), gpu_processes=(ENGINE,))),
-    ("MEM005", "a size is not told", on(
+    ("MEM004", "what every boot has", context_with(memory=memory(9, unexplained=9))),
+    ("MEM004", "a process holds it", context_with(memory=memory(100, unexplained=96), gpu_processes=(ENGINE,))),
+    ("MEM004", "processes are not known", context_with(memory=memory(80, unexplained=76), gpu_processes=ODD)),
+    ("MEM005", "it is what the engine holds",
+        context_with(memory=memory(100, unexplained=96), gpu_processes=(ENGINE,))),
+    ("MEM005", "a size is not told", context_with(
         memory=memory(118, unexplained=112), gpu_processes=(replace(ENGINE, used=ODD),))),
     ("MEM006", "a program wakes up", activity(swapped_in=600, swapped_out=30)),
     ("MEM006", "not known", activity(swapped_in=ODD, swapped_out=ODD)),
-    ("MEM007", "swap is there and rests", pool(swap_total=16 * GIB, swap_free=16 * GIB)),
-    ("MEM008", "Ubuntu's own looks after logins", units("systemd-oomd.service")),
+    ("MEM007", "swap is there and rests", memory_context(swap_total=16 * GIB, swap_free=16 * GIB)),
+    ("MEM008", "Ubuntu's own looks after logins", units_context("systemd-oomd.service")),
     ("MEM020", "an error of PCIe in the same form", kernel_log("{1}[Hardware Error]: section_type: PCIe error")),
     ("MEM020", "the kernel counts from now on", kernel_log("EDAC MC: Ver: 3.0.0")),
-    ("MEM022", "little is free at all", pool(free=4 * GIB, blocks=(1_000_000, 0))),
-    ("MEM022", "the kernel's largest block is 4 MiB", pool(free=100 * GIB, blocks=(0,) * 10 + (25_000,))),
-    ("MEM022", "buddyinfo is not known", pool(free=100 * GIB)),
+    ("MEM022", "little is free at all", memory_context(free=4 * GIB, blocks=(1_000_000, 0))),
+    ("MEM022", "the kernel's largest block is 4 MiB", memory_context(free=100 * GIB, blocks=(0,) * 10 + (25_000,))),
+    ("MEM022", "buddyinfo is not known", memory_context(free=100 * GIB)),
     ("MEM023", "less lacks than the usual reserve takes", context({"memory": memory(40), "upkeep": UPKEEP})),
     ("MEM023", "the check passes", context({"upkeep": UPKEEP})),
     ("MEM023", "the reserve is not known", context({"memory": memory(26), "upkeep": Unknown("", "x")})),
     ("MEM024", "what is given without a word", context(recipe=replace(RECIPE, shm_bytes=64 * GIB))),
     ("MEM026", "less than stays", context(recipe=replace(RECIPE, loading=Loading(floor=GIB)))),
     ("MEM026", "none", context()),
-    ("MEM025", "room enough", of(memory_fraction=0.8, kv_cache_bytes=8 * GIB)),
-    ("MEM025", "more than there is is MEM001", of(memory_fraction=0.8, kv_cache_bytes=60 * GIB)),
-    ("MEM025", "the engine measures", of(memory_fraction=0.8)),
+    ("MEM025", "room enough", serving_context(memory_fraction=0.8, kv_cache_bytes=8 * GIB)),
+    ("MEM025", "more than there is is MEM001", serving_context(memory_fraction=0.8, kv_cache_bytes=60 * GIB)),
+    ("MEM025", "the engine measures", serving_context(memory_fraction=0.8)),
     ("MEM009", "large enough", upkeep(sysctls={"vm.min_free_kbytes": "2097152"})),
-    ("MEM009", "not a GB10", on(**WITH_H200, upkeep=replace(UPKEEP, sysctls={"vm.min_free_kbytes": "67584"}))),
-    ("MEM010", "as it should be", pool(cma_total=131072 * 1024, cma_free=69320 * 1024)),
-    ("MEM011", "check loads nothing", on(memory=FULL_CACHE)),
+    ("MEM009", "not a GB10",
+        context_with(**WITH_H200, upkeep=replace(UPKEEP, sysctls={"vm.min_free_kbytes": "67584"}))),
+    ("MEM010", "as it should be", memory_context(cma_total=131072 * 1024, cma_free=69320 * 1024)),
+    ("MEM011", "check loads nothing", context_with(memory=FULL_CACHE)),
     ("MEM011", "the twin loads nothing", context({"memory": FULL_CACHE}, PLAYED)),
     ("MEM012", "some wait, not all", activity(stall_full=0.05, stall_some=3.0)),
-    ("MEM013", "another machine's affair", on(**WITH_H200, activity=replace(ACTIVITY, oom_kills=7))),
-    ("MEM015", "a difference of pages", pool(total=TOTAL - GIB // 2)),
-    ("MEM016", "a rank of ours runs", on(
-        activity=replace(ACTIVITY, processes=(OLLAMA,)), ranks=(rank("big"),))),
-    ("MEM016", "not known what runs", on(activity=replace(ACTIVITY, processes=(OLLAMA,)), ranks=ODD)),
-    ("MEM017", "a rank of ours runs", on(memory=memory(118), ranks=(rank("big"),))),
-    ("TIME001", "within what asking took", times(now=1001.3)),
-    ("TIME001", "when it was asked is not known", on(times=replace(TIMES, now=1005.0), asked=0.0)),
-    ("TIME002", "not told", times(synchronized=ODD)),
-    ("TIME003", "seconds", times(now=1030.0)),
+    ("MEM013", "another machine's affair", context_with(**WITH_H200, activity=replace(ACTIVITY, oom_kills=7))),
+    ("MEM015", "a difference of pages", memory_context(total=TOTAL - GIB // 2)),
+    ("MEM016", "a rank of ours runs", context_with(
+        activity=replace(ACTIVITY, processes=(OLLAMA,)), ranks=(rank_status("big"),))),
+    ("MEM016", "not known what runs", context_with(activity=replace(ACTIVITY, processes=(OLLAMA,)), ranks=ODD)),
+    ("MEM017", "a rank of ours runs", context_with(memory=memory(118), ranks=(rank_status("big"),))),
+    ("TIME001", "within what asking took", times_context(now=1001.3)),
+    ("TIME001", "when it was asked is not known", context_with(times=replace(TIMES, now=1005.0), asked=0.0)),
+    ("TIME002", "not told", times_context(synchronized=ODD)),
+    ("TIME003", "seconds", times_context(now=1030.0)),
 ]  # fmt: skip

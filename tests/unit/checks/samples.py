@@ -88,7 +88,7 @@ def memory(used: float = 9.0, unexplained: float = 6.0) -> Memory:
     return Memory(TOTAL, available, available, 0, 0, 0, int(unexplained * GIB))
 
 
-def disk(path: str, free: float, mount: str = "/") -> Disk:
+def make_disk(path: str, free: float, mount: str = "/") -> Disk:
     return Disk(path, mount, 4000 * GIB, int(free * GIB))
 
 
@@ -102,7 +102,7 @@ def healthy(name: str, **changes: Any) -> NodeFacts:
         gpus=(Gpu("NVIDIA GB10", "580.142", "12.1", ODD),),
         gpu_processes=(),
         driver=Driver("580.142", "580.142"),
-        rdma=ports(number),
+        rdma=rdma_ports(number),
         interfaces=interfaces(number),
         nic=NIC,
         network=Network((Route("default", "10.1.0.1", "enP7s7"), Route("10.1.0.0/24", "", "enP7s7"))),
@@ -110,22 +110,22 @@ def healthy(name: str, **changes: Any) -> NodeFacts:
         containers=Containers(toolkit="1.19.0", daemon=('"max-size": "64m"',)),
         stores=tuple(Store(path, "ext4", 1000, 900) for path in ("~/models", "~/.cache/huggingface/hub")),
         docker=READY,
-        disks=tuple(disk(p, 2000) for p in ("~/models", "~/.cache/huggingface/hub", "/var/lib/docker")),
+        disks=tuple(make_disk(p, 2000) for p in ("~/models", "~/.cache/huggingface/hub", "/var/lib/docker")),
         listeners=(),
         ranks=(),
     )
     return replace(facts, **(host_facts(number) | changes))
 
 
-def ports(number: int, *down: str) -> tuple[RdmaPort, ...]:
+def rdma_ports(number: int, *down: str) -> tuple[RdmaPort, ...]:
     """Both ports of a pair of the first cage; `down`: devices that are not ACTIVE."""
     return tuple(
-        RdmaPort(device, 1, "DOWN" if device in down else "ACTIVE", "LINK_UP", netdev, gids(f"10.{net}.0.{number}"))
+        RdmaPort(device, 1, "DOWN" if device in down else "ACTIVE", "LINK_UP", netdev, gids_of(f"10.{net}.0.{number}"))
         for device, netdev, net in RAILS
     )
 
 
-def gids(ipv4: str, index: int = 3) -> tuple[Gid, ...]:
+def gids_of(ipv4: str, index: int = 3) -> tuple[Gid, ...]:
     return (
         Gid(0, "fe80::1", "v1"),
         Gid(1, "fe80::1", "v2"),
@@ -140,12 +140,12 @@ def interfaces(number: int) -> tuple[Interface, ...]:
     return (*rails, Interface("enP7s7", True, 1500, (Address(f"10.1.0.{number}", 24),), 10_000))
 
 
-def rank(deployment: str, node: str = "spark-1", number: int = 0, **more: Any) -> RankStatus:
+def rank_status(deployment: str, node: str = "spark-1", number: int = 0, **more: Any) -> RankStatus:
     state = {"state": "running", "port": 8000, "world": 2, "recipe": "other"} | more
     return RankStatus(deployment, number, node, "docker", handle=f"sparkwright-{deployment}-rank{number}", **state)
 
 
-def specs(recipe: Recipe = RECIPE, gpu: bool = True, rdma: bool = True) -> tuple[RankSpec, ...]:
+def rank_specs(recipe: Recipe = RECIPE, gpu: bool = True, rdma: bool = True) -> tuple[RankSpec, ...]:
     """Head with API and rendezvous ports, worker with none."""
     head = (("127.0.0.1", 8000), ("192.168.100.1", 25000))
     return tuple(
@@ -167,7 +167,7 @@ def context(first: dict[str, Any] | None = None, recipe: Recipe | None = RECIPE,
             facts,
             recipe,
             "big",
-            specs(recipe, not played, not played),
+            rank_specs(recipe, not played, not played),
             ledgers,
             checkpoints,
             dict.fromkeys(NODES, 20 * GIB),
@@ -175,14 +175,14 @@ def context(first: dict[str, Any] | None = None, recipe: Recipe | None = RECIPE,
     return replace(made, **changes)
 
 
-def found(code: str, where: Context) -> list[Finding]:
+def run_check(code: str, where: Context) -> list[Finding]:
     """The findings of the check of that code."""
     (check,) = [check for check in CHECKS if code == check.code]
     return list(check.findings(where))
 
 
 def severities(code: str, where: Context) -> list[Severity]:
-    return [finding.severity for finding in found(code, where)]
+    return [finding.severity for finding in run_check(code, where)]
 
 
 def flawed(defect: Defect, file: str, said: str, others: dict[str, Checkpoint] | None = None, **more: Any) -> Context:

@@ -58,7 +58,7 @@ BOOT = (
 CAGES = tuple(PciFunction(f"000{domain}:01:00.{number}", 32.0, 4) for domain in (0, 2) for number in (0, 1))
 
 
-def stock(name: str, maker: str = "founders", driver: str = "580.178.04", **changes: Any) -> NodeFacts:
+def stock_node(name: str, maker: str = "founders", driver: str = "580.178.04", **changes: Any) -> NodeFacts:
     """A node of that maker on DGX OS 7.6.0, with the desktop, the hot-plug handler and a cable in its first cage."""
     number = NODES.index(name) + 1
     product, platform, bios, total = MAKERS[maker]
@@ -126,8 +126,8 @@ def stock(name: str, maker: str = "founders", driver: str = "580.178.04", **chan
     return healthy(name, **(told | changes))
 
 
-def pair(first: dict[str, Any] | None = None, second: dict[str, Any] | None = None) -> Context:
+def stock_context(first: dict[str, Any] | None = None, second: dict[str, Any] | None = None) -> Context:
     """`check` of two stock nodes; what is given differs."""
     return Context(
-        CLUSTER, {name: stock(name, **(more or {})) for name, more in zip(NODES, (first, second), strict=True)}
+        CLUSTER, {name: stock_node(name, **(more or {})) for name, more in zip(NODES, (first, second), strict=True)}
     )

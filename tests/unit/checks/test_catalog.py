@@ -132,7 +132,9 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     | st.just(Docker(""))
     | link_values.DOCKER,
     "listeners": st.sampled_from([(), (Listener("", 8000),), (Listener("::", 25000, "x"),)]) | link_values.LISTENERS,
-    "ranks": st.sampled_from([(), (samples.rank(""),), (samples.rank("big"), samples.rank("b", number=1))]),
+    "ranks": st.sampled_from(
+        [(), (samples.rank_status(""),), (samples.rank_status("big"), samples.rank_status("b", number=1))]
+    ),
 }
 
 
@@ -183,7 +185,7 @@ def test_nothing_known_is_nothing_found(recipe: Any) -> None:
     assert check_all(replace(bare, facts={n: replace(f, **odd) for n, f in facts.items()})) == ()
 
 
-STOPS = {"OVERRIDE", "BLOCK", "weigh"}
+STOPS = {"OVERRIDE", "BLOCK", "weigh_severity"}
 
 
 def _names(node: ast.AST) -> set[str]:

@@ -9,11 +9,11 @@ import yaml
 
 from sparkwright.checks import compat
 from sparkwright.checks.compat.combination import combination
-from sparkwright.checks.compat.table import ENGINES, known_of, meets, read_table, rows_of, unheard
-from sparkwright.checks.compat.table import row as made
+from sparkwright.checks.compat.table import ENGINES, known_of, read_table, row_applies, rows_of, unheard
+from sparkwright.checks.compat.table import parse_row as made
 from sparkwright.engines.flag_data import versions
 from sparkwright.engines.version import within
-from unit.checks.recipe_cases import DSV4, H200, NVFP4, OWN_DSV4, lint, planned, recipe
+from unit.checks.recipe_cases import DSV4, H200, NVFP4, OWN_DSV4, planned, recipe, recipe_context
 from unit.engines.samples import SHIPPED, shipped
 from unit.for_each import for_each
 
@@ -21,7 +21,7 @@ DATA = Path(compat.__path__[0]) / "data"
 ROW: dict[str, Any] = {"verdict": "works", "reason": "seen", "source": "https://example.org", "date": "2026-11"}
 
 
-def rows(where: Any) -> list[str]:
+def verdicts_of(where: Any) -> list[str]:
     asked = combination(where)
     assert asked
     return [row.verdict for row in known_of(asked)]
@@ -135,7 +135,7 @@ def test_the_chip_is_the_nodes() -> None:
 
 def test_conditions_of_a_row() -> None:
     """Guards each kind of condition: met, not met, not given, any."""
-    asked = combination(lint(NVFP4, flags={"a-b": "X"}, env={"E": "1"}))
+    asked = combination(recipe_context(NVFP4, flags={"a-b": "X"}, env={"E": "1"}))
     assert asked
     wholes = {
         "flags": {"a-b": ["x"]}, "env": {"E": ["*"]}, "nodes": ">=2", "image": "engine", "model": "BIG",
@@ -146,13 +146,13 @@ def test_conditions_of_a_row() -> None:
         "engines": ["vllm-ray"], "formats": ["fp8"], "kv": ["fp8"], "drafts": ["mtp"], "chip": "sm_90",
         "pull_request": 1, "versions": ">=0.22", "architectures": ["Other"],
     }  # fmt: skip
-    assert meets(asked, made(ROW | wholes))
+    assert row_applies(asked, made(ROW | wholes))
     for name, value in others.items():
-        assert not meets(asked, made(ROW | wholes | {name: value})), name
+        assert not row_applies(asked, made(ROW | wholes | {name: value})), name
 
 
 def test_a_kv_type_that_the_model_cannot_have() -> None:
     """Guards the row that asks for what is not given: DeepSeek-V4 without an FP8 cache does not start on vLLM."""
-    assert "blocked" in rows(lint(DSV4))
+    assert "blocked" in verdicts_of(recipe_context(DSV4))
     served = replace(recipe(DSV4).serving, kv_dtype="fp8")
-    assert "blocked" not in rows(lint(DSV4, serving=served))
+    assert "blocked" not in verdicts_of(recipe_context(DSV4, serving=served))

@@ -7,7 +7,7 @@ from sparkwright.domain.facts import Disk
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import GIB
-from unit.checks.samples import RECIPE, context, found
+from unit.checks.samples import RECIPE, context, run_check
 from unit.checks.test_rules import cached
 from unit.for_each import for_each
 
@@ -22,7 +22,7 @@ from unit.for_each import for_each
 )
 def test_the_disk_of_a_kv_cache(mount: str, total: int, free: int, told: tuple[str, Severity]) -> None:
     """Guards a disk that is too small for ever, one that is full now, and one that is not mounted."""
-    assert {(one.title, one.severity) for one in found("DISK005", cached(mount, total, free))} == {told}
+    assert {(one.title, one.severity) for one in run_check("DISK005", cached(mount, total, free))} == {told}
 
 
 def lmcache(folder: str, size: str, mounts: tuple[str, ...], runtime: Runtime = Runtime.DOCKER) -> Context:
@@ -34,11 +34,11 @@ def lmcache(folder: str, size: str, mounts: tuple[str, ...], runtime: Runtime = 
 
 def test_the_disk_of_lmcache_is_checked_as_the_node_has_it() -> None:
     """Guards LMCache's own setting: the folder in the container is the node's by the recipe's mounts."""
-    (told,) = found("DISK005", lmcache("file:///kv/lm/", "200", ("/data/kv:/kv",)))
+    (told,) = run_check("DISK005", lmcache("file:///kv/lm/", "200", ("/data/kv:/kv",)))
     assert told.title == "no room for the KV cache on /data"
     assert told.evidence.startswith("LMCACHE_LOCAL_DISK: /data/kv/lm on /data: 200.0 GiB")
     assert "LMCACHE_MAX_LOCAL_DISK_SIZE" in told.remedy
-    (told,) = found("DISK005", lmcache("file:///data/kv/lm/", "200", (), Runtime.PROCESS))
+    (told,) = run_check("DISK005", lmcache("file:///data/kv/lm/", "200", (), Runtime.PROCESS))
     assert told.severity is Severity.WARN
 
 
@@ -51,4 +51,4 @@ def test_a_cache_that_is_on_no_disk_of_the_node_is_no_finding() -> None:
         ("/kv/lm", "200", ("/data/kv:/kv",)),
         ("file:///kv/lm/", "50", ("/data/kv:/kv",)),
     ):
-        assert not found("DISK005", lmcache(folder, size, mounts))
+        assert not run_check("DISK005", lmcache(folder, size, mounts))

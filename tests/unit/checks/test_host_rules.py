@@ -22,16 +22,16 @@ from unit.checks.host_cases import (
     XID,
     XID_43,
     activity,
-    awake,
-    board,
+    awake_context,
+    board_context,
+    context_with,
     kernel_log,
-    on,
     packages,
-    times,
+    times_context,
     upkeep,
 )
 from unit.checks.host_samples import BOARD, LOADED
-from unit.checks.samples import context, found, memory
+from unit.checks.samples import context, memory, run_check
 from unit.for_each import for_each
 
 # What `--fix` may do by itself; sources agree on each, and each can be taken back.
@@ -43,7 +43,7 @@ CONTRADICTED = {"DRV010", "DRV011", "MEM007", "MEM008"}
 @for_each("code", FIRING)
 def test_rule_fires(code: str) -> None:
     """Guards that the defect is seen, with everything that a user needs to act."""
-    findings = found(code, FIRING[code])
+    findings = run_check(code, FIRING[code])
     assert findings
     for finding in findings:
         assert finding.code == code
@@ -55,13 +55,13 @@ def test_rule_fires(code: str) -> None:
 @for_each("code, why, where", SILENT, ids=lambda value: value if isinstance(value, str) else "")
 def test_rule_is_silent(code: str, why: str, where: Context) -> None:
     """Guards that what looks like the defect and is none is not reported."""
-    assert found(code, where) == []
+    assert run_check(code, where) == []
 
 
 def test_only_safe_remedies_are_fixes() -> None:
     """Guards that nothing else is changed automatically, that each change is reported, and that each has its way
     back."""
-    fixes = [(code, one.fix) for code, where in FIRING.items() for one in found(code, where) if one.fix]
+    fixes = [(code, one.fix) for code, where in FIRING.items() for one in run_check(code, where) if one.fix]
     assert {code for code, _ in fixes} == FIXED
     for _, fix in fixes:
         assert fix.node == "spark-1"
@@ -72,19 +72,19 @@ def test_only_safe_remedies_are_fixes() -> None:
 @pytest.mark.parametrize("code", sorted(CONTRADICTED))
 def test_contested_things_report_both_sides_and_only_inform(code: str) -> None:
     """Guards that where sources contradict each other nothing is refused and nothing is changed."""
-    (finding,) = found(code, FIRING[code])
+    (finding,) = run_check(code, FIRING[code])
     assert finding.severity is Severity.INFO
     assert finding.fix is None
 
 
-def only(code: str, where: Context) -> Finding:
-    (finding,) = found(code, where)
+def only_finding(code: str, where: Context) -> Finding:
+    (finding,) = run_check(code, where)
     return finding
 
 
 def test_the_way_back_is_the_value_that_was_seen() -> None:
     """Guards that undoing a sysctl sets the found value and not a default."""
-    fix = only("MEM009", FIRING["MEM009"]).fix
+    fix = only_finding("MEM009", FIRING["MEM009"]).fix
     assert fix is not None
     assert fix.do[0].argv[-3:] == ("vm.min_free_kbytes", "3145728", "vm-min-free-kbytes")
     assert fix.undo[0].argv[-3:] == ("vm.min_free_kbytes", "67584", "vm-min-free-kbytes")
@@ -92,28 +92,28 @@ def test_the_way_back_is_the_value_that_was_seen() -> None:
 
 def test_a_reserve_is_not_raised_where_little_is_available() -> None:
     """Guards that a machine which serves at its floor is reported and not pushed below it."""
-    tight = on(upkeep=replace(UPKEEP, sysctls={"vm.min_free_kbytes": "67584"}), memory=memory(112))
-    assert only("MEM009", tight).fix is None
+    tight = context_with(upkeep=replace(UPKEEP, sysctls={"vm.min_free_kbytes": "67584"}), memory=memory(112))
+    assert only_finding("MEM009", tight).fix is None
 
 
 def test_only_units_that_were_not_masked_are_unmasked_again() -> None:
     """Guards that undo leaves alone what somebody else had masked."""
-    units = {**awake().facts["spark-1"].upkeep.units, "sleep.target": UPKEEP.units["sleep.target"]}  # type: ignore[union-attr]
-    fix = only("HOST012", upkeep(units=units)).fix
+    units = {**awake_context().facts["spark-1"].upkeep.units, "sleep.target": UPKEEP.units["sleep.target"]}  # type: ignore[union-attr]
+    fix = only_finding("HOST012", upkeep(units=units)).fix
     assert fix is not None
     assert fix.undo[0].argv == ("systemctl", "unmask", "suspend.target", "hibernate.target", "hybrid-sleep.target")
 
 
 def test_a_synchronization_that_is_on_is_not_turned_on() -> None:
     """Guards that a clock whose server is out of reach has no fix: its remedy is the network's."""
-    finding = only("TIME002", times(synchronized=False, ntp=True))
+    finding = only_finding("TIME002", times_context(synchronized=False, ntp=True))
     assert (finding.fix, finding.cause) == (None, "no time server was reached since boot")
 
 
 @for_each(
     "code, where, severity",
     [
-        ("HOST012", awake(), Severity.INFO),
+        ("HOST012", awake_context(), Severity.INFO),
         ("HOST013", upkeep(reboot_needed=True, reboot_for=("dbus",)), Severity.INFO),
         ("HOST013", FIRING["HOST013"], Severity.WARN),
         ("HOST016", upkeep(wifi="wlP9s9", power_save=False), Severity.INFO),
@@ -121,7 +121,7 @@ def test_a_synchronization_that_is_on_is_not_turned_on() -> None:
         ("HOST006", FIRING["HOST006"], Severity.WARN),
         ("HOST006", context({"kernel": BLOCKED}), Severity.OVERRIDE),
         ("HOST025", FIRING["HOST025"], Severity.INFO),
-        ("HOST025", on(board=ASUS, **second_cage(1)), Severity.WARN),
+        ("HOST025", context_with(board=ASUS, **second_cage(1)), Severity.WARN),
         ("MEM020", kernel_log("{1}[Hardware Error]: section_type: memory error"), Severity.WARN),
         ("DRV007", FIRING["DRV007"], Severity.OVERRIDE),
         ("DRV007", kernel_log(GSP), Severity.WARN),
@@ -134,12 +134,12 @@ def test_a_synchronization_that_is_on_is_not_turned_on() -> None:
 )
 def test_severity_follows_the_harm(code: str, where: Context, severity: Severity) -> None:
     """Guards that a warning is reserved for what does harm in this very case."""
-    assert only(code, where).severity is severity
+    assert only_finding(code, where).severity is severity
 
 
 def test_many_lines_are_reported_as_one() -> None:
     """Guards that a leak's hundred lines are one finding with the line, its time and the count."""
-    assert only("MEM014", FIRING["MEM014"]).evidence == (
+    assert only_finding("MEM014", FIRING["MEM014"]).evidence == (
         "kernel log, 41 s after boot: NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] "
         "(0x00000051) (163 such lines)"
     )
@@ -148,41 +148,41 @@ def test_many_lines_are_reported_as_one() -> None:
 def test_an_oom_kill_is_seen_without_the_kernel_log() -> None:
     """Guards that the counter alone is enough where the user may not read the log."""
     where = activity(oom_kills=2)
-    assert only("MEM013", where).evidence == "/proc/vmstat: oom_kill 2 since boot"
-    assert found("MEM013", activity(oom_kills=Unknown(""))) == []
+    assert only_finding("MEM013", where).evidence == "/proc/vmstat: oom_kill 2 since boot"
+    assert run_check("MEM013", activity(oom_kills=Unknown(""))) == []
 
 
 def test_the_clock_ahead_is_named_with_a_bound() -> None:
     """Guards that the gap is what is certain: the time that asking took is counted for the nodes."""
-    assert only("TIME001", FIRING["TIME001"]).evidence == "spark-1 is ahead by 4 s or more"
-    assert only("TIME001", times(now=990.0)).evidence == "spark-2 is ahead by 9 s or more"
-    assert only("TIME003", times(now=900.0)).evidence == "behind by 100 s or more"
+    assert only_finding("TIME001", FIRING["TIME001"]).evidence == "spark-1 is ahead by 4 s or more"
+    assert only_finding("TIME001", times_context(now=990.0)).evidence == "spark-2 is ahead by 9 s or more"
+    assert only_finding("TIME003", times_context(now=900.0)).evidence == "behind by 100 s or more"
 
 
 def test_a_reboot_after_an_update_is_reported_once() -> None:
     """Guards that library and module of one unfinished update are one finding."""
-    where = on(board=FIRING["DRV008"].facts["spark-1"].board)
+    where = context_with(board=FIRING["DRV008"].facts["spark-1"].board)
     assert [f.code for f in check_all(where) if f.code.startswith("DRV")] == ["DRV008"]
-    assert only("DRV008", where).evidence == f"loaded kernel module {LOADED}, libcuda 580.173.02"
+    assert only_finding("DRV008", where).evidence == f"loaded kernel module {LOADED}, libcuda 580.173.02"
 
 
 def test_what_the_driver_reports_of_a_dead_gpu_is_shown() -> None:
     """Guards that a GPU that is in the machine and does not answer is a finding without any recipe."""
-    finding = only("GPU008", on(gpus=NO_GPU))
+    finding = only_finding("GPU008", context_with(gpus=NO_GPU))
     assert finding.severity is Severity.OVERRIDE
     assert finding.evidence == "000f:01:00.0 is 10de:2e12; nvidia-smi: NVIDIA-SMI has failed"
 
 
 def test_versions_are_compared_without_their_packaging() -> None:
     """Guards that a rebuilt package of the same version is no torn update, and a kernel's number is no driver's."""
-    assert found("DRV004", packages(DKMS)) == []
-    assert "nvidia-firmware" in only("DRV004", FIRING["DRV004"]).evidence
-    assert "linux-modules" not in only("DRV004", FIRING["DRV004"]).evidence
+    assert run_check("DRV004", packages(DKMS)) == []
+    assert "nvidia-firmware" in only_finding("DRV004", FIRING["DRV004"]).evidence
+    assert "linux-modules" not in only_finding("DRV004", FIRING["DRV004"]).evidence
 
 
 def test_a_plan_on_nodes_with_findings_of_their_own_shows_them() -> None:
     """Guards that `plan` and `up` hear of a broken node too."""
-    where = context({"board": board(devices=("nvidiactl",)).facts["spark-1"].board})
+    where = context({"board": board_context(devices=("nvidiactl",)).facts["spark-1"].board})
     assert "DRV014" in [finding.code for finding in check_all(where)]
 
 
@@ -204,4 +204,4 @@ def test_a_plan_on_nodes_with_findings_of_their_own_shows_them() -> None:
 def test_other_wordings_are_seen_too(code: str, line: str) -> None:
     """Guards that every wording of a fault leaves the node and is found."""
     assert re.search("|".join(WORTH), line)
-    assert found(code, kernel_log(line))
+    assert run_check(code, kernel_log(line))

@@ -20,13 +20,13 @@ def planned(used: float, **serving: Any) -> Context:
     return context(recipe=made, ledgers=tuple(ledger(made, each, None, 2, "big") for each in facts))
 
 
-def first(where: Context) -> Found:
+def first_finding(where: Context) -> Found:
     return next(iter(may_not_fit(where)))
 
 
 def test_a_pin_ends_the_doubt_that_graphs_leave() -> None:
     """Guards that the proposed size surely fits: with it in the recipe nothing of a range is left."""
-    found = first(planned(9, context=360448))
+    found = first_finding(planned(9, context=360448))
     assert "KV pool estimated at 16.2 GiB to 25.6 GiB (CUDA graphs 0.5 GiB to 8.3 GiB)" in found.evidence
     assert found.fix and found.fix.startswith("serving.kv_cache_bytes: 22 GiB fixes the pool; or ")
     pinned = planned(9, context=360448, kv_cache_bytes=22 * GIB)
@@ -36,6 +36,6 @@ def test_a_pin_ends_the_doubt_that_graphs_leave() -> None:
 
 def test_no_pin_without_room_for_it() -> None:
     """Guards the 4 GiB that a node keeps: a size that leaves less is not proposed, less context has one."""
-    full, short = first(planned(81, context=360448)), first(planned(81, context=280000))
+    full, short = first_finding(planned(81, context=360448)), first_finding(planned(81, context=280000))
     assert "fixes the pool" not in (full.fix or "")
     assert (short.fix or "").startswith("serving.kv_cache_bytes: 18 GiB fixes the pool")

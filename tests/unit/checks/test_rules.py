@@ -40,13 +40,13 @@ from unit.checks.samples import (
     SHARD,
     WHOLE,
     context,
-    disk,
     flawed,
-    found,
     healthy,
+    make_disk,
     memory,
-    rank,
-    specs,
+    rank_specs,
+    rank_status,
+    run_check,
 )
 from unit.for_each import for_each
 
@@ -68,7 +68,7 @@ SHAPE = ModelShape(36, 32, 8, experts=64)
 SHAPED = replace(RECIPE, model=replace(RECIPE.model, shape=SHAPE))
 
 
-def split(tp: int, *against: str) -> Context:
+def split_context(tp: int, *against: str) -> Context:
     """The recipe wants tp nodes; tp 2 works on two."""
     own, other = Split(Parallelism(tp), against), Split(Parallelism(1, tp))
     return context(advice=Advice("config.json on spark-1", splits=(own, other)))
@@ -78,7 +78,7 @@ def limits(**serving: object) -> Context:
     return context(recipe=replace(RECIPE, serving=Serving(**serving)))  # type: ignore[arg-type]
 
 
-def long(tokens: int, **serving: object) -> Context:
+def long_context(tokens: int, **serving: object) -> Context:
     """A model of 15 GiB of weights and 65,536 bytes a token on each of two ranks, with a context of so many tokens."""
     model = replace(RECIPE.model, shape=DENSE, size=0)
     made = replace(RECIPE, model=model, serving=Serving(context=tokens, **serving))  # type: ignore[arg-type]
@@ -95,7 +95,7 @@ def beyond(**changes: object) -> Recipe:
     return replace(RECIPE, model=model, serving=Serving(context=262144), **changes)  # type: ignore[arg-type]
 
 
-def taken(address: str, port: int = 8000, process: str = "uvicorn") -> dict[str, object]:
+def taken_port(address: str, port: int = 8000, process: str = "uvicorn") -> dict[str, object]:
     return {"listeners": (Listener(address, port, process),)}
 
 
@@ -136,16 +136,16 @@ FIRING = {
     "MODEL012": replace(context(checkpoints=OTHERS), published=Published("org/big", "main", "{}", 9)),
     "MODEL013": context(recipe=beyond(), checkpoints={}),
     "MODEL014": context(advice=Advice(contradictions=("model.size 16 GiB; at least 1,229 GiB of GPU memory",))),
-    "PAR001": split(3, "tp 3 does not divide 32 query heads"),
-    "DISK001": context({"disks": (disk("~/.cache/huggingface/hub", 100),)}, checkpoints={"spark-1": ABSENT}),
+    "PAR001": split_context(3, "tp 3 does not divide 32 query heads"),
+    "DISK001": context({"disks": (make_disk("~/.cache/huggingface/hub", 100),)}, checkpoints={"spark-1": ABSENT}),
     "DISK005": cached("/data", 500, 150),
     "MEM001": limits(memory_fraction=0.55),
     "MEM002": context({"memory": memory(40)}),
-    "MEM003": long(1 << 20, memory_fraction=0.3),
-    "MEM021": long(360448, memory_fraction=0.3),
-    "RANK001": context({"ranks": (rank("old"),)}),
-    "RANK002": replace(context({"ranks": (rank("old"),)}), beside=("old",)),
-    "PORT001": context(taken("127.0.0.1")),
+    "MEM003": long_context(1 << 20, memory_fraction=0.3),
+    "MEM021": long_context(360448, memory_fraction=0.3),
+    "RANK001": context({"ranks": (rank_status("old"),)}),
+    "RANK002": replace(context({"ranks": (rank_status("old"),)}), beside=("old",)),
+    "PORT001": context(taken_port("127.0.0.1")),
 }
 
 MESSAGES = {
@@ -284,29 +284,37 @@ SILENT = [
     ("DRV002", "not a GB10", context({"driver": Driver("570.1", "570.1"), "gpus": H200})),
     ("DRV003", "firmware not told", context({"driver": Driver("580.142", ODD)})),
     ("GPU001", "not asked", context({"gpus": NOT_ASKED})),
-    ("GPU001", "no rank takes it", context(NO_GPU, specs=specs(gpu=False))),
+    ("GPU001", "no rank takes it", context(NO_GPU, specs=rank_specs(gpu=False))),
     ("GPU001", "check has no plan", context(NO_GPU, recipe=None)),
     ("GPU002", "a desktop's few MiB", context({"gpu_processes": (GpuProcess(9, "Xorg", 43 * MIB),)})),
-    ("GPU002", "may be ours", context({"gpu_processes": HOLDER, "ranks": (rank("big"),)})),
+    ("GPU002", "may be ours", context({"gpu_processes": HOLDER, "ranks": (rank_status("big"),)})),
     ("GPU002", "ours are not known", context({"gpu_processes": HOLDER, "ranks": ODD})),
     ("DOCK001", "processes need no Docker", context({"docker": NONE}, AS_PROCESS)),
     ("DOCK001", "rights are another defect", context({"docker": FORBIDDEN})),
     ("DOCK001", "simulated nodes have none", context({"docker": NONE}, None, cluster=EMBEDDED)),
     ("DOCK002", "no daemon is another defect", context({"docker": STOPPED})),
     ("DOCK003", "CDI does as well", context({"docker": replace(PLAIN, cdi=True)})),
-    ("DOCK003", "no rank takes the GPU", context({"docker": PLAIN}, specs=specs(gpu=False))),
+    ("DOCK003", "no rank takes the GPU", context({"docker": PLAIN}, specs=rank_specs(gpu=False))),
     ("DOCK003", "without a daemon nothing is known", context({"docker": STOPPED})),
     ("DOCK004", "not known", context({"docker": replace(READY, can_raise_memlock=ODD)})),
-    ("DOCK004", "no RDMA", context({"docker": TIGHT}, specs=specs(rdma=False))),
+    ("DOCK004", "no RDMA", context({"docker": TIGHT}, specs=rank_specs(rdma=False))),
     ("MODEL001", "one node has all of it", context(recipe=BY_PATH, checkpoints={"spark-1": PARTIAL, "spark-2": WHOLE})),
     ("MODEL001", "the twin loads nothing", context(recipe=PLAYED, checkpoints={"spark-1": PARTIAL})),
     ("MODEL002", "the hub has it", context(checkpoints=OTHERS)),
     ("MODEL002", "one node was not read", context(recipe=BY_PATH, checkpoints={"spark-1": ABSENT, "spark-2": ODD})),
-    ("MODEL003", "what the recipe leaves out is not said", context(
-        recipe=SHAPED, checkpoints={"spark-1": replace(WHOLE, shape=replace(SHAPE, hidden=4096))})),
-    ("MODEL003", "the file does not say how its numbers are written", context(
-        recipe=replace(SHAPED, model=replace(SHAPED.model, shape=replace(SHAPE, format="fp8"))),
-        checkpoints={"spark-1": replace(WHOLE, shape=SHAPE)})),
+    (
+        "MODEL003",
+        "what the recipe leaves out is not said",
+        context(recipe=SHAPED, checkpoints={"spark-1": replace(WHOLE, shape=replace(SHAPE, hidden=4096))}),
+    ),
+    (
+        "MODEL003",
+        "the file does not say how its numbers are written",
+        context(
+            recipe=replace(SHAPED, model=replace(SHAPED.model, shape=replace(SHAPE, format="fp8"))),
+            checkpoints={"spark-1": replace(WHOLE, shape=SHAPE)},
+        ),
+    ),
     ("MODEL003", "no file yet", context(recipe=SHAPED, checkpoints=OTHERS)),
     ("MODEL003", "a file of an unknown kind", context(recipe=SHAPED, checkpoints={"a": replace(WHOLE, shape=ODD)})),
     *((f"MODEL{n:03}", "the twin loads nothing", replace(FIRING[f"MODEL{n:03}"], recipe=PLAYED)) for n in range(4, 12)),
@@ -316,43 +324,51 @@ SILENT = [
     ("MODEL013", "rope scaling by the recipe", context(recipe=beyond(flags={"hf-overrides": _YARN}), checkpoints={})),
     ("MODEL013", "the file says more", context(recipe=beyond(), checkpoints={"spark-1": replace(WHOLE, shape=DENSE)})),
     ("MODEL014", "the statements agree", context(advice=Advice())),
-    ("PAR001", "it works", split(2)),
+    ("PAR001", "it works", split_context(2)),
     ("PAR001", "nothing was compared", context()),
-    ("DISK001", "it is there", context({"disks": (disk("~/.cache/huggingface/hub", 1),)})),
+    ("DISK001", "it is there", context({"disks": (make_disk("~/.cache/huggingface/hub", 1),)})),
     ("DISK001", "room enough", context(checkpoints=OTHERS)),
     ("DISK005", "a disk of its own with room", cached("/data", 500, 300)),
     ("DISK005", "no such cache", context()),
-    ("DISK001", "another folder", context({"disks": (disk("~/models", 1),)}, checkpoints=OTHERS)),
+    ("DISK001", "another folder", context({"disks": (make_disk("~/models", 1),)}, checkpoints=OTHERS)),
     ("MEM001", "fits", context()),
     ("MEM001", "too high a fraction is MEM002", context({"memory": memory(40)})),
     ("MEM001", "the twin takes nothing", context(recipe=PLAYED)),
     ("MEM002", "kept pages are free", context({"memory": memory(85, unexplained=86)})),
     ("MEM002", "the twin takes nothing", context({"memory": memory(120)}, PLAYED)),
-    ("MEM002", "our own rank is replaced", context(
-        {"memory": memory(100), "ranks": (rank("big"),), "gpu_processes": (GpuProcess(7, "VLLM", 90 * GIB),)}
-    )),
-    ("MEM003", "long enough", long(131072, memory_fraction=0.3)),
+    (
+        "MEM002",
+        "our own rank is replaced",
+        context(
+            {"memory": memory(100), "ranks": (rank_status("big"),), "gpu_processes": (GpuProcess(7, "VLLM", 90 * GIB),)}
+        ),
+    ),
+    ("MEM003", "long enough", long_context(131072, memory_fraction=0.3)),
     ("MEM003", "an unknown model", context()),
-    ("MEM003", "no pool at all is MEM001", long(1 << 20, memory_fraction=0.1)),
-    ("MEM021", "the low end is enough", long(131072, memory_fraction=0.3)),
+    ("MEM003", "no pool at all is MEM001", long_context(1 << 20, memory_fraction=0.1)),
+    ("MEM021", "the low end is enough", long_context(131072, memory_fraction=0.3)),
     ("MEM021", "the high end is too little: MEM003", FIRING["MEM003"]),
-    ("RANK001", "the same deployment is replaced", context({"ranks": (rank("big"),)})),
-    ("RANK001", "both are wanted", replace(context({"ranks": (rank("old"),)}), beside=("old",))),
-    ("RANK002", "it does not serve", context({"ranks": (rank("old"),)})),
-    ("RANK001", "it has ended", context({"ranks": (rank("old", state="exited"),)})),
-    ("PORT001", "another address", context(taken("192.168.1.5"))),
-    ("PORT001", "another port", context(taken("0.0.0.0", 8001))),
-    ("PORT001", "IPv6 loopback", context(taken("::1"))),
-    ("PORT001", "our own rank is replaced", context({**taken("127.0.0.1"), "ranks": (rank("big"),)})),
-    ("PORT001", "our own worker answers there", context({**taken("127.0.0.1"), "ranks": (rank("big", number=1),)})),
-    ("PORT001", "our own rendezvous", context({**taken("192.168.100.1", 25000), "ranks": (rank("big"),)})),
-]  # fmt: skip
+    ("RANK001", "the same deployment is replaced", context({"ranks": (rank_status("big"),)})),
+    ("RANK001", "both are wanted", replace(context({"ranks": (rank_status("old"),)}), beside=("old",))),
+    ("RANK002", "it does not serve", context({"ranks": (rank_status("old"),)})),
+    ("RANK001", "it has ended", context({"ranks": (rank_status("old", state="exited"),)})),
+    ("PORT001", "another address", context(taken_port("192.168.1.5"))),
+    ("PORT001", "another port", context(taken_port("0.0.0.0", 8001))),
+    ("PORT001", "IPv6 loopback", context(taken_port("::1"))),
+    ("PORT001", "our own rank is replaced", context({**taken_port("127.0.0.1"), "ranks": (rank_status("big"),)})),
+    (
+        "PORT001",
+        "our own worker answers there",
+        context({**taken_port("127.0.0.1"), "ranks": (rank_status("big", number=1),)}),
+    ),
+    ("PORT001", "our own rendezvous", context({**taken_port("192.168.100.1", 25000), "ranks": (rank_status("big"),)})),
+]
 
 
 @for_each("code", FIRING)
 def test_rule_fires(code: str) -> None:
     """Guards that the defect is seen, with everything that a user needs to act."""
-    findings = found(code, FIRING[code])
+    findings = run_check(code, FIRING[code])
     assert findings
     for finding in findings:
         assert finding.code == code
@@ -363,20 +379,20 @@ def test_rule_fires(code: str) -> None:
 @for_each("code", MESSAGES)
 def test_message_is_whole(code: str) -> None:
     """Guards the words: subject, found against expected, cause, and a hint that can be typed."""
-    f = found(code, FIRING[code])[0]
+    f = run_check(code, FIRING[code])[0]
     assert (f.severity, f.subject, f.title, f.evidence, f.cause, f.remedy) == MESSAGES[code]
 
 
 @for_each("code, why, where", SILENT, ids=lambda value: value if isinstance(value, str) else "")
 def test_rule_is_silent(code: str, why: str, where: Context) -> None:
     """Guards that what looks like the defect and is none is not reported."""
-    assert found(code, where) == []
+    assert run_check(code, where) == []
 
 
 def test_a_taken_rendezvous_names_the_deployment_that_meets_there() -> None:
     """Guards `sudo ss` as the only advice where another deployment of the recipe runs."""
-    where = context({**taken("192.168.100.1", 25000, "python3"), "ranks": (rank("other"),)})
-    (finding,) = found("PORT001", where)
+    where = context({**taken_port("192.168.100.1", 25000, "python3"), "ranks": (rank_status("other"),)})
+    (finding,) = run_check("PORT001", where)
     assert finding.remedy.startswith("sparkwright down other, if it is the rendezvous of its ranks (else stop it")
     assert finding.remedy.endswith("or set another serving.master_port")
 
@@ -403,13 +419,13 @@ def test_healthy_nodes_have_no_findings() -> None:
 )
 def test_wildcard_addresses_meet_others(address: str, wanted: str, fires: bool) -> None:
     """Guards that a listener on all addresses takes the port from every one of its family, and :: from both."""
-    head = replace(specs()[0], listens=((wanted, 8000),))
-    assert bool(found("PORT001", context(taken(address), specs=(head,)))) is fires
+    head = replace(rank_specs()[0], listens=((wanted, 8000),))
+    assert bool(run_check("PORT001", context(taken_port(address), specs=(head,)))) is fires
 
 
 def test_port_of_another_deployment_names_it() -> None:
     """Guards that our own other deployment is named with the command that ends it."""
-    (finding,) = found("PORT001", context({**taken("127.0.0.1", process=""), "ranks": (rank("old"),)}))
+    (finding,) = run_check("PORT001", context({**taken_port("127.0.0.1", process=""), "ranks": (rank_status("old"),)}))
     assert finding.title == "port 8000 is in use by old, a deployment of sparkwright"
     assert finding.evidence == "ss: 127.0.0.1:8000 (unknown process); expected: 127.0.0.1:8000"
     assert finding.remedy == "sparkwright down old, or set another serving.port"
@@ -418,14 +434,14 @@ def test_port_of_another_deployment_names_it() -> None:
 def test_foreign_port_next_to_our_own_rank_is_seen() -> None:
     """Guards that a running rank of ours does not excuse another process on a new API port."""
     recipe = replace(RECIPE, serving=Serving(port=8001, memory_fraction=0.8))
-    head = replace(specs()[0], listens=(("127.0.0.1", 8001),))
-    where = context({**taken("127.0.0.1", 8001), "ranks": (rank("big"),)}, recipe, specs=(head,))
-    assert [finding.title for finding in found("PORT001", where)] == ["port 8001 is in use by uvicorn"]
+    head = replace(rank_specs()[0], listens=(("127.0.0.1", 8001),))
+    where = context({**taken_port("127.0.0.1", 8001), "ranks": (rank_status("big"),)}, recipe, specs=(head,))
+    assert [finding.title for finding in run_check("PORT001", where)] == ["port 8001 is in use by uvicorn"]
 
 
 def test_unfinished_hub_download_is_fetched_and_only_warned_of() -> None:
     """Guards that what `up` itself fixes does not stop it."""
-    findings = found("MODEL001", context(checkpoints={"spark-1": PARTIAL}))
+    findings = run_check("MODEL001", context(checkpoints={"spark-1": PARTIAL}))
     assert [(f.severity, f.remedy) for f in findings] == [
         (Severity.WARN, "nothing to do: `up` fetches the rest; by hand: hf download org/big")
     ]
@@ -433,35 +449,35 @@ def test_unfinished_hub_download_is_fetched_and_only_warned_of() -> None:
 
 def test_weights_and_image_share_a_disk() -> None:
     """Guards that two copies onto one file system are added up; each alone would have fitted."""
-    disks = (disk("~/.cache/huggingface/hub", 155), disk("/var/lib/docker", 155))
+    disks = (make_disk("~/.cache/huggingface/hub", 155), make_disk("/var/lib/docker", 155))
     images = {"spark-1": 0, "spark-2": 20 * GIB}
     checkpoints = {"spark-1": ABSENT, "spark-2": WHOLE}
-    (finding,) = found("DISK001", context({"disks": disks}, checkpoints=checkpoints, images=images))
+    (finding,) = run_check("DISK001", context({"disks": disks}, checkpoints=checkpoints, images=images))
     assert finding.title == "no room for weights and image on /"
-    apart = (disks[0], disk("/var/lib/docker", 155, "/var"))
-    assert found("DISK001", context({"disks": apart}, checkpoints=checkpoints, images=images)) == []
+    apart = (disks[0], make_disk("/var/lib/docker", 155, "/var"))
+    assert run_check("DISK001", context({"disks": apart}, checkpoints=checkpoints, images=images)) == []
 
 
 def test_an_rpc_worker_needs_no_room_for_weights() -> None:
     """llama.cpp's head alone has the file."""
-    full = healthy("spark-2", disks=(disk("~/.cache/huggingface/hub", 1),))
+    full = healthy("spark-2", disks=(make_disk("~/.cache/huggingface/hub", 1),))
     made = context(checkpoints={"spark-1": WHOLE, "spark-2": ABSENT})
     made = replace(made, facts={**made.facts, "spark-2": full})
     rpc = replace(RECIPE, engine=replace(RECIPE.engine, name="llama-cpp"))
-    assert [f.subject for f in found("DISK001", made)] == ["spark-2"]
-    assert found("DISK001", replace(made, recipe=rpc)) == []
+    assert [f.subject for f in run_check("DISK001", made)] == ["spark-2"]
+    assert run_check("DISK001", replace(made, recipe=rpc)) == []
 
 
 def test_half_a_checkpoint_needs_only_the_rest() -> None:
     """Guards that a copy that can be resumed is not refused for what is there already."""
-    where = {"disks": (disk("~/.cache/huggingface/hub", 60),)}
+    where = {"disks": (make_disk("~/.cache/huggingface/hub", 60),)}
     most = replace(PARTIAL, bytes=100 * GIB)
-    assert found("DISK001", context(where, checkpoints={"spark-1": most, "spark-2": WHOLE})) == []
+    assert run_check("DISK001", context(where, checkpoints={"spark-1": most, "spark-2": WHOLE})) == []
 
 
 def test_pinned_kv_pool_that_is_too_large() -> None:
     """Guards that a pool pinned in bytes, which the engine takes without asking, is compared with what is free."""
-    (first, _) = found("MEM001", limits(memory_fraction=0.5, kv_cache_bytes=60 * GIB))
+    (first, _) = run_check("MEM001", limits(memory_fraction=0.5, kv_cache_bytes=60 * GIB))
     assert first.title == "model does not fit"
     assert first.evidence.endswith("- 60.0 GiB KV pool = -25.9 GiB")
     assert first.remedy.startswith("a smaller serving.kv_cache_bytes; or more nodes than 2")
@@ -470,15 +486,15 @@ def test_pinned_kv_pool_that_is_too_large() -> None:
 def test_engine_default_fraction_counts() -> None:
     """Guards that a recipe without a fraction is judged by vLLM's own 0.92."""
     default = replace(RECIPE, serving=Serving())
-    (finding,) = found("MEM002", context({"memory": memory(20)}, default))
+    (finding,) = run_check("MEM002", context({"memory": memory(20)}, default))
     assert finding.title == "memory fraction 0.92 exceeds free memory"
-    assert found("MEM002", context({"memory": memory(40)}, ON_CPU)) == []
+    assert run_check("MEM002", context({"memory": memory(40)}, ON_CPU)) == []
 
 
 def test_a_process_to_stop_is_named() -> None:
     """Guards that the biggest holder of GPU memory is the remedy."""
     small = GpuProcess(5, "other", GIB)
-    (finding,) = found("MEM002", context({"memory": memory(40), "gpu_processes": (small, *HOLDER)}))
+    (finding,) = run_check("MEM002", context({"memory": memory(40), "gpu_processes": (small, *HOLDER)}))
     assert finding.remedy == "serving.memory_fraction: 0.67; or stop /usr/bin/ollama (pid 4711, 9.0 GiB)"
 
 
@@ -493,5 +509,5 @@ def test_without_a_split_that_works_other_node_counts_are_named() -> None:
     """Guards the remedy where nothing can be split over as many nodes."""
     own = Split(Parallelism(3), ("tp 3 does not divide 32 query heads",))
     for counts, remedy in (((2, 4, 8), "one does on 2 or 4"), ((), "no split of this model works here")):
-        (finding,) = found("PAR001", context(advice=Advice("x", splits=(own,), other_nodes=counts)))
+        (finding,) = run_check("PAR001", context(advice=Advice("x", splits=(own,), other_nodes=counts)))
         assert finding.remedy.endswith(remedy)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.checks.catalog import check_all
-from sparkwright.cli.explain_pages import pages
+from sparkwright.cli.explain_pages import code_pages
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.plan import Plan, RankSpec
@@ -17,7 +17,7 @@ from sparkwright.engines.catalog import engine, rehearse, review, start_groups
 from sparkwright.planner.ledger import ledgers
 from sparkwright.planner.parallelism import advise
 from sparkwright.remote import docker
-from unit.causes.naming import named
+from unit.causes.naming import named_causes
 from unit.checks import fabric_cases, host_cases, recipe_cases, test_rules
 from unit.checks.recipe_cases import DSV4, KV8, MARLIN, NGC, NVFP4, RAY, SGLANG, UCX, planned, recipe, uneven
 from unit.checks.samples import NODES
@@ -146,7 +146,7 @@ def too_large() -> Context:
     return replace(where, ledgers=ledgers(M27_FP8, where.facts, {}, NODES, "x"))
 
 
-def fires(case: Recipe | Context) -> set[str]:
+def firing_codes(case: Recipe | Context) -> set[str]:
     """Codes of the rules on it, and for a recipe also of the engine's own checks."""
     if isinstance(case, Context):
         return {finding.code for finding in check_all(case)}
@@ -156,17 +156,17 @@ def fires(case: Recipe | Context) -> set[str]:
 def on_the_nodes(code: str) -> bool:
     """True if the code fires on the nodes that its own case describes."""
     tables = [table.FIRING for table in (test_rules, host_cases, fabric_cases, recipe_cases)]
-    return any(code in fires(table[code]) for table in tables if code in table)
+    return any(code in firing_codes(table[code]) for table in tables if code in table)
 
 
-def ranks(number: str, rdma: bool = True) -> Iterator[RankSpec]:
+def render_ranks(number: str, rdma: bool = True) -> Iterator[RankSpec]:
     """The ranks rendered from the report's own recipe as we ship it."""
     name = RENDERED.get(number[0], "deepseek-v4-flash")
     asked = shipped(name)
     yield from engine(asked.engine.name).render(asked, placement(rdma=rdma), hub_context())
 
 
-def codes(text: str) -> list[str]:
+def find_codes(text: str) -> list[str]:
     return CODE.findall(text)
 
 
@@ -174,27 +174,29 @@ def codes(text: str) -> list[str]:
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.number)
 def test_what_is_named_before_a_start_fires(line: Line) -> None:
     """Guards the column `before`: on the report's configuration, or on the nodes that the rule's own case describes."""
-    found = {code for case in BEFORE.get(line.number, ()) for code in fires(case)}
-    found |= fires(too_large()) if line.number == "1.9" else set()
+    found = {code for case in BEFORE.get(line.number, ()) for code in firing_codes(case)}
+    found |= firing_codes(too_large()) if line.number == "1.9" else set()
     found |= (
-        {finding.code for finding in review(DS4, tuple(ranks("3.7", rdma=False)))} if line.number == "3.7" else set()
+        {finding.code for finding in review(DS4, tuple(render_ranks("3.7", rdma=False)))}
+        if line.number == "3.7"
+        else set()
     )
-    for code in codes(line.before):
-        assert code in pages() and (code in found or on_the_nodes(code)), code
-    assert not BEFORE.get(line.number) or found & set(codes(line.before))
+    for code in find_codes(line.before):
+        assert code in code_pages() and (code in found or on_the_nodes(code)), code
+    assert not BEFORE.get(line.number) or found & set(find_codes(line.before))
 
 
 @for_each("line", LINES, ids=lambda line: line.number)
 def test_what_is_named_after_a_failure_is_the_diagnosis(line: Line) -> None:
     """Guards the column `after`: the report's own line is diagnosed as that cause."""
-    found = {cause.code for both in named(LOGS.get(line.number, "")) for cause in both}
-    assert set(codes(line.after)) <= found
+    found = {cause.code for both in named_causes(LOGS.get(line.number, "")) for cause in both}
+    assert set(find_codes(line.after)) <= found
 
 
 @for_each("line", [line for line in LINES if "`" in line.ours], ids=lambda line: line.number)
 def test_what_we_set_is_in_the_commands(line: Line) -> None:
     """Guards the last column: the launcher sets it for the report's recipe without being reported."""
-    specs = list(ranks(line.number))
+    specs = list(render_ranks(line.number))
     env = {f"{name}={value}" for spec in specs for name, value in spec.env.items()}
     words = " ".join(" ".join(docker.run(spec, "x").argv) for spec in specs)
     for setting in re.findall(r"`(.*?)`", line.ours):
@@ -209,7 +211,7 @@ def test_expert_parallelism_is_weighed() -> None:
 
 def test_workers_are_started_before_the_head() -> None:
     """Guards 3.2, the order of forum thread 372268."""
-    specs = tuple(ranks("3.2"))
+    specs = tuple(render_ranks("3.2"))
     plan = Plan("x", shipped("deepseek-v4-flash"), Cluster("", (), ""), placement(), specs, (), (), "", 0, "")
     assert [[one.rank for one in group] for group in start_groups(plan.recipe, plan.specs)] == [[1], [0]]
 

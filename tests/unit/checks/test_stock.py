@@ -28,8 +28,8 @@ from sparkwright.domain.host_facts import Package, Unit
 from sparkwright.domain.units import GIB, MIB
 from sparkwright.facts.kernel import WORTH
 from unit.checks.host_samples import BOARD
-from unit.checks.samples import CLUSTER, NODES, ODD, RAILS, TOTAL, context, healthy, interfaces, rank
-from unit.checks.stock import BOOT, pair, stock
+from unit.checks.samples import CLUSTER, NODES, ODD, RAILS, TOTAL, context, healthy, interfaces, rank_status
+from unit.checks.stock import BOOT, stock_context, stock_node
 from unit.for_each import for_each
 
 # All that a stock pair that serves well gets; a user may want each mended, and none stops a start.
@@ -49,12 +49,15 @@ def severities(where: Context) -> tuple[set[str], set[str]]:
 def test_a_stock_pair_hears_little(maker: str, driver: str) -> None:
     """Guards that a pair which serves well as it came is warned of the handler and of sleep, and of nothing else."""
     contested = {"DRV011"} if driver == "580.159.03" else set()
-    assert severities(pair({"driver": driver}, {"maker": maker, "driver": driver})) == (WARNED, TOLD | contested)
+    assert severities(stock_context({"driver": driver}, {"maker": maker, "driver": driver})) == (
+        WARNED,
+        TOLD | contested,
+    )
 
 
 def test_pools_of_different_size_are_only_reported() -> None:
     """Guards that a machine with the larger display reserve next to one with the smaller is no warning."""
-    assert severities(pair({}, {"maker": "early"})) == (WARNED, TOLD | {"MEM015"})
+    assert severities(stock_context({}, {"maker": "early"})) == (WARNED, TOLD | {"MEM015"})
 
 
 def test_a_tuned_pair_hears_nothing() -> None:
@@ -64,7 +67,7 @@ def test_a_tuned_pair_hears_nothing() -> None:
 
 def test_a_stock_machine_alone_keeps_its_handler() -> None:
     """Guards that nobody with one machine is asked to disarm what cools and saves power there."""
-    alone = Context(replace(CLUSTER, nodes=CLUSTER.nodes[:1]), {"spark-1": stock("spark-1")})
+    alone = Context(replace(CLUSTER, nodes=CLUSTER.nodes[:1]), {"spark-1": stock_node("spark-1")})
     assert severities(alone) == ({"HOST012"}, TOLD)
 
 
@@ -88,7 +91,7 @@ def rails_at(number: int, *networks: str, mtu: int = 9000) -> dict[str, Any]:
 def test_small_packets_everywhere_are_only_reported() -> None:
     """Guards that a pair at MTU 1500, as many run, is not warned of it."""
     both = [rails_at(n, "10.40.0", "10.41.0", mtu=1500) for n in (1, 2)]
-    assert severities(pair(*both)) == (WARNED, TOLD | {"NET004"})
+    assert severities(stock_context(*both)) == (WARNED, TOLD | {"NET004"})
 
 
 def machine(*, arch: str, **changes: Any) -> Context:
@@ -104,7 +107,7 @@ def machine(*, arch: str, **changes: Any) -> Context:
         "board": replace(BOARD, nvidia={}, devices=(), libcuda=ODD, module=ODD, zones={"acpitz": 97.0}),
         "packages": (),
         "rdma": (),
-        "upkeep": replace(stock("spark-1").upkeep, wifi="wlp2s0", power_save=True, locale="de_DE.UTF-8"),  # type: ignore[type-var]
+        "upkeep": replace(stock_node("spark-1").upkeep, wifi="wlp2s0", power_save=True, locale="de_DE.UTF-8"),  # type: ignore[type-var]
         "nic": NOT_ASKED,
     }
     cluster = Cluster("desk", (Node("spark-1", "local"),), "spark-1")
@@ -144,7 +147,7 @@ FACTS = [name for name in NodeFacts.__dataclass_fields__ if name not in ("node",
 @for_each("name", FACTS)
 def test_a_fact_less_is_not_a_finding_more(name: str) -> None:
     """Guards that on a stock pair no rule takes what could not be read for a defect."""
-    lesser = pair({name: Unknown("", "no answer within 10 s")}, {name: Unknown("", "no answer within 10 s")})
+    lesser = stock_context({name: Unknown("", "no answer within 10 s")}, {name: Unknown("", "no answer within 10 s")})
     weighty, told = severities(lesser)
     unread = {"kernel_log": {"HOST024"}, "gpus": {"GPU008"}}.get(name, set())
     assert weighty | told <= WARNED | TOLD | unread
@@ -152,18 +155,18 @@ def test_a_fact_less_is_not_a_finding_more(name: str) -> None:
 
 def test_sleep_is_only_reported_without_a_desktop() -> None:
     """Guards that the warning about sleep is for nodes on which something may ask for it."""
-    upkeep = stock("spark-1").upkeep
+    upkeep = stock_node("spark-1").upkeep
     assert not isinstance(upkeep, Unknown)
     units = dict(upkeep.units) | {"display-manager.service": Unit("gdm", "loaded", "inactive")}
     headless = {"upkeep": replace(upkeep, units=units)}
-    weighty, told = severities(pair(headless, headless))
+    weighty, told = severities(stock_context(headless, headless))
     assert "HOST012" in told and "HOST012" not in weighty
 
 
 def test_a_pair_that_serves_hears_no_more() -> None:
     """Guards that an engine of ours at its floor, with swap that rests, is not taken for a fault."""
     serving = {
-        "ranks": (rank("big", engine="vllm", bind="10.40.0.1"),),
+        "ranks": (rank_status("big", engine="vllm", bind="10.40.0.1"),),
         "gpu_processes": (GpuProcess(4711, "VLLM::EngineCore", 96_581 * MIB),),
         "memory": Memory(TOTAL, GIB, 5 * GIB, 6 * GIB, 16 * GIB, 11 * GIB, 103 * GIB),
         "gpus": (Gpu("NVIDIA GB10", "580.178.04", "12.1", ODD, 79.0, 48.0, 2411.0, 96.0),),
@@ -177,12 +180,14 @@ def test_a_pair_that_serves_hears_no_more() -> None:
             toolkit="1.19.0",
         ),
     }
-    assert severities(pair(serving, serving)) == (WARNED, TOLD | {"MEM007"})
-    assert all(finding.fix is None for finding in check_all(pair(serving, serving)) if finding.code != "HOST012")
+    assert severities(stock_context(serving, serving)) == (WARNED, TOLD | {"MEM007"})
+    assert all(
+        finding.fix is None for finding in check_all(stock_context(serving, serving)) if finding.code != "HOST012"
+    )
 
 
 def test_a_start_on_a_stock_pair_is_not_delayed() -> None:
     """Guards that a recipe that fits is started, and that what is shown next to it is what is shown by `check`."""
-    whole = replace(context(), facts={name: stock(name) for name in NODES})
+    whole = replace(context(), facts={name: stock_node(name) for name in NODES})
     assert all(not finding.severity.stops for finding in check_all(whole))
     assert {finding.code for finding in check_all(whole)} <= WARNED | TOLD | {"COMPAT003"}

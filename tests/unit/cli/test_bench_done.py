@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fakes.measured import level, row, run
+from fakes.measured import make_level, make_row, run
 from sparkwright.cli.bench_text import bench_outcome
 from sparkwright.domain.run import Run
 from sparkwright.loadgen.gates import parse
@@ -11,7 +11,7 @@ GATES = parse("ttft <= 1.5 x baseline\nttft < 1s")
 
 
 def measured(ttft: float, name: str = "r-new", model: str = "") -> Run:
-    made = replace(run(level([row(ttft)] * 3)), id=name)
+    made = replace(run(make_level([make_row(ttft)] * 3)), id=name)
     return replace(made, conditions=replace(made.conditions, model=model)) if model else made
 
 

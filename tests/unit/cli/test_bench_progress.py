@@ -7,7 +7,7 @@ from sparkwright.domain.run import Lag, Row
 D0, DEEP = depth_plans((0, 131072))
 
 
-def row(first: float = 0.3, **more: object) -> Row:
+def make_row(first: float = 0.3, **more: object) -> Row:
     return Row(0, 0, 0.0, **{"sent": 0.0, "first": first, "output_tokens": 128, **more})  # type: ignore[arg-type]
 
 
@@ -15,7 +15,12 @@ def test_rates_are_of_what_has_ended() -> None:
     """Two answers of 128 tokens in four seconds of the client's clock; warm-up and noise are no part of it."""
     progress = BenchProgress([D0], 1)
     progress.begin(D0, 0, 1, 100.0)
-    for one in (row(warmup=True), row(counted=False), row(0.2, sent=1.0, end=2.0), row(0.4, sent=2.0, end=3.0)):
+    for one in (
+        make_row(warmup=True),
+        make_row(counted=False),
+        make_row(0.2, sent=1.0, end=2.0),
+        make_row(0.4, sent=2.0, end=3.0),
+    ):
         progress.take(one)
     assert summary_line(progress) == "2 of 4 requests  64.0 tokens/s  TTFT 300 ms"
 
@@ -25,7 +30,7 @@ def test_failures_are_counted_by_kind_while_it_runs() -> None:
     progress = BenchProgress([D0], 1)
     progress.begin(D0, 0, 1, 0.0)
     for kind in ("http-429", "cut", "http-429"):
-        progress.take(row(error="x", kind=kind))
+        progress.take(make_row(error="x", kind=kind))
     progress.lag = Lag(p99=0.012)
     assert summary_line(progress) == "3 of 4 requests  client lag 12.0 ms  http-429: 2 failed  cut: 1 failed"
 
@@ -55,7 +60,7 @@ def test_all_work_done_is_all_of_it() -> None:
     for repeat in range(2):
         for plan in (D0, DEEP):
             progress.begin(plan, repeat, 2, 0.0)
-            progress.take(row())
+            progress.take(make_row())
             seen.append(progress.share())
             progress.end(1.0)
     assert seen == sorted(seen) and progress.share() == 1.0 and progress.left(1.0) is None
@@ -74,7 +79,7 @@ def test_simulated_is_reported_from_the_first_answer_on() -> None:
     """The screen shows it, too."""
     progress = BenchProgress([D0], 3)
     progress.begin(D0, 1, 3, 0.0)
-    progress.take(row(simulated=True))
+    progress.take(make_row(simulated=True))
     assert level_line(progress) == "SIMULATED  1 of 3  d0, repeat 2 of 3"
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pytest import MonkeyPatch
 
 from sparkwright.app.check.checking import CheckReport
-from sparkwright.cli.check_fix import quiet_lines, shown, summary
+from sparkwright.cli.check_fix import least_severe, quiet_lines, summary
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.remote import repair
@@ -30,8 +30,8 @@ def checked(*findings: Finding, **changes: object) -> CheckReport:
 def test_least_severity() -> None:
     """Guards --severity: what weighs as much is still shown."""
     both = (replace(WARN, severity=Severity.BLOCK), WARN, fixable("a", 1))
-    assert [one.severity for one in shown(both, Severity.WARN)] == [Severity.BLOCK, Severity.WARN]
-    assert shown(both, Severity.INFO) == list(both)
+    assert [one.severity for one in least_severe(both, Severity.WARN)] == [Severity.BLOCK, Severity.WARN]
+    assert least_severe(both, Severity.INFO) == list(both)
 
 
 def test_last_line() -> None:

@@ -41,7 +41,7 @@ ALL = tuple(commands(cli.main, click.Context(cli.main, info_name="sparkwright", 
 
 
 @pytest.fixture
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def empty_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "SPARKWRIGHT_CLUSTER"):
@@ -103,11 +103,11 @@ def examples() -> Iterator[tuple[str, list[str]]]:
                         yield path, words[1:]
 
 
-def test_examples_of_the_help_pages_parse(home: Path) -> None:
+def test_examples_of_the_help_pages_parse(empty_home: Path) -> None:
     """Every example can be pasted: its options exist, and so do the recipes that it names."""
     count, names = 0, set(recipe_names(AT))
     for file in ("gates.txt", "head.log", "worker.log", "rank-0.log", "KEY", "ca.crt"):
-        (home / file).write_text("")
+        (empty_home / file).write_text("")
     for path, words in examples():
         context = click.Context(cli.main, info_name="sparkwright", **cli.main.context_settings)
         command: click.Command = cli.main
@@ -194,21 +194,21 @@ def test_older_durations_keep_their_units(words: tuple[str, ...], name: str, val
     assert parameters(*words)[name] == value
 
 
-def test_a_soak_lasts_as_long_as_it_is_told(home: Path, capsys: Any) -> None:
+def test_a_soak_lasts_as_long_as_it_is_told(empty_home: Path, capsys: Any) -> None:
     """Minutes, hours and durations reach the workload."""
     for words in (("--time", "1h30m"), ("--hours", "1.5"), ("--minutes", "90")):
         assert run(["soak", "--dry-run", "--json", *words]) == 0
         assert json.loads(capsys.readouterr().out)["workload"]["deadline"] == 5400.0
 
 
-def test_two_durations_exclude_each_other(home: Path, capsys: Any) -> None:
+def test_two_durations_exclude_each_other(empty_home: Path, capsys: Any) -> None:
     """One of them would be ignored."""
     assert run(["soak", "http://127.0.0.1:1", "--hours", "1", "--time", "5m"]) == 2
     assert "--time and --hours exclude each other" in capsys.readouterr().err
 
 
 @pytest.mark.full
-def test_documents_have_a_name_and_a_schema(home: Path, capsys: Any) -> None:
+def test_documents_have_a_name_and_a_schema(empty_home: Path, capsys: Any) -> None:
     """Their own keys stay as they are."""
     for words in (
         ("recipes", "list"),
@@ -259,14 +259,14 @@ def test_an_empty_log_among_others_is_named(tmp_path: Path, capsys: Any) -> None
     assert capsys.readouterr().err == f"{empty} is empty\n"
 
 
-def test_more_free_memory_than_there_is_is_refused(home: Path, capsys: Any) -> None:
+def test_more_free_memory_than_there_is_is_refused(empty_home: Path, capsys: Any) -> None:
     """`--free 1TiB` of a machine with 121.7 GiB."""
     assert run(["plan", "gpt-oss-120b", "--nodes", "2", "--free", "1024GiB"]) == 2
     said = capsys.readouterr().err
     assert "error: --free 1024.0 GiB: more than the 121.7 GiB of a" in said and "hint:" in said
 
 
-def test_other_addresses_and_editors_are_refused_with_a_way(home: Path, capsys: Any) -> None:
+def test_other_addresses_and_editors_are_refused_with_a_way(empty_home: Path, capsys: Any) -> None:
     """ftp is not a deployment's name, and VS Code is not codex."""
     refused = "only http and https" if hasattr(select, "epoll") else "measures on Linux only"
     for words, said in (
@@ -293,7 +293,7 @@ ODD_URLS = {
 
 
 @pytest.mark.skipif(not hasattr(select, "epoll"), reason="bench measures on Linux only")
-def test_an_address_that_is_none_is_no_server_that_does_not_answer(home: Path, capsys: Any) -> None:
+def test_an_address_that_is_none_is_no_server_that_does_not_answer(empty_home: Path, capsys: Any) -> None:
     """Guards exit code 5 and "is it started?" for a typing error, and a password on the screen and in a stored run."""
     for words in (("bench",), ("eval", "probes"), ("soak",)):
         for url, said in ODD_URLS.items():
@@ -302,20 +302,20 @@ def test_an_address_that_is_none_is_no_server_that_does_not_answer(home: Path, c
             assert said in err and "s3cr3t" not in err, err
 
 
-def test_a_report_has_the_format_of_its_name(home: Path, capsys: Any) -> None:
+def test_a_report_has_the_format_of_its_name(empty_home: Path, capsys: Any) -> None:
     """No HTML in x.docx."""
     assert run(["report", "-o", "x.docx"]) == 2
     assert "a report is no .docx file" in capsys.readouterr().err
 
 
-def test_a_pdf_needs_a_browser(home: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pdf_needs_a_browser(empty_home: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exit code is 2 without Chromium, with the thing to do; no file."""
-    monkeypatch.setenv("PATH", str(home))
+    monkeypatch.setenv("PATH", str(empty_home))
     for words in (["report", "-o", "x.pdf"], ["report", "--format", "pdf"]):
         assert run(words) == 2
         said = capsys.readouterr().err
         assert "a PDF needs Chromium" in said and "hint:  install chromium" in said
-    assert not (home / "x.pdf").exists()
+    assert not (empty_home / "x.pdf").exists()
 
 
 def test_extras_are_installed_from_where_this_one_came() -> None:
@@ -326,16 +326,19 @@ def test_extras_are_installed_from_where_this_one_came() -> None:
     assert Path(where).is_dir() or "@ " in where
 
 
-def test_xdg_folders_are_honoured(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_xdg_folders_are_honoured(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A relative path is no XDG path and is ignored."""
-    assert places().state == home / ".local/state/sparkwright" and places().cache == home / ".cache/sparkwright"
+    assert (
+        places().state == empty_home / ".local/state/sparkwright"
+        and places().cache == empty_home / ".cache/sparkwright"
+    )
     for name, folder in (("XDG_STATE_HOME", "s"), ("XDG_CONFIG_HOME", "c"), ("XDG_CACHE_HOME", "k")):
-        monkeypatch.setenv(name, f"{home}/{folder}")
-    assert (places().state, places().cache) == (home / "s/sparkwright", home / "k/sparkwright")
-    assert places().recipes == home / "c/sparkwright/recipes"
-    (home / "c/sparkwright").mkdir(parents=True)
-    (home / "c/sparkwright/cluster.yaml").write_text("name: lab\nnodes: [spark-1]\n")
-    assert run(["runs", "list"]) == 0 and (home / "s/sparkwright/runs.sqlite").is_file()
-    assert not (home / ".local").exists() and not (home / ".config").exists()
+        monkeypatch.setenv(name, f"{empty_home}/{folder}")
+    assert (places().state, places().cache) == (empty_home / "s/sparkwright", empty_home / "k/sparkwright")
+    assert places().recipes == empty_home / "c/sparkwright/recipes"
+    (empty_home / "c/sparkwright").mkdir(parents=True)
+    (empty_home / "c/sparkwright/cluster.yaml").write_text("name: lab\nnodes: [spark-1]\n")
+    assert run(["runs", "list"]) == 0 and (empty_home / "s/sparkwright/runs.sqlite").is_file()
+    assert not (empty_home / ".local").exists() and not (empty_home / ".config").exists()
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
-    assert places().state == home / ".local/state/sparkwright"
+    assert places().state == empty_home / ".local/state/sparkwright"

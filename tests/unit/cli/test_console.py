@@ -11,7 +11,7 @@ from sparkwright.domain.progress import Notice, Progress, RankPhase, StepDone, S
 
 
 @pytest.fixture
-def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def console_clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The clock of the console: now[0] seconds."""
     at = [0.0]
     monkeypatch.setattr(console.time, "monotonic", lambda: at[0])  # type: ignore[attr-defined]
@@ -28,10 +28,10 @@ def printed(capsys: Any) -> list[str]:
 LOADING = RankPhase(0, "spark-1", Phase.LOAD, "shards", 1.0, 4.0, "shards", 230.0)
 
 
-def test_lines_report_what_begins_and_ends(capsys: Any, now: list[float]) -> None:
+def test_lines_report_what_begins_and_ends(capsys: Any, console_clock: list[float]) -> None:
     """Each line has the time since the start in front."""
     lines = PlainProgress()
-    now[0] = 61.0
+    console_clock[0] = 61.0
     for happening in (StepStarted("facts", "asking spark-1"), StepDone("facts", 0.4), Notice("odd", warning=True)):
         lines.report(happening)
     err = capsys.readouterr().err.splitlines()
@@ -42,16 +42,16 @@ def test_lines_report_what_begins_and_ends(capsys: Any, now: list[float]) -> Non
     ]
 
 
-def test_progress_is_reported_now_and_then(capsys: Any, now: list[float]) -> None:
+def test_progress_is_reported_now_and_then(capsys: Any, console_clock: list[float]) -> None:
     """A log file of a CI run must not hold a line for each shard."""
     lines = PlainProgress()
     for number in range(100):
-        now[0] = number * 0.1
+        console_clock[0] = number * 0.1
         lines.report(RankPhase(0, "spark-1", Phase.LOAD, "shards", float(number), 100.0, "shards"))
     assert 3 <= len(printed(capsys)) <= 7
 
 
-def test_a_new_phase_is_always_reported(capsys: Any, now: list[float]) -> None:
+def test_a_new_phase_is_always_reported(capsys: Any, console_clock: list[float]) -> None:
     """A new phase is reported whatever came a moment ago."""
     lines = PlainProgress()
     for phase in (Phase.LOAD, Phase.COMPILE, Phase.GRAPHS):
@@ -67,11 +67,11 @@ def test_with_json_only_warnings_are_reported(capsys: Any) -> None:
     assert printed(capsys) == ["warning: odd"]
 
 
-def test_the_live_block_shows_ranks_with_their_time_and_what_is_usual(capsys: Any, now: list[float]) -> None:
+def test_the_live_block_shows_ranks_with_their_time_and_what_is_usual(capsys: Any, console_clock: list[float]) -> None:
     """One line a rank; the time counts from the phase's begin, not from the last progress."""
     live = LiveProgress(PlainProgress())
     live.report(LOADING)
-    now[0] = 12.0
+    console_clock[0] = 12.0
     live.report(RankPhase(0, "spark-1", Phase.LOAD, "shards", 2.0, 4.0, "shards", 230.0))
     live.report(RankPhase(1, "spark-2", Phase.RENDEZVOUS, "waits"))
     lines = str(live.__rich__()).replace("\\[", "[").splitlines()

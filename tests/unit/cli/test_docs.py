@@ -30,7 +30,7 @@ PAGES = (
 
 
 @cache
-def pages() -> dict[str, str]:
+def reference_pages() -> dict[str, str]:
     return dict(script().own_pages())
 
 
@@ -46,8 +46,8 @@ def script() -> ModuleType:
 @for_each("name", PAGES)
 def test_a_generated_page_is_fresh(name: str) -> None:
     """Help or reference changed: `make docs` writes the page."""
-    assert tuple(pages()) == PAGES
-    assert pages()[name] == (ROOT / "docs" / name).read_text(), "make docs"
+    assert tuple(reference_pages()) == PAGES
+    assert reference_pages()[name] == (ROOT / "docs" / name).read_text(), "make docs"
 
 
 def test_every_verb_is_in_the_page() -> None:
@@ -63,7 +63,7 @@ def written_pages() -> list[Path]:
     return [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 
-def links(page: Path) -> list[tuple[str, str]]:
+def page_links(page: Path) -> list[tuple[str, str]]:
     """(path, anchor) of the links to this project's own files."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
     found = re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text)
@@ -80,7 +80,7 @@ def test_every_link_leads_to_a_file_and_its_heading() -> None:
     """Guards pages that were moved, renamed or given other headings."""
     broken = []
     for page in written_pages():
-        for path, anchor in links(page):
+        for path, anchor in page_links(page):
             target = (page.parent / path).resolve() if path else page
             if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
                 broken.append(f"{page.relative_to(ROOT)}: {path}#{anchor}")
@@ -89,7 +89,7 @@ def test_every_link_leads_to_a_file_and_its_heading() -> None:
 
 def test_the_index_lists_every_page() -> None:
     """Guards against a page that nobody finds."""
-    listed = {(ROOT / "docs" / path).resolve() for path, _ in links(ROOT / "docs" / "README.md")}
+    listed = {(ROOT / "docs" / path).resolve() for path, _ in page_links(ROOT / "docs" / "README.md")}
     there = [*(ROOT / "docs" / "guides").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")]
     assert [path.name for path in there if path not in listed] == []
 

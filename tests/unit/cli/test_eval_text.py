@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from sparkwright.app.bench.evaluate import workload
-from sparkwright.cli.eval_text import document, text
+from sparkwright.cli.eval_text import document, eval_text
 from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Run, RunConditions
 
@@ -21,12 +21,12 @@ def with_flags(*flags: str, engine: str = "vllm") -> Run:
 
 def test_a_recipe_without_a_tool_parser_is_the_first_line() -> None:
     """Guards a page of exchanges that all have one reason."""
-    first = text(RUN).splitlines()[0]
+    first = eval_text(RUN).splitlines()[0]
     assert first.startswith("no tool parser in its recipe big@256k: without `parsers.tool` (--tool-call-parser)")
     assert document(RUN)["cause"] == first
     refused = replace(RUN, evaluation=Evaluation("probes", (replace(FAILED[1], state=ProbeState.UNSUPPORTED),)))
-    assert text(refused).splitlines()[0] == first
-    assert text(with_flags("serve", "--port", "1", engine="trtllm")).startswith("no tool parser")
+    assert eval_text(refused).splitlines()[0] == first
+    assert eval_text(with_flags("serve", "--port", "1", engine="trtllm")).startswith("no tool parser")
 
 
 def test_no_parser_is_claimed_to_be_missing_that_is_there_or_not_known_of() -> None:
@@ -35,4 +35,4 @@ def test_no_parser_is_claimed_to_be_missing_that_is_there_or_not_known_of() -> N
     with_one = (("--tool-call-parser", "hermes"), ("--tool-call-parser=hermes",), ("--tool_call_parser", "hermes"))
     others = [with_flags("serve", *flags) for flags in with_one]
     for run in (*others, with_flags(), with_flags("serve", engine="llama-cpp"), with_flags("x", engine="odd"), passed):
-        assert "no tool parser" not in text(run) and "cause" not in document(run)
+        assert "no tool parser" not in eval_text(run) and "cause" not in document(run)

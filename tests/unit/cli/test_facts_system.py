@@ -8,7 +8,7 @@ from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.host_facts import Activity, HardwareWatchdog, KernelLog, KernelNote, Package, Process, Times
 from sparkwright.domain.units import GIB, MIB
 from unit.checks.host_samples import BOARD, UPKEEP
-from unit.cli.test_facts_text import rows
+from unit.cli.test_facts_text import rows_by_label
 
 RESET = HardwareWatchdog("watchdog0", active=True, systemd="2min", has_reset=True)
 FULL = NodeFacts(
@@ -25,7 +25,7 @@ FULL = NodeFacts(
 
 def test_the_system_is_reported_in_one_line_each() -> None:
     """Guards that the new facts are at hand without reading JSON."""
-    shown = rows(FULL)
+    shown = rows_by_label(FULL)
     assert shown["board"] == (
         "BIOS 5.36_0ACUM020, EC 3.5, hottest zone acpitz 51 °C\nlibcuda 580.142 88.7 MiB, driver on disk 580.142"
     )
@@ -44,7 +44,7 @@ def test_the_system_is_reported_in_one_line_each() -> None:
 
 def test_a_system_of_which_nothing_is_known_reports_it() -> None:
     """Guards that no object's repr and no guess is where there is no answer."""
-    shown = rows(NodeFacts("n", 1.0, activity=Activity(), times=Times(1.0)))
+    shown = rows_by_label(NodeFacts("n", 1.0, activity=Activity(), times=Times(1.0)))
     assert shown["board"] == shown["kernel log"] == "unknown: not asked"
     assert shown["clock"] == ""
     text = facts_text(NodeFacts("n", 1.0, activity=Activity(), times=Times(1.0)), "n")

@@ -47,7 +47,7 @@ FULL = NodeFacts(
 )
 
 
-def rows(facts: NodeFacts) -> dict[str, str]:
+def rows_by_label(facts: NodeFacts) -> dict[str, str]:
     """Label -> its lines, joined."""
     found: dict[str, str] = {}
     for line in facts_text(facts, "spark-1").splitlines()[1:]:
@@ -59,7 +59,7 @@ def rows(facts: NodeFacts) -> dict[str, str]:
 
 def test_a_node_is_one_readable_block() -> None:
     """Sizes with units, one line for each thing."""
-    shown = rows(FULL)
+    shown = rows_by_label(FULL)
     assert shown["machine"].splitlines()[0] == "NVIDIA DGX Spark, aarch64, DGX OS 7.6.0, hostname spark-1"
     assert shown["system"] == "Ubuntu 24.04.3 LTS, Linux 6.17.0-1014-nvidia"
     assert shown["memory"].splitlines()[0] == "120.0 GiB in all, MemAvailable 110.0 GiB, MemFree 100.0 GiB"
@@ -75,12 +75,12 @@ def test_a_node_is_one_readable_block() -> None:
 
 def test_a_torn_driver_is_seen() -> None:
     """Two versions that should be one."""
-    assert rows(FULL)["driver"] == "kernel module 580.142, GSP firmware 580.95, torn: the two versions differ"
+    assert rows_by_label(FULL)["driver"] == "kernel module 580.142, GSP firmware 580.95, torn: the two versions differ"
 
 
 def test_unknown_reports_it_with_its_reason() -> None:
     """Never a guess, never an empty line, never an object's repr."""
-    shown = rows(NodeFacts("spark-1", 1.0, memory=Unknown("odd line", "not understood"), gpus=()))
+    shown = rows_by_label(NodeFacts("spark-1", 1.0, memory=Unknown("odd line", "not understood"), gpus=()))
     assert shown["memory"] == "unknown: not understood (odd line)"
     assert shown["gpu"] == "none"
     assert shown["docker"] == "unknown: not asked"
@@ -91,4 +91,4 @@ def test_unknown_reports_it_with_its_reason() -> None:
 def test_docker_trouble_is_dockers_own_word() -> None:
     """The text has the kind of trouble, and its first line."""
     docker = Docker("", trouble=DockerTrouble.NO_RIGHTS, said="permission denied")
-    assert rows(NodeFacts("n", 1.0, docker=docker))["docker"] == "no rights: permission denied"
+    assert rows_by_label(NodeFacts("n", 1.0, docker=docker))["docker"] == "no rights: permission denied"

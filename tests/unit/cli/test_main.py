@@ -21,7 +21,7 @@ FINDING = Finding("MEM001", Severity.BLOCK, "spark-1", "does not fit", "119.7 Gi
 
 
 @pytest.fixture
-def verb(monkeypatch: pytest.MonkeyPatch) -> Any:
+def probe_verb(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A verb `probe` that does what the test states."""
 
     def install(work: Any) -> None:
@@ -53,38 +53,38 @@ def raising(error: BaseException) -> Any:
     ids=["usage", "recipe", "unreachable", "command", "busy", "not-ready"],
 )
 def test_each_error_has_its_exit_code_and_one_clear_message(
-    verb: Any, capsys: Any, error: errors.SparkwrightError, code: int, lines: list[str]
+    probe_verb: Any, capsys: Any, error: errors.SparkwrightError, code: int, lines: list[str]
 ) -> None:
     """Subject, what, hint; on stderr; never a traceback."""
-    verb(raising(error))
+    probe_verb(raising(error))
     assert run(["probe"]) == code
     said = capsys.readouterr()
     assert (said.out, said.err.splitlines()) == ("", lines)
 
 
-def test_what_a_node_reported_cannot_move_the_cursor(verb: Any, capsys: Any) -> None:
+def test_what_a_node_reported_cannot_move_the_cursor(probe_verb: Any, capsys: Any) -> None:
     """Guards the error, the engine's last lines and the findings; colors of ours are those of a terminal only."""
     evil = "\x1b[2J\x9b2J\u202ex"
-    verb(raising(errors.NotReady(evil, evil, (evil,))))
+    probe_verb(raising(errors.NotReady(evil, evil, (evil,))))
     run(["probe"])
-    verb(raising(errors.Refused(evil, [replace(FINDING, evidence=evil)])))
+    probe_verb(raising(errors.Refused(evil, [replace(FINDING, evidence=evil)])))
     run(["probe"])
     assert not set("\x1b\x9b\u202e") & set(capsys.readouterr().err)
 
 
-def test_a_refusal_shows_its_findings_first(verb: Any, capsys: Any) -> None:
+def test_a_refusal_shows_its_findings_first(probe_verb: Any, capsys: Any) -> None:
     """The evidence, then the verdict."""
-    verb(raising(errors.Refused("twin: not started", [FINDING])))
+    probe_verb(raising(errors.Refused("twin: not started", [FINDING])))
     assert run(["probe"]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "BLOCK    MEM001  spark-1: does not fit"
     assert lines[-1] == "error: twin: not started"
 
 
-def test_errors_of_several_nodes_are_each_reported_once(verb: Any, capsys: Any) -> None:
+def test_errors_of_several_nodes_are_each_reported_once(probe_verb: Any, capsys: Any) -> None:
     """Tasks for many nodes end as a group of errors: that is expected trouble, not our bug."""
     two = [errors.Unreachable("n1", "gone"), errors.Unreachable("n2", "gone"), errors.Unreachable("n1", "gone")]
-    verb(raising(BaseExceptionGroup("tasks", [ExceptionGroup("inner", two)])))
+    probe_verb(raising(BaseExceptionGroup("tasks", [ExceptionGroup("inner", two)])))
     assert run(["probe"]) == 3
     assert capsys.readouterr().err.splitlines() == ["error: n1: gone", "error: n2: gone"]
 
@@ -92,9 +92,11 @@ def test_errors_of_several_nodes_are_each_reported_once(verb: Any, capsys: Any) 
 @pytest.mark.parametrize(
     "error", [RuntimeError("oh"), BaseExceptionGroup("g", [errors.Busy("m"), ValueError("oh")])], ids=["one", "group"]
 )
-def test_our_own_bug_is_70_with_the_traceback_and_what_to_do(verb: Any, capsys: Any, error: BaseException) -> None:
+def test_our_own_bug_is_70_with_the_traceback_and_what_to_do(
+    probe_verb: Any, capsys: Any, error: BaseException
+) -> None:
     """An unexpected error exits with 70; known trouble next to it does not hide it."""
-    verb(raising(error))
+    probe_verb(raising(error))
     assert run(["probe"]) == 70
     said = capsys.readouterr().err
     assert "Traceback" in said and "oh" in said
@@ -102,24 +104,24 @@ def test_our_own_bug_is_70_with_the_traceback_and_what_to_do(verb: Any, capsys: 
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), asyncio.CancelledError(), click.Abort()])
-def test_ctrl_c_is_130_without_a_word_too_much(verb: Any, capsys: Any, error: BaseException) -> None:
+def test_ctrl_c_is_130_without_a_word_too_much(probe_verb: Any, capsys: Any, error: BaseException) -> None:
     """Ctrl-C, or SIGTERM as cancellation."""
-    verb(raising(error))
+    probe_verb(raising(error))
     assert run(["probe"]) == 130
     assert capsys.readouterr().err.split() == ["stopped"]
 
 
-def test_debug_shows_where_known_trouble_came_from(verb: Any, capsys: Any) -> None:
+def test_debug_shows_where_known_trouble_came_from(probe_verb: Any, capsys: Any) -> None:
     """The traceback is for a report to us; without --debug there is never one."""
-    verb(raising(errors.Busy("m")))
+    probe_verb(raising(errors.Busy("m")))
     assert run(["--debug", "probe"]) == 4
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_pipe_that_broke_elsewhere_is_a_bug(verb: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_that_broke_elsewhere_is_a_bug(probe_verb: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a reader of our own output who has left is no failure: any other broken pipe must not look like success."""
     monkeypatch.setattr(cli, "_reader_left", lambda: False)
-    verb(raising(BrokenPipeError(32, "Broken pipe")))
+    probe_verb(raising(BrokenPipeError(32, "Broken pipe")))
     assert run(["probe"]) == 70
 
 

@@ -10,7 +10,15 @@ from sparkwright.app.serve.prepare import Outcome, Planned
 from sparkwright.app.services import ClusterState
 from sparkwright.cli import plan_outlook
 from sparkwright.cli.plan_optimize import comparison_json, comparison_text, optimum_json, optimum_text
-from sparkwright.cli.plan_outlook import answers_text, bar, kv_text, legend, memory_text, remedies_text, speeds_text
+from sparkwright.cli.plan_outlook import (
+    answers_text,
+    kv_text,
+    legend,
+    memory_bar,
+    memory_text,
+    remedies_text,
+    speeds_text,
+)
 from sparkwright.domain.ledger import Counts, FreeMemory, KvCapacity, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import GIB
@@ -30,7 +38,7 @@ def ledger(*sizes: int, pool: LedgerLine = POOL) -> MemoryLedger:
     return MemoryLedger("spark-1", pool, lines)
 
 
-def speed(load: Load, decode: float = 40.0) -> Speed:
+def make_speed(load: Load, decode: float = 40.0) -> Speed:
     return Speed(
         load,
         Estimate(decode, decode * 0.8, decode * 1.2, ("weights: 1 ms",)),
@@ -44,13 +52,13 @@ def speed(load: Load, decode: float = 40.0) -> Speed:
 PROMISED = replace(
     PLAN,
     verdict=Verdict(True, room=8 * GIB, kv=KvCapacity(GIB, 1430000, 1390000, 1.39, why=("19,237 blocks",))),
-    speeds=(speed(Load(prompt=8192)), speed(Load(depth=200000), 30.0), speed(Load(4096, 6, 4096), 12.0)),
+    speeds=(make_speed(Load(prompt=8192)), make_speed(Load(depth=200000), 30.0), make_speed(Load(4096, 6, 4096), 12.0)),
 )
 
 
 def test_the_bar_is_the_pool_to_scale() -> None:
     """Each cell is as many bytes as any other, and what is left is seen."""
-    assert bar(ledger(10, 50, 10, 20), 20) == "|▒▒██████████▓▓░░░░..|"
+    assert memory_bar(ledger(10, 50, 10, 20), 20) == "|▒▒██████████▓▓░░░░..|"
     assert (
         legend(ledger(10, 50, 10, 20))
         == "  ▒ in use 10.0  █ weights 50.0  ▓ engine 10.0  ░ KV pool 20.0  . left 10.0 GiB"
@@ -60,19 +68,19 @@ def test_the_bar_is_the_pool_to_scale() -> None:
 def test_what_is_too_much_is_beyond_the_pool() -> None:
     """The mark of the pool's end stays in its place on the scale."""
     full = ledger(25, 100, 0, 0)
-    assert bar(full, 20) == "|▒▒▒▒████████████|!!!!"
+    assert memory_bar(full, 20) == "|▒▒▒▒████████████|!!!!"
     assert legend(full).endswith("! too much 25.0 GiB")
     assert "DOES NOT FIT, 25.0 GiB short: more than the node has" in memory_text((full,), why=False)
 
 
 def test_a_terminal_of_80_columns_cuts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards the lines that are longest where a model does not fit, and times with their range."""
-    full, slow = ledger(120, 500, 120, 100), replace(speed(Load(prompt=8192)), loading=Estimate(220, 110, 1081))
-    alone = memory_text((full,), why=False), speeds_text((slow, speed(Load(depth=2_000_000))), why=False)
+    full, slow = ledger(120, 500, 120, 100), replace(make_speed(Load(prompt=8192)), loading=Estimate(220, 110, 1081))
+    alone = memory_text((full,), why=False), speeds_text((slow, make_speed(Load(depth=2_000_000))), why=False)
     assert max(map(len, "\n".join(alone).splitlines())) > 80
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setattr("shutil.get_terminal_size", lambda fallback=(80, 24): os.terminal_size((80, 24)))
-    shown = memory_text((full,), why=False), speeds_text((slow, speed(Load(depth=2_000_000))), why=False)
+    shown = memory_text((full,), why=False), speeds_text((slow, make_speed(Load(depth=2_000_000))), why=False)
     assert max(map(len, "\n".join(shown).splitlines())) <= 80
     assert ["".join(text.split()) for text in alone][1] == ["".join(text.split()) for text in shown][1]
 
@@ -102,7 +110,7 @@ def test_a_terminal_without_blocks_gets_letters(monkeypatch: pytest.MonkeyPatch)
         encoding = "latin-1"
 
     monkeypatch.setattr(plan_outlook.sys, "stdout", Old())
-    assert bar(ledger(10, 50, 10, 20), 20) == "|uuWWWWWWWWWWeekkkk..|"
+    assert memory_bar(ledger(10, 50, 10, 20), 20) == "|uuWWWWWWWWWWeekkkk..|"
 
 
 def test_a_plan_begins_with_one_figure_a_question() -> None:
@@ -167,7 +175,7 @@ def test_a_speed_that_is_not_known_reports_why() -> None:
     unknown = Speed(Load(prompt=8192), NONE, NONE, NONE, NONE, NONE)
     assert speeds_text((unknown,), why=False) == "speed: not estimated: the model's vocab is not known"
     assert speeds_text((), why=True) == ""
-    tiny = replace(speed(Load(depth=999_999_999)), decode=Estimate(0.02, 0.01, 0.03))
+    tiny = replace(make_speed(Load(depth=999_999_999)), decode=Estimate(0.02, 0.01, 0.03))
     assert "less than 0.1 tokens/s" in speeds_text((tiny,), why=False), "no speed of `0.0 (0.0 to 0.0)`"
 
 

@@ -5,7 +5,7 @@ from sparkwright.recipes.catalogue import Purpose
 from unit.recipes.test_shipped import shipped
 
 
-def row(name: str, purpose: Purpose | None = None) -> dict[str, object]:
+def recipe_row(name: str, purpose: Purpose | None = None) -> dict[str, object]:
     recipe = shipped(name)
     about = {"name": name, "nodes": recipe.nodes, "state": recipe.state.value, "older": "", "title": recipe.title}
     return about | choice_row(recipe, purpose)
@@ -13,7 +13,7 @@ def row(name: str, purpose: Purpose | None = None) -> dict[str, object]:
 
 def test_a_row_has_size_and_expected_speed_with_its_range() -> None:
     """Decode for a model that generates, prefill for one that only reads."""
-    chat, embed = row("qwen3.8-27b"), row("qwen3-vl-embedding-8b", Purpose.EMBED)
+    chat, embed = recipe_row("qwen3.8-27b"), recipe_row("qwen3-vl-embedding-8b", Purpose.EMBED)
     assert (chat["size"], chat["speed_of"], embed["speed_of"]) == (23_400_000_000, "decode", "prefill")
     for one in (chat, embed):
         found = one["speed"]
@@ -30,7 +30,7 @@ def test_a_size_that_nobody_publishes_follows_from_the_dimensions() -> None:
 
 def test_what_is_not_known_is_shown_as_not_known() -> None:
     """The tiny recipe serves whatever model is there."""
-    text = choice_text([row("tiny-llama-cpp")])
+    text = choice_text([recipe_row("tiny-llama-cpp")])
     assert text.count("not known") == 2
     assert "sparkwright plan tiny-llama-cpp" in text
 

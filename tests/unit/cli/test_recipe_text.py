@@ -3,7 +3,7 @@
 import pytest
 
 from sparkwright.cli import recipe_text
-from sparkwright.cli.recipe_text import changes, describe, figures_text, first_sentence, flags, listing
+from sparkwright.cli.recipe_text import changes, describe, figures_text, first_sentence, flag_words, listing
 from sparkwright.domain.recipe import Figure
 from unit.engines.samples import shipped
 
@@ -89,7 +89,7 @@ def test_changes_between_profiles() -> None:
 def test_flags_are_words_of_a_command_line() -> None:
     """The output of `show` can be copied: bare flags, --no- forms, JSON without spaces."""
     given = {"trust-remote-code": True, "enable-x": False, "block-size": 256, "config": {"a": [1]}}
-    assert list(flags(given)) == ["--trust-remote-code", "--no-enable-x", "--block-size 256", '--config {"a":[1]}']
+    assert list(flag_words(given)) == ["--trust-remote-code", "--no-enable-x", "--block-size 256", '--config {"a":[1]}']
 
 
 @pytest.mark.parametrize("name", ["minimax-m2.7-nvfp4", "deepseek-v4-flash-0731", "qwen3-235b-a22b-nvfp4-trtllm"])
@@ -97,8 +97,8 @@ def test_a_narrow_terminal_breaks_prose_and_nothing_to_copy(name: str, narrow: N
     """Sentences fit the terminal; a flag, a variable, an image or an address is whole."""
     recipe = shipped(name)
     text = describe(recipe)
-    copied = {*flags(recipe.flags), *(f"{name} {value}" for name, value in recipe.env.items())}
+    copied = {*flag_words(recipe.flags), *(f"{name} {value}" for name, value in recipe.env.items())}
     prose = [line for line in text.splitlines() if " ".join(line.split()) not in copied]
     assert not [line for line in prose if len(line) > 60 and len(line.split()) > 12]
     assert recipe.engine.image in text and all(f"{k} " in text and str(v) in text for k, v in recipe.env.items())
-    assert all(flag in text for flag in flags(recipe.flags))
+    assert all(flag in text for flag in flag_words(recipe.flags))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from sparkwright.cli.top import TopScreen
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.live import DeploymentState
-from unit.app.scene import scene
+from unit.app.scene import make_scene
 from unit.app.test_status import running
 from unit.app.test_status_supervised import LIVE
 
@@ -23,7 +23,7 @@ async def test_a_deployment_without_a_supervisor_runs_and_is_not_starting() -> N
 
 async def test_replicas_have_one_line_together() -> None:
     """Guards the model's line: how many serve; each replica follows with its own figures."""
-    here = scene()
+    here = make_scene()
     live = json.loads(to_json(replace(LIVE, phase=DeploymentState.READY)))
     row = {"by": "", "running": True, "unit": "", "now": 1001.0, "endpoint": "", "replica_of": "twin"}
     rows = [{**row, "deployment": name, "live": {**live, "deployment": name}} for name in ("twin-r1", "twin-r2")]

@@ -59,7 +59,7 @@ async def test_connections_have_a_bound_and_are_free_again(tmp_path: Path, monke
     async with asyncio.timeout(60):
         while not path.exists():
             await asyncio.sleep(0.01)
-        slow = [await sent(path, half) for _ in range(3)]
+        slow = [await send_bytes(path, half) for _ in range(3)]
         assert (await status(path))[0] == 503
         assert [(await reader.readline()).split()[1] for reader, _ in slow] == [b"408"] * 3
         for _, writer in slow:
@@ -71,7 +71,7 @@ async def test_connections_have_a_bound_and_are_free_again(tmp_path: Path, monke
         await asyncio.wait({running})
 
 
-async def sent(path: Path, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def send_bytes(path: Path, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     reader, writer = await asyncio.open_unix_connection(path.name)  # it is in the folder of the console
     writer.write(data)
     return reader, writer
@@ -79,7 +79,7 @@ async def sent(path: Path, data: bytes) -> tuple[asyncio.StreamReader, asyncio.S
 
 async def status(path: Path) -> tuple[int, bytes]:
     """The status and body of the sign-in page."""
-    reader, writer = await sent(path, b"GET /console/login HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    reader, writer = await send_bytes(path, b"GET /console/login HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     head, _, body = (await reader.read()).partition(b"\r\n\r\n")
     writer.close()
     return int(head.split()[1]), body

@@ -16,23 +16,23 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.live import Desired
 from sparkwright.gateway.clients import clients
 from sparkwright.gateway.keys import Key, Role
-from sparkwright.report.markup import tag
+from sparkwright.report.markup import html_tag
 from unit.cli.test_text import PLAN
 
 ME = Visitor(Key("me", "0" * 64, role=Role.OPERATOR), "token")
 
 
-def line(number: int, text: str, kind: str = "", rank: str = "0") -> LogLine:
-    return LogLine(number, tag("div", text, class_=f"line {kind}".strip()), text, kind, rank)
+def log_line(number: int, text: str, kind: str = "", rank: str = "0") -> LogLine:
+    return LogLine(number, html_tag("div", text, class_=f"line {kind}".strip()), text, kind, rank)
 
 
 LINES = (
-    line(1, "Loading weights", rank="1"),
-    line(2, 'INFO: "POST /v1/chat/completions HTTP/1.1" 200 OK', "access"),
-    line(3, "WARNING slow", "doubt"),
-    line(4, "ERROR worker died", "bad", "1"),
-    line(5, "a worker died (RAY009, 95%)", "cause", "1"),
-    line(6, "the ranks were started again", "note", ""),
+    log_line(1, "Loading weights", rank="1"),
+    log_line(2, 'INFO: "POST /v1/chat/completions HTTP/1.1" 200 OK', "access"),
+    log_line(3, "WARNING slow", "doubt"),
+    log_line(4, "ERROR worker died", "bad", "1"),
+    log_line(5, "a worker died (RAY009, 95%)", "cause", "1"),
+    log_line(6, "the ranks were started again", "note", ""),
 )
 
 

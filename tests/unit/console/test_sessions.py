@@ -18,7 +18,7 @@ KEYS = Keys(
 )
 
 
-class Desk:
+class SessionSetup:
     def __init__(self, folder: Path) -> None:
         self.keys, self.now = KEYS, 1000.0
         self.sessions = Sessions(folder, "chat", lambda: self.keys, lambda: self.now)
@@ -28,32 +28,35 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def session_setup(tmp_path: Path) -> SessionSetup:
+    return SessionSetup(tmp_path)
 
 
-def test_a_session_is_its_key(desk: Desk) -> None:
+def test_a_session_is_its_key(session_setup: SessionSetup) -> None:
     """Guards who operates and who only sees; a client's key opens no page, a deployment's the page of that one."""
-    operator, viewer = desk.sessions.visitor(desk.begin()), desk.sessions.visitor(desk.begin(VIEWER))
+    operator, viewer = (
+        session_setup.sessions.visitor(session_setup.begin()),
+        session_setup.sessions.visitor(session_setup.begin(VIEWER)),
+    )
     assert operator and operator.operates and viewer and not viewer.operates
-    assert "API only" in desk.sessions.begin(CLIENT)[1]
-    assert (theirs := desk.sessions.visitor(desk.begin(OTHER))) and theirs.key.deployment == "other"
-    assert not desk.begin("") and not desk.begin(digest(OPERATOR))
+    assert "API only" in session_setup.sessions.begin(CLIENT)[1]
+    assert (theirs := session_setup.sessions.visitor(session_setup.begin(OTHER))) and theirs.key.deployment == "other"
+    assert not session_setup.begin("") and not session_setup.begin(digest(OPERATOR))
 
 
-def test_a_revoked_key_and_an_old_session_are_nobody(desk: Desk) -> None:
+def test_a_revoked_key_and_an_old_session_are_nobody(session_setup: SessionSetup) -> None:
     """Guards that revoking ends sessions at once, and that a stolen cookie does not last for ever."""
-    cookie = desk.begin()
-    desk.now += 8 * 24 * 3600
-    assert desk.sessions.visitor(cookie) is None
-    cookie = desk.begin()
-    desk.keys = Keys(KEYS.keys[1:])
-    assert desk.sessions.visitor(cookie) is None
+    cookie = session_setup.begin()
+    session_setup.now += 8 * 24 * 3600
+    assert session_setup.sessions.visitor(cookie) is None
+    cookie = session_setup.begin()
+    session_setup.keys = Keys(KEYS.keys[1:])
+    assert session_setup.sessions.visitor(cookie) is None
 
 
-def test_only_what_was_signed_here_counts(desk: Desk, tmp_path: Path) -> None:
+def test_only_what_was_signed_here_counts(session_setup: SessionSetup, tmp_path: Path) -> None:
     """Guards against cookies that were made up, changed, or lifted to another role; the secret survives a restart."""
-    cookie = desk.begin(VIEWER)
+    cookie = session_setup.begin(VIEWER)
     named, until, number, signature = cookie.split(".")
     forged = (
         f"{digest(OPERATOR)[:16]}.{until}.{number}.{signature}",
@@ -65,22 +68,26 @@ def test_only_what_was_signed_here_counts(desk: Desk, tmp_path: Path) -> None:
         "..",
         "ü.1.x",
     )
-    assert [desk.sessions.visitor(one) for one in forged] == [None] * len(forged)
-    assert Desk(tmp_path).sessions.visitor(cookie)
+    assert [session_setup.sessions.visitor(one) for one in forged] == [None] * len(forged)
+    assert SessionSetup(tmp_path).sessions.visitor(cookie)
     assert (tmp_path / "console.secret").stat().st_mode & 0o777 == 0o600
-    tokens = {visitor.token for key in (OPERATOR, VIEWER) if (visitor := desk.sessions.visitor(desk.begin(key)))}
+    tokens = {
+        visitor.token
+        for key in (OPERATOR, VIEWER)
+        if (visitor := session_setup.sessions.visitor(session_setup.begin(key)))
+    }
     assert len(tokens) == 2 and not tokens & {cookie, signature}
 
 
-def test_signing_out_ends_this_session_and_no_other(desk: Desk, tmp_path: Path) -> None:
+def test_signing_out_ends_this_session_and_no_other(session_setup: SessionSetup, tmp_path: Path) -> None:
     """Guards a cookie that somebody copied: it opens nothing after "Sign out", also after a restart."""
-    one, other = desk.begin(), desk.begin()
+    one, other = session_setup.begin(), session_setup.begin()
     assert one != other, "two sessions of a key within a second"
-    desk.sessions.end(one)
-    for sessions in (desk.sessions, Desk(tmp_path).sessions):
+    session_setup.sessions.end(one)
+    for sessions in (session_setup.sessions, SessionSetup(tmp_path).sessions):
         assert sessions.visitor(one) is None and sessions.visitor(other)
     assert (tmp_path / "console.ended").stat().st_mode & 0o777 == 0o600
-    desk.now += 8 * 24 * 3600
-    desk.sessions.end(again := desk.begin())
+    session_setup.now += 8 * 24 * 3600
+    session_setup.sessions.end(again := session_setup.begin())
     assert (tmp_path / "console.ended").read_text().count(":") == 1, "those that are over are not kept"
-    assert desk.sessions.visitor(again) is None
+    assert session_setup.sessions.visitor(again) is None

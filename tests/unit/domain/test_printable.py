@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from sparkwright.cli.columns import shown
+from sparkwright.cli.columns import printable_text
 from sparkwright.domain.printable import printable
 
 HOSTILE = [
@@ -19,7 +19,7 @@ HOSTILE = [
 def test_nothing_that_a_terminal_interprets_is_left(text: str, clean: str) -> None:
     """Guards the screen against a log, a name or an error of a node: escape sequences of any form, bidi marks."""
     assert printable(text) == clean
-    assert shown(click.style(text, fg="red", bold=True)) == click.style(clean, fg="red", bold=True)
+    assert printable_text(click.style(text, fg="red", bold=True)) == click.style(clean, fg="red", bold=True)
 
 
 def test_what_is_no_control_stays() -> None:
@@ -29,7 +29,7 @@ def test_what_is_no_control_stays() -> None:
 
 def test_only_our_own_colors_pass() -> None:
     """Guards against text that hides what comes after it."""
-    assert shown("\x1b[8mhidden") == "hidden"
+    assert printable_text("\x1b[8mhidden") == "hidden"
 
 
 def test_a_lone_surrogate_can_be_printed() -> None:

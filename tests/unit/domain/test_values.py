@@ -13,7 +13,7 @@ from sparkwright.domain import values
 Maker = Any
 
 
-def point(dataclass: Maker) -> Any:
+def point_class(dataclass: Maker) -> Any:
     @dataclass(frozen=True, slots=True)
     class Point:
         x: int
@@ -58,12 +58,12 @@ class Same:
         return "same"
 
 
-def both(ask: Any) -> list[Any]:
+def ask_both(ask: Any) -> list[Any]:
     """The answers of `ask` for a class of either kind; an error counts as its type and text."""
     found = []
     for maker in (dataclasses.dataclass, values.dataclass):
         try:
-            found.append(ask(point(maker)))
+            found.append(ask(point_class(maker)))
         except Exception as error:
             found.append((type(error), str(error)))
     return found
@@ -95,7 +95,7 @@ def both(ask: Any) -> list[Any]:
 )
 def test_it_does_what_the_standard_librarys_does(ask: Any) -> None:
     """Text, comparison, hash, copies and refusals are the same, so no class notices the exchange."""
-    theirs, ours = both(ask)
+    theirs, ours = ask_both(ask)
     assert ours == theirs
 
 

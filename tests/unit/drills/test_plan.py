@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from drills.drill import Drill
-from drills.figures import Row, Seen, Target, leaked, row, with_leak
+from drills.figures import DrillRecord, DrillTarget, FigureRow, figure_row, leaked, with_leak
 from drills.footprint import summary
 from drills.outage import View
-from drills.plan import FULL, QUICK, Stage, names
-from drills.results import Circumstances, Result, load, save, slug
-from drills.table import page, text
+from drills.plan import FULL, QUICK, DrillStage, stage_names
+from drills.results import Circumstances, DrillResult, file_name, load, save
+from drills.table import results_page, results_text
 from drills.watch import Sight
 from sparkwright.domain.units import GIB
 from sparkwright.supervisor.core.detect.memory import floors
@@ -39,17 +39,17 @@ PROMISED = {
 
 def test_all_promised_drills_are_there() -> None:
     """A fault that nobody tries proves nothing; the quick half is a part of the whole."""
-    assert PROMISED - set(names(FULL)) == set()
-    assert set(names(QUICK)) - set(names(FULL)) == set()
+    assert PROMISED - set(stage_names(FULL)) == set()
+    assert set(stage_names(QUICK)) - set(stage_names(FULL)) == set()
 
 
 def test_no_two_drills_keep_their_results_under_one_name() -> None:
     """The later one would pass for the earlier."""
-    assert len({slug(name) for name in names(FULL)}) == len(names(FULL))
+    assert len({file_name(name) for name in stage_names(FULL)}) == len(stage_names(FULL))
 
 
 @for_each("stage", [*QUICK, *FULL])
-def test_a_stage_stays_below_the_loop_guard(stage: Stage) -> None:
+def test_a_stage_stays_below_the_loop_guard(stage: DrillStage) -> None:
     """Its drills share one deployment: a relaunch too many would be refused for a good reason."""
     launches, _ = min(Policy().windows, key=lambda window: window[1])
     assert sum(drill.target.relaunches for drill in stage.drills if isinstance(drill, Drill)) <= launches
@@ -61,11 +61,11 @@ def test_a_leak_is_measured_against_the_headroom() -> None:
     memory = [(100.0, 16.0 * GIB), (150.0, 15.5 * GIB), (200.0, 15.0 * GIB), (300.0, 9.0 * GIB)]
     assert leaked(memory, 210.0) == pytest.approx((1 / (16 - floor), (15 - floor) * 100))
     sights = (Sight(200.0, "degraded", troubles=("leak",)),)
-    target = Target("trouble", None, None, None, 0, 0, ("degraded",))
-    seen = Seen(100.0, Sight(90.0, "ready"), sights)
-    assert with_leak(row("x", "y", target, seen), memory, seen).passed
-    late = Seen(100.0, Sight(90.0, "ready"), (Sight(300.0, "degraded", troubles=("leak",)),))
-    found = with_leak(row("x", "y", target, late), memory, late)
+    target = DrillTarget("trouble", None, None, None, 0, 0, ("degraded",))
+    seen = DrillRecord(100.0, Sight(90.0, "ready"), sights)
+    assert with_leak(figure_row("x", "y", target, seen), memory, seen).passed
+    late = DrillRecord(100.0, Sight(90.0, "ready"), (Sight(300.0, "degraded", troubles=("leak",)),))
+    found = with_leak(figure_row("x", "y", target, late), memory, late)
     assert [words.split()[0] for words in found.missed] == ["left:", "share"]
 
 
@@ -81,15 +81,15 @@ def test_the_footprint_is_the_worst_size_and_the_mean_share() -> None:
     assert found["door"].startswith("40.0 MB, 2.00% of a core over 100 s: over")
 
 
-MADE = Row("x", "a fault", 2.5, None, 9.0, 4.0, "draining > ready", lost=1, missed=("noticed late",), scale=0.1)
+MADE = FigureRow("x", "a fault", 2.5, None, 9.0, 4.0, "draining > ready", lost=1, missed=("noticed late",), scale=0.1)
 WHEN = Circumstances("2026-11-22 03:00", 0.4, 2.0, "abc1234+", 2, "3.11.7")
 
 
 def test_what_is_missed_is_shown_everywhere() -> None:
     """A miss is on the terminal and in the page, which reports how each was measured and what was not."""
-    shown = text([Result(MADE, WHEN)])
+    shown = results_text([DrillResult(MADE, WHEN)])
     assert "MISSED" in shown and "noticed late" in shown
-    written = page([Result(MADE, WHEN, {"run": "60 MB"})], ["x", "y"])
+    written = results_page([DrillResult(MADE, WHEN, {"run": "60 MB"})], ["x", "y"])
     assert "| x | 2.5 s | - | 9.0 s | 4.0 s | 1 |" in written and "by 0.1" in written
     assert "0 of 1 drills meet all their targets. Not measured: y." in written
     assert "2026-11-22 03:00 UTC at abc1234+, load 0.4, the engine's own start 2.0 s" in written
@@ -99,7 +99,10 @@ def test_what_is_missed_is_shown_everywhere() -> None:
 def test_a_result_is_kept_until_its_drill_is_run_again(tmp_path: Path) -> None:
     """The results come in the order of the plan, as measured."""
     seen = View((2.0, None), "3 x 503", "ready (exit 0) 0-9 s", ("rank 1 ended; 2 s away",))
-    one, other = Result(MADE, WHEN, {"run": "60 MB"}), Result(replace(MADE, name="y", missed=()), WHEN, view=seen)
+    one, other = (
+        DrillResult(MADE, WHEN, {"run": "60 MB"}),
+        DrillResult(replace(MADE, name="y", missed=()), WHEN, view=seen),
+    )
     file = tmp_path / "results.json"
     save(file, tmp_path, one)
     save(file, tmp_path, replace(other, log="words"))
@@ -112,5 +115,5 @@ def test_an_outage_is_a_row_of_its_own_table() -> None:
     """The row has the clients' answers, the output of `status`, and the misses."""
     seen = View((2.0, None), "3 x 503", "ready (exit 0) 0-9 s", ("rank 1 | ended; 2 s away",))
     row = "| x | 2.0 s, not back | 3 x 503 | ready (exit 0) 0-9 s | rank 1 / ended; 2 s away | MISSED: noticed late |"
-    written = page([Result(MADE, WHEN, view=seen)], ["x"])
+    written = results_page([DrillResult(MADE, WHEN, view=seen)], ["x"])
     assert row in written and "0 of 1 meet all their targets." in written

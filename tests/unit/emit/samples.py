@@ -9,7 +9,7 @@ from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.emit.source import DeploymentSource
 from sparkwright.engines.catalog import engine
 from sparkwright.engines.engine import RenderContext, served_name
-from unit.engines.samples import hub_context, paths, placement, shipped
+from unit.engines.samples import hub_context, node_paths, placement, shipped
 
 KEY = "k-123"  # what hub_context gives as the API key
 LAUNCHER = RankFile("start.py", 'print("$HOME")\n# the end\n')
@@ -55,7 +55,7 @@ def awkward() -> DeploymentSource:
 
 def simulator(profile: str = "", nodes: int = 2) -> DeploymentSource:
     recipe = replace(shipped("simulator", profile), nodes=nodes, parallelism=Parallelism(tp=nodes))
-    return source(recipe, RenderContext(paths(), pythons=dict.fromkeys(("spark-1", "spark-2"), "/opt/py")), nodes)
+    return source(recipe, RenderContext(node_paths(), pythons=dict.fromkeys(("spark-1", "spark-2"), "/opt/py")), nodes)
 
 
 def one_node() -> DeploymentSource:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Mount
 from sparkwright.emit.catalog import FORMS
-from sparkwright.emit.k8s import RDMA, k8s
+from sparkwright.emit.k8s import RDMA, emit_k8s
 from sparkwright.emit.source import DeploymentSource, merge_commands
 from unit.emit.samples import KEY, awkward, deepseek, simulator, with_files
 
@@ -95,17 +95,17 @@ def test_one_template_for_all_workers() -> None:
     source = deepseek()
     head, worker = source.specs
     third = replace(worker, rank=2, node="spark-3")
-    assert k8s(changed(source, specs=(head, worker, third)))
+    assert emit_k8s(changed(source, specs=(head, worker, third)))
     other = replace(third, mounts=(Mount("/elsewhere", "/models/hub"), *worker.mounts[1:]))
     with pytest.raises(UsageError, match="spark-3 mounts /elsewhere as /models/hub, spark-2 /") as caught:
-        k8s(changed(source, specs=(head, worker, other)))
+        emit_k8s(changed(source, specs=(head, worker, other)))
     assert "Mount(" not in caught.value.message
     with pytest.raises(UsageError, match=f"spark-3 mounts nothing more, spark-2 {worker.mounts[-1].host} as "):
-        k8s(changed(source, specs=(head, worker, replace(third, mounts=worker.mounts[:-1]))))
+        emit_k8s(changed(source, specs=(head, worker, replace(third, mounts=worker.mounts[:-1]))))
     with pytest.raises(UsageError, match="spark-3 has image acme/other:1, spark-2 has "):
-        k8s(changed(source, specs=(head, worker, replace(third, image="acme/other:1"))))
+        emit_k8s(changed(source, specs=(head, worker, replace(third, image="acme/other:1"))))
     with pytest.raises(UsageError, match="the image's own entry point"):
-        k8s(changed(source, specs=(replace(head, entrypoint=None), worker)))
+        emit_k8s(changed(source, specs=(replace(head, entrypoint=None), worker)))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_one_template_for_all_workers() -> None:
 )
 def test_names_are_labels(given: str, wanted: str) -> None:
     """Capitals keep their letters; no name ends in a dash, begins with a digit or leaves no room for what LWS adds."""
-    (file,) = k8s(changed(deepseek(), deployment=given, bind="0.0.0.0"))
+    (file,) = emit_k8s(changed(deepseek(), deployment=given, bind="0.0.0.0"))
     names = [entry["metadata"]["name"] for entry in read_all(file.text)]
     assert names == [f"{wanted}-plan", wanted, f"{wanted}-api"]
     assert all(re.fullmatch("[a-z]([a-z0-9-]{0,61}[a-z0-9])?", name) for name in names)
@@ -133,7 +133,7 @@ def test_names_are_labels(given: str, wanted: str) -> None:
 )
 def test_the_service_leads_where_the_head_listens(bind: str, kinds: list[str]) -> None:
     """No Service promises an API that only loopback has; on the fabric it leads to that address."""
-    (file,) = k8s(changed(deepseek(), bind=bind))
+    (file,) = emit_k8s(changed(deepseek(), bind=bind))
     objects = list(read_all(file.text))
     assert [entry["kind"] for entry in objects] == ["ConfigMap", "LeaderWorkerSet", *kinds]
     assert ("port-forward" in file.text) is (kinds == [])
@@ -141,11 +141,11 @@ def test_the_service_leads_where_the_head_listens(bind: str, kinds: list[str]) -
 
 def test_devices_are_asked_for_as_the_plan_does() -> None:
     """A rank with a GPU and RDMA asks for both resources and may pin memory; a simulated one asks for nothing."""
-    group = list(read_all(k8s(deepseek())[0].text))[1]["spec"]["leaderWorkerTemplate"]
+    group = list(read_all(emit_k8s(deepseek())[0].text))[1]["spec"]["leaderWorkerTemplate"]
     (real,) = group["workerTemplate"]["spec"]["containers"]
     assert real["resources"]["limits"] == {"nvidia.com/gpu": 1, RDMA: 1}
     assert real["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
-    group = list(read_all(k8s(simulator("docker"))[0].text))[1]["spec"]["leaderWorkerTemplate"]
+    group = list(read_all(emit_k8s(simulator("docker"))[0].text))[1]["spec"]["leaderWorkerTemplate"]
     (simulated,) = group["leaderTemplate"]["spec"]["containers"]
     assert "resources" not in simulated and "securityContext" not in simulated
 
@@ -155,4 +155,4 @@ def test_no_form_restarts_a_single_rank() -> None:
     units = [file.text for file in FORMS["systemd"](deepseek()) if file.path.endswith(".service")]
     assert all("\nRestart=no\n" in text for text in units) and len(units) == 2
     assert "restart: 'no'" in FORMS["compose"](deepseek())[1].text
-    assert "RecreateGroupOnPodRestart" in k8s(deepseek())[0].text
+    assert "RecreateGroupOnPodRestart" in emit_k8s(deepseek())[0].text

@@ -9,7 +9,7 @@ from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Parsers, Recipe, Runtime, Serving, Speculation
 from sparkwright.engines.engine import RenderContext
-from sparkwright.engines.options import merge
+from sparkwright.engines.options import merge_options
 from sparkwright.recipes.load import load_recipe
 
 ROOT = Path(__file__).parents[3]
@@ -33,7 +33,7 @@ def placement(count: int = 2, rdma: bool = True) -> Placement:
     return Placement(nodes, fabric)
 
 
-def paths(count: int = 2) -> dict[str, NodePaths]:
+def node_paths(count: int = 2) -> dict[str, NodePaths]:
     home = "/home/ai"
     one = NodePaths(f"{home}/models", f"{home}/.cache/huggingface/hub", f"{home}/.cache/sparkwright", f"{home}/state")
     return {f"spark-{i + 1}": one for i in range(count)}
@@ -42,14 +42,14 @@ def paths(count: int = 2) -> dict[str, NodePaths]:
 def hub_context(count: int = 2) -> RenderContext:
     snapshot = "/home/ai/.cache/huggingface/hub/models--deepseek-ai--DeepSeek-V4-Flash/snapshots/abc"
     models = {f"spark-{i + 1}": snapshot for i in range(count)}
-    return RenderContext(paths(count), models, from_hub=True, bind="192.168.100.10", api_key=Secret("k-123"))
+    return RenderContext(node_paths(count), models, from_hub=True, bind="192.168.100.10", api_key=Secret("k-123"))
 
 
 def local_context(count: int, path: str, port: int = 8000) -> RenderContext:
-    return RenderContext(paths(count), {f"spark-{i + 1}": path for i in range(count)}, port=port)
+    return RenderContext(node_paths(count), {f"spark-{i + 1}": path for i in range(count)}, port=port)
 
 
-def small(engine: EngineChoice, nodes: int = 1, **more: object) -> Recipe:
+def small_recipe(engine: EngineChoice, nodes: int = 1, **more: object) -> Recipe:
     """A recipe made by hand: what the schema cannot express is reported here."""
     model = Model(path="/models/qwen3-8b", served_name="qwen3-8b")
     return Recipe("small", "Small", model, engine, nodes, parallelism=Parallelism(tp=nodes), **more)  # type: ignore[arg-type]
@@ -58,15 +58,15 @@ def small(engine: EngineChoice, nodes: int = 1, **more: object) -> Recipe:
 def one_node_recipe() -> Recipe:
     engine = EngineChoice("vllm", "0.21.0", Runtime.PROCESS, venv="/opt/venv")
     serving = Serving(context=32768, sequences=16, memory_fraction=0.7)
-    flags = merge({}, {"load_format": "dummy", "enable-prefix-caching": False, "port": 9999})
-    return small(engine, serving=serving, flags=flags, env={"VLLM_LOGGING_LEVEL": "DEBUG"})
+    flags = merge_options({}, {"load_format": "dummy", "enable-prefix-caching": False, "port": 9999})
+    return small_recipe(engine, serving=serving, flags=flags, env={"VLLM_LOGGING_LEVEL": "DEBUG"})
 
 
 def _spread(name: str, version: str, runtime: Runtime, **more: object) -> Recipe:
     docker = runtime is Runtime.DOCKER
     engine = EngineChoice(name, version, runtime, image="org/image" if docker else "", venv="" if docker else "/opt/v")
     serving = Serving(context=32768, sequences=8, batched_tokens=2048, kv_dtype="fp8_e4m3", memory_fraction=0.8)
-    return replace(small(engine, 2, **more), serving=serving)
+    return replace(small_recipe(engine, 2, **more), serving=serving)
 
 
 def ray_recipe(runtime: Runtime) -> Recipe:
@@ -86,7 +86,7 @@ def trtllm_recipe(runtime: Runtime) -> Recipe:
     return _spread("trtllm", "1.3.0rc", runtime, speculation=Speculation("mtp", 2), flags=flags)
 
 
-def alone(recipe: Recipe) -> Recipe:
+def on_one_node(recipe: Recipe) -> Recipe:
     return replace(recipe, nodes=1, parallelism=Parallelism())
 
 

@@ -13,11 +13,11 @@ from sparkwright.engines.flags import check_flags, parse
 from sparkwright.engines.tables import emitted
 from unit.engines.samples import (
     DATA,
-    alone,
     hub_context,
     local_context,
+    node_paths,
+    on_one_node,
     one_node_recipe,
-    paths,
     placement,
     ray_recipe,
     sglang_recipe,
@@ -31,14 +31,14 @@ Case = tuple[Recipe, Placement, RenderContext]
 DEEPSEEK = shipped("deepseek-v4-flash", "1m")
 # The shipped recipe insists on InfiniBand (NCCL_NET: IB), and a recipe's word wins; here the node's facts decide.
 NO_NCCL = replace(DEEPSEEK, env={k: v for k, v in DEEPSEEK.env.items() if not k.startswith("NCCL_")})
-TWIN_PATHS = RenderContext(paths(), pythons=dict.fromkeys(("spark-1", "spark-2"), "/opt/sparkwright/bin/python"))
+TWIN_PATHS = RenderContext(node_paths(), pythons=dict.fromkeys(("spark-1", "spark-2"), "/opt/sparkwright/bin/python"))
 LLAMA = shipped("tiny-llama-cpp")
 LLAMA_PATH = "/home/ai/models/tiny.gguf"
 LLAMA_VENV = replace(LLAMA, engine=replace(LLAMA.engine, venv="/opt/venv"))
 RAY = ray_recipe(Runtime.DOCKER)
 SGLANG = sglang_recipe(Runtime.DOCKER)
 KEYED = replace(hub_context(), api_key=Secret("k-123"), launch_key=Secret("l-456"), deployment="mini")
-VENV = RenderContext(paths(), dict.fromkeys(("spark-1", "spark-2"), "/srv/qwen3-8b"), launch_key=Secret("l-456"))
+VENV = RenderContext(node_paths(), dict.fromkeys(("spark-1", "spark-2"), "/srv/qwen3-8b"), launch_key=Secret("l-456"))
 TRTLLM = trtllm_recipe(Runtime.DOCKER)
 RPC = shipped("nemotron-3-super-llama-cpp-rpc")
 RPC_DOCKER = replace(RPC, engine=EngineChoice("llama-cpp", RPC.engine.version, Runtime.DOCKER, image="llama.cpp:full"))
@@ -52,12 +52,12 @@ CASES: dict[str, Case] = {
     "llama-rpc-docker": (RPC_DOCKER, placement(), local_context(2, "/home/ai/models/nemotron.gguf", 8888)),
     "trtllm-docker": (TRTLLM, placement(), replace(KEYED, api_key=None)),
     "trtllm-process": (trtllm_recipe(Runtime.PROCESS), placement(rdma=False), replace(VENV, deployment="mini")),
-    "trtllm-one-node": (alone(TRTLLM), placement(1), local_context(1, "/srv/qwen3-8b")),
+    "trtllm-one-node": (on_one_node(TRTLLM), placement(1), local_context(1, "/srv/qwen3-8b")),
     "ray-docker": (RAY, placement(), KEYED),
     "ray-process": (ray_recipe(Runtime.PROCESS), placement(rdma=False), VENV),
     "sglang-docker": (SGLANG, placement(), KEYED),
     "sglang-process": (sglang_recipe(Runtime.PROCESS), placement(rdma=False), VENV),
-    "sglang-one-node": (alone(SGLANG), placement(1), local_context(1, "/srv/qwen3-8b")),
+    "sglang-one-node": (on_one_node(SGLANG), placement(1), local_context(1, "/srv/qwen3-8b")),
     "twin-process": (shipped("simulator"), placement(rdma=False), TWIN_PATHS),
     "twin-docker": (shipped("simulator", "docker"), placement(rdma=False), TWIN_PATHS),
 }

@@ -12,12 +12,12 @@ from sparkwright.engines.catalog import ENGINES, engine, review
 from sparkwright.engines.engine import served_name
 from sparkwright.engines.environment import check_rdma
 from sparkwright.engines.tables import emitted, metric_names, phase_times
-from unit.engines.samples import hub_context, local_context, one_node_recipe, placement, shipped, small
+from unit.engines.samples import hub_context, local_context, one_node_recipe, placement, shipped, small_recipe
 
 VLLM = EngineChoice("vllm", "0.21.0", Runtime.PROCESS, venv="/opt/venv")
 
 
-def codes(recipe: Recipe) -> list[str]:
+def finding_codes(recipe: Recipe) -> list[str]:
     return [finding.code for finding in engine(recipe.engine.name).check(recipe)]
 
 
@@ -30,34 +30,34 @@ def test_an_unknown_engine_lists_the_known_ones() -> None:
 @pytest.mark.parametrize(("name", "profile"), [("deepseek-v4-flash", "1m"), ("simulator", ""), ("tiny-llama-cpp", "")])
 def test_shipped_recipes_pass(name: str, profile: str) -> None:
     """The shipped recipes are within the engines' abilities."""
-    assert codes(shipped(name, profile)) == []
+    assert finding_codes(shipped(name, profile)) == []
 
 
 def test_per_rank_values_are_refused_in_a_recipe() -> None:
     """One VLLM_HOST_IP for all ranks, or one --port, would make every rank the same."""
-    assert codes(replace(one_node_recipe(), env={"VLLM_HOST_IP": "10.0.0.1"}, flags={})) == ["ENG010"]
-    assert codes(replace(one_node_recipe(), env={"VLLM_API_KEY": "k"}, flags={})) == ["ENG011"]
-    assert codes(replace(one_node_recipe(), env={"NCCL_IB_GID_INDEX": "3"}, flags={})) == ["ENG012"]
-    assert codes(replace(one_node_recipe(), env={}, flags={"node_rank": 1})) == ["ENG013"]
+    assert finding_codes(replace(one_node_recipe(), env={"VLLM_HOST_IP": "10.0.0.1"}, flags={})) == ["ENG010"]
+    assert finding_codes(replace(one_node_recipe(), env={"VLLM_API_KEY": "k"}, flags={})) == ["ENG011"]
+    assert finding_codes(replace(one_node_recipe(), env={"NCCL_IB_GID_INDEX": "3"}, flags={})) == ["ENG012"]
+    assert finding_codes(replace(one_node_recipe(), env={}, flags={"node_rank": 1})) == ["ENG013"]
 
 
 def test_ranks_and_nodes_must_match() -> None:
     """A GB10 node has one GPU: tp 4 on two nodes cannot start."""
-    two = small(VLLM, nodes=2)
-    assert codes(two) == []
-    assert codes(replace(two, parallelism=replace(two.parallelism, tp=4))) == ["ENG014"]
+    two = small_recipe(VLLM, nodes=2)
+    assert finding_codes(two) == []
+    assert finding_codes(replace(two, parallelism=replace(two.parallelism, tp=4))) == ["ENG014"]
 
 
 def test_docker_needs_an_image() -> None:
     """Nothing can run without an image."""
-    assert codes(small(EngineChoice("vllm", "0.21.0", Runtime.DOCKER))) == ["ENG016"]
+    assert finding_codes(small_recipe(EngineChoice("vllm", "0.21.0", Runtime.DOCKER))) == ["ENG016"]
 
 
 def test_llama_cpp_wants_a_file() -> None:
     """It loads one GGUF; a hub id or a folder would end it after its start."""
     tiny = shipped("tiny-llama-cpp")
-    assert codes(replace(tiny, model=replace(tiny.model, path="", id="org/name"))) == ["ENG017"]
-    assert codes(replace(tiny, model=replace(tiny.model, path="folder"))) == ["ENG017"]
+    assert finding_codes(replace(tiny, model=replace(tiny.model, path="", id="org/name"))) == ["ENG017"]
+    assert finding_codes(replace(tiny, model=replace(tiny.model, path="folder"))) == ["ENG017"]
 
 
 def test_a_simulated_model_is_mounted_only_where_it_has_files() -> None:
@@ -85,7 +85,7 @@ def test_engines_keep_the_seam() -> None:
 
 def test_the_served_name_comes_from_the_path_if_not_given() -> None:
     """Clients can always name the model."""
-    recipe = small(VLLM)
+    recipe = small_recipe(VLLM)
     assert served_name(replace(recipe, model=replace(recipe.model, served_name="", path="/m/tiny.gguf"))) == "tiny"
 
 

@@ -65,14 +65,14 @@ def wheel_of(path: Path, files: dict[str, str]) -> Sources:
 
 
 @pytest.fixture
-def wheel(tmp_path: Path) -> Sources:
+def vllm_wheel(tmp_path: Path) -> Sources:
     files = {"vllm/config/__init__.py": CONFIG, "vllm/config/other.py": OTHER, "vllm/engine/arg_utils.py": ARGS}
     return wheel_of(tmp_path / "vllm-0.0.0-py3-none-any.whl", files)
 
 
-def test_fields_become_options_as_vllm_makes_them(wheel: Sources) -> None:
+def test_fields_become_options_as_vllm_makes_them(vllm_wheel: Sources) -> None:
     """Types, choices, bounds, keys, aliases and overrides come out of the syntax tree without an import."""
-    options = Registered(wheel).all()
+    options = Registered(vllm_wheel).all()
     assert options["kv-dtype"] == {
         "kind": "value", "type": "str", "choices": ["auto", "fp8"], "default": "auto", "aliases": ["-kd"],
     }  # fmt: skip

@@ -10,7 +10,7 @@ from engine_logs import report
 
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.flag_data import versions
-from sparkwright.engines.tables import SEPARATE, table
+from sparkwright.engines.tables import SEPARATE, load_table
 from sparkwright.engines.version import version_key
 from unit.engines.samples import ROOT
 
@@ -30,16 +30,16 @@ gauge(name="sglang:num_running_reqs")
 
 
 @pytest.fixture
-def wheel(tmp_path: Path) -> Path:
+def sglang_wheel(tmp_path: Path) -> Path:
     path = tmp_path / "sglang-9.9.9-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as made:
         made.writestr("sglang/srt/model_executor/start.py", SOURCE)
     return path
 
 
-def test_rules_are_held_to_the_texts_of_a_wheel(wheel: Path) -> None:
+def test_rules_are_held_to_the_texts_of_a_wheel(sglang_wheel: Path) -> None:
     """Renamed lines match nothing; conditions inside a text are followed; what is new is listed."""
-    found = report("sglang", "9.9.9", wheel)
+    found = report("sglang", "9.9.9", sglang_wheel)
     assert not [rule for rule in found.rules if "KV Cache" in rule or rule.startswith("^Init")]
     assert "^Load weight begin" in found.rules and not [rule for rule in found.rules if "Uvicorn" in rule]
     assert "sglang:num_running_reqs" not in found.metrics and "sglang:num_queue_reqs" in found.metrics
@@ -52,7 +52,7 @@ def test_rules_are_held_to_the_texts_of_a_wheel(wheel: Path) -> None:
 def test_the_newest_flags_come_with_the_newest_log(engine: str) -> None:
     """The flags of a release come with its log, metrics and routes (`engine_data.py logs`)."""
     newest = versions(engine)[-1]
-    assert dialect(engine).versions[-1] == newest and table("read")[engine]["counted"][-1] == newest
+    assert dialect(engine).versions[-1] == newest and load_table("read")[engine]["counted"][-1] == newest
 
 
 def test_the_reference_says_what_of_a_version_was_read() -> None:
@@ -60,7 +60,7 @@ def test_the_reference_says_what_of_a_version_was_read() -> None:
     rows = versions_read().splitlines()
     assert "| vLLM | 0.32.0 | - | yes | - | - | CPU, one and two nodes |" in rows
     assert "| vLLM | 0.33.0 | yes | yes | yes | yes | H200, one and two nodes; H100, one node |" in rows
-    assert set(table("read")) == set(SEPARATE)
+    assert set(load_table("read")) == set(SEPARATE)
 
 
 def test_every_acceptance_of_an_engine_is_in_the_table_of_what_was_read() -> None:
@@ -68,7 +68,7 @@ def test_every_acceptance_of_an_engine_is_in_the_table_of_what_was_read() -> Non
     pages = {page.stem for page in (ROOT / "docs/acceptance").glob("*.md")}
     found = {match.groups() for page in pages if (match := re.match(r"(vllm|sglang)-(\d+\.\d+\.\d+)", page))}
     assert len(found) >= 4
-    read = table("read")
+    read = load_table("read")
     missing = {(engine, version) for engine, version in found if version not in read[engine]["started"]}
     assert not missing
     both = {(engine, version) for engine, version in found if any(f"{engine}-{version}-2x" in page for page in pages)}
@@ -78,7 +78,7 @@ def test_every_acceptance_of_an_engine_is_in_the_table_of_what_was_read() -> Non
 def test_what_the_table_calls_read_is_there() -> None:
     """Flags and log words come from the data themselves; the other columns name versions of the engine."""
     for engine in SEPARATE:
-        row = table("read")[engine]
+        row = load_table("read")[engine]
         every = {*row["counted"], *row["memory"], *row["started"]}
         assert all(version_key(engine, version) for version in every)
         newest = max(versions(engine), key=lambda one: version_key(engine, one))

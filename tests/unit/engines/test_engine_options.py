@@ -9,7 +9,7 @@ from sparkwright.engines.launchers import engine_options
 from sparkwright.engines.own_data import OptionsOrigin, from_answer, from_text, to_text
 
 
-def human(text: str) -> int:
+def parse_human(text: str) -> int:
     """vLLM's: 1k is 1,000, 1K is 1,024."""
     factors = {"k": 1000, "K": 1024}
     return int(text[:-1]) * factors[text[-1]] if text[-1] in factors else int(text)
@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser()
     made.add_argument("model_tag", nargs="?")
     made.add_argument("--model", "-m", type=str)
-    made.add_argument("--length", type=human)
+    made.add_argument("--length", type=parse_human)
     made.add_argument("--fraction", type=float)
     made.add_argument("--ranks", "--tp", "-tp", type=int, choices=[1, 2, None])
     made.add_argument("--kind", type=lambda text: text.lower().replace("-", "_"), choices=["fp8", "int_4"])
@@ -65,7 +65,9 @@ def parser() -> argparse.ArgumentParser:
 
 def test_arguments_become_options() -> None:
     """Guards each kind of argument that vLLM and SGLang register, and that the data survives being kept."""
-    found = engine_options.rows(parser(), {"inner_config": dict(engine_options._limits(Inner))}, {"model": ["m"]})
+    found = engine_options.option_rows(
+        parser(), {"inner_config": dict(engine_options._limits(Inner))}, {"model": ["m"]}
+    )
     old = {"deprecated": "[DEPRECATED] Use --length instead."}
     dead = {"deprecated": "--dead is gone. Use --alive instead.", "refused": True}
     assert found == {

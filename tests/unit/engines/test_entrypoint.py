@@ -7,7 +7,7 @@ import pytest
 
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime
 from sparkwright.engines.catalog import imagined_ranks, rehearse
-from unit.engines.samples import small
+from unit.engines.samples import small_recipe
 
 ENGINES = {"vllm": "0.33.0", "sglang": "0.5.23", "llama-cpp": "2026.10.11549"}
 SAYS = 'echo "$0:" "$@"'
@@ -15,7 +15,7 @@ SAYS = 'echo "$0:" "$@"'
 
 def recipe_with(engine: str, runtime: Runtime, *entrypoint: str) -> Recipe:
     image = "org/image:1" if runtime is Runtime.DOCKER else ""
-    recipe = small(EngineChoice(engine, ENGINES[engine], runtime, image=image, entrypoint=entrypoint or None))
+    recipe = small_recipe(EngineChoice(engine, ENGINES[engine], runtime, image=image, entrypoint=entrypoint or None))
     return replace(recipe, model=Model(path="/m/tiny.gguf", served_name="tiny"))
 
 

@@ -22,18 +22,18 @@ SEED_003 = """serve deepseek-ai/DeepSeek-V4-Flash --served-model-name deepseek-v
  --master-addr 192.168.0.8 --master-port 25000 --headless"""
 
 
-def found(words: str, engine: str = "vllm", version: str = "0.21.0") -> tuple[Finding, ...]:
+def flag_findings(words: str, engine: str = "vllm", version: str = "0.21.0") -> tuple[Finding, ...]:
     return check_flags(engine, version, shlex.split(words))
 
 
-def one(words: str, engine: str = "vllm", version: str = "0.21.0") -> Finding:
-    (finding,) = found(words, engine, version)
+def only_finding(words: str, engine: str = "vllm", version: str = "0.21.0") -> Finding:
+    (finding,) = flag_findings(words, engine, version)
     return finding
 
 
 def test_the_published_command_passes() -> None:
     """Report 003's whole command line is one that vLLM 0.21.0 takes."""
-    assert found(SEED_003) == ()
+    assert flag_findings(SEED_003) == ()
 
 
 @pytest.mark.parametrize("log", ["m1-head", "m1-worker", "m2-head", "v4-1m-s6", "b-8b-graphs"])
@@ -41,7 +41,7 @@ def test_commands_that_ran_pass(log: str) -> None:
     """A command that the real engine accepted is never refused; and its non-default options are known under their
     names."""
     text = (DATA / "captures_logs" / f"{log}.log").read_text()
-    assert found(text.splitlines()[0][2:]) == ()
+    assert flag_findings(text.splitlines()[0][2:]) == ()
     data, _ = flag_data("vllm", "0.21.0")
     assert data is not None
     for line in text.splitlines():
@@ -52,7 +52,7 @@ def test_commands_that_ran_pass(log: str) -> None:
 
 def test_an_unknown_flag_names_the_right_one() -> None:
     """Capture f-bad-flag: the engine would end at once; the finding reports what was meant."""
-    finding = one("serve m --kv-cache-dtyp fp8")
+    finding = only_finding("serve m --kv-cache-dtyp fp8")
     assert (finding.code, finding.severity) == ("ENG001", Severity.OVERRIDE)
     assert finding.remedy == "did you mean --kv-cache-dtype?"
 
@@ -75,7 +75,7 @@ def test_an_unknown_flag_names_the_right_one() -> None:
 )
 def test_a_wrong_value_reports_what_is_allowed(words: str, code: str, says: str) -> None:
     """Each way to give a value wrongly has its code and a remedy that helps."""
-    finding = one(f"serve m {words}")
+    finding = only_finding(f"serve m {words}")
     assert finding.code == code
     assert says in finding.remedy
 
@@ -83,11 +83,11 @@ def test_a_wrong_value_reports_what_is_allowed(words: str, code: str, says: str)
 @for_each("version", ["0.30.0", "0.32.0+cpu", "0.33.0", "0.33.0+cu130.gabc", "nightly"])
 def test_a_kv_type_that_no_build_for_cuda_has_is_refused(version: str) -> None:
     """vLLM 0.33's parser takes each text and the engine ends over it: only plugins for other hardware add types."""
-    finding = found("serve m --kv-cache-dtype fp9", version=version)[-1]
+    finding = flag_findings("serve m --kv-cache-dtype fp9", version=version)[-1]
     exact = version in ("0.30.0", "0.33.0")
     assert (finding.code, finding.severity) == ("ENG002", Severity.OVERRIDE if exact else Severity.WARN)
     assert "did you mean fp8?" in finding.remedy
-    assert found("serve m --kv-cache-dtype octave_k3v4", version="0.33.0") == ()
+    assert flag_findings("serve m --kv-cache-dtype octave_k3v4", version="0.33.0") == ()
 
 
 @for_each(
@@ -98,14 +98,14 @@ def test_a_kv_type_that_no_build_for_cuda_has_is_refused(version: str) -> None:
 )  # fmt: skip
 def test_every_right_spelling_passes(words: str) -> None:
     """Underscores, short names, `=`, dotted keys, folded case and human sizes are vLLM's own ways to write."""
-    assert found(f"serve m {words}") == ()
+    assert flag_findings(f"serve m {words}") == ()
 
 
 def test_the_beginning_of_a_name_is_enough_where_it_is_unique() -> None:
     """argparse takes `--kv-cache-mem`; capture f-bad-flag shows what it reports where two names begin so."""
-    assert found("serve m --kv-cache-mem 20G") == ()
-    assert found("--model-path m --tp 2 --context-len 128k --max-prefill-tokens 8Ki", "sglang", "0.5.12") == ()
-    assert "--kv-cache-dtype, --kv-cache-dtype-skip-layers" in one("serve m --kv-cache-dtyp fp8").cause
+    assert flag_findings("serve m --kv-cache-mem 20G") == ()
+    assert flag_findings("--model-path m --tp 2 --context-len 128k --max-prefill-tokens 8Ki", "sglang", "0.5.12") == ()
+    assert "--kv-cache-dtype, --kv-cache-dtype-skip-layers" in only_finding("serve m --kv-cache-dtyp fp8").cause
 
 
 SEED_000 = [
@@ -123,7 +123,7 @@ SEED_000 = [
 @for_each("version", versions("sglang"))
 def test_every_row_of_the_published_table_holds_in_every_version(version: str, words: str, remedy: str) -> None:
     """Report 000's table for 0.5.12, asked of all wheels: each old word is refused, and the right one is named."""
-    finding = one(f"--model-path m {words}", "sglang", version)
+    finding = only_finding(f"--model-path m {words}", "sglang", version)
     assert (finding.severity, finding.remedy) == (Severity.OVERRIDE, remedy)
 
 
@@ -145,48 +145,50 @@ def test_every_row_of_the_published_table_holds_in_every_version(version: str, w
 )
 def test_the_right_word_of_this_engine_is_named(engine: str, version: str, words: str, remedy: str) -> None:
     """Another engine's word, another dash, a plain switch negated, and what an earlier version reported to use."""
-    assert one(f"m {words}", engine, version).remedy == remedy
+    assert only_finding(f"m {words}", engine, version).remedy == remedy
 
 
 def test_a_value_in_other_letters_finds_the_right_one() -> None:
     """vLLM's FLASHINFER is SGLang's flashinfer; a wrong kind gets an example, not an order."""
-    assert one("m --attention-backend FLASHINFER", "sglang", "0.5.12").remedy.startswith("did you mean flashinfer?")
-    assert one("m --block-size seventeen").remedy == "as in --block-size 8"
+    assert only_finding("m --attention-backend FLASHINFER", "sglang", "0.5.12").remedy.startswith(
+        "did you mean flashinfer?"
+    )
+    assert only_finding("m --block-size seventeen").remedy == "as in --block-size 8"
 
 
 def test_a_switch_has_the_second_negation_where_its_parser_pairs_them() -> None:
     """vLLM 0.33.0 takes --disable-x next to --no-enable-x, 0.26.0 does not; its own parser was asked."""
     for word in ("--disable-prefix-caching", "--enable-custom-all-reduce", "--no-enable-prefix-caching"):
         assert check_flags("vllm", "0.33.0", ["serve", "m", word]) == ()
-    assert one("serve m --disable-prefix-caching", version="0.26.0").code == "ENG001"
+    assert only_finding("serve m --disable-prefix-caching", version="0.26.0").code == "ENG001"
 
 
 def test_what_another_version_has_is_reported() -> None:
     """The data of all versions shows when an option came and went; nobody wrote that down by hand."""
-    assert "vllm has it from 0.33.0 on" in one("serve m --enable-hc-sp").evidence
-    gone = one("serve m --max-num-partial-prefills 1", version="0.33.0")
+    assert "vllm has it from 0.33.0 on" in only_finding("serve m --enable-hc-sp").evidence
+    gone = only_finding("serve m --max-num-partial-prefills 1", version="0.33.0")
     assert "vllm had it up to 0.26.0, and no longer in 0.27.1" in gone.evidence
     assert gone.remedy.startswith("leave it out, or take another version")
 
 
 def test_a_value_of_another_version_reports_of_which() -> None:
     """`dspark` and 4-bit KV caches are values, not options: the same history serves them."""
-    method = one("serve m --speculative-config.method dspark")
+    method = only_finding("serve m --speculative-config.method dspark")
     assert (method.code, "vllm has it from 0.26.0 on" in method.evidence) == ("ENG002", True)
-    dtype = one("--model-path m --kv-cache-dtype nvfp4", "sglang", "0.5.12")
+    dtype = only_finding("--model-path m --kv-cache-dtype nvfp4", "sglang", "0.5.12")
     assert "sglang has it from 0.5.16 on" in dtype.evidence
 
 
 def test_what_an_engine_will_drop_names_its_successor() -> None:
     """SGLang's own deprecation comes through with the flag that it names."""
-    finding = one("--model-path m --disable-cuda-graph", "sglang", "0.5.23")
+    finding = only_finding("--model-path m --disable-cuda-graph", "sglang", "0.5.23")
     assert (finding.code, finding.severity) == ("ENG007", Severity.WARN)
     assert finding.remedy == "use --cuda-graph-backend-{decode,prefill}=disabled"
 
 
 def test_only_data_of_this_very_version_refuses() -> None:
     """A fork may have flags of its own: they are warned about, and silent where the recipe names them."""
-    note, unknown = found("serve m --enable-b12x", version="0.21.1")
+    note, unknown = flag_findings("serve m --enable-b12x", version="0.21.1")
     assert (note.code, unknown.code, unknown.severity) == ("ENG005", "ENG001", Severity.WARN)
     assert check_flags("vllm", "0.21.0", ["serve", "m", "--enable-b12x", "on"], ["enable_b12x"]) == ()
 
@@ -194,6 +196,6 @@ def test_only_data_of_this_very_version_refuses() -> None:
 def test_llama_cpp_knows_its_own() -> None:
     """mmap's switches were replaced in this build: the old word leads to the new one."""
     version = shipped("tiny-llama-cpp").engine.version
-    assert one("llama-server -m x --no-mmap", "llama-cpp", version).remedy == "write --load-mode none"
-    assert found("llama-server -m x -fa on -ctk q8_0 --no-jinja --rpc a:1", "llama-cpp", version) == ()
-    assert one("llama-server --draft 3", "llama-cpp", version).code == "ENG007"
+    assert only_finding("llama-server -m x --no-mmap", "llama-cpp", version).remedy == "write --load-mode none"
+    assert flag_findings("llama-server -m x -fa on -ctk q8_0 --no-jinja --rpc a:1", "llama-cpp", version) == ()
+    assert only_finding("llama-server --draft 3", "llama-cpp", version).code == "ENG007"

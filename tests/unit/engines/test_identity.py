@@ -15,7 +15,7 @@ HERE = {"spark-1": NodeFacts("spark-1", 0.0, identity=Identity("spark-1", "m", "
 PROGRAM = "/usr/local/bin/vllm"
 
 
-def found(seen: EngineFound | Unknown, **engine: object) -> list[tuple[str, Severity]]:
+def codes_with_severity(seen: EngineFound | Unknown, **engine: object) -> list[tuple[str, Severity]]:
     return [(f.code, f.severity) for f in findings(seen, **engine)]
 
 
@@ -50,29 +50,31 @@ def test_how_much_two_versions_differ(wanted: str, there: str, severity: Severit
 
 def test_the_engine_of_the_recipe_is_no_finding() -> None:
     """Silence is what a good image gets."""
-    assert found(EngineFound("arm64", {"vllm": "0.21.1"}, PROGRAM)) == []
+    assert codes_with_severity(EngineFound("arm64", {"vllm": "0.21.1"}, PROGRAM)) == []
 
 
 def test_an_image_without_the_engine_is_blocked() -> None:
     """Neither the package nor its program is there: no --force makes it start."""
-    assert found(EngineFound("arm64")) == [("ENG018", Severity.BLOCK)]
-    assert found(EngineFound("arm64", {"vllm": "0.21.1"}, PROGRAM), name="vllm-ray") == [("ENG018", Severity.BLOCK)]
+    assert codes_with_severity(EngineFound("arm64")) == [("ENG018", Severity.BLOCK)]
+    assert codes_with_severity(EngineFound("arm64", {"vllm": "0.21.1"}, PROGRAM), name="vllm-ray") == [
+        ("ENG018", Severity.BLOCK)
+    ]
 
 
 def test_a_program_of_the_recipes_own_gets_the_benefit_of_the_doubt() -> None:
     """It may contain its engine in a way that cannot be seen from outside."""
-    assert found(EngineFound("arm64"), entrypoint=("/opt/start",)) == [("ENG018", Severity.WARN)]
+    assert codes_with_severity(EngineFound("arm64"), entrypoint=("/opt/start",)) == [("ENG018", Severity.WARN)]
 
 
 @pytest.mark.parametrize("seen", [EngineFound("arm64", {}, PROGRAM), EngineFound("arm64", {"vllm": "?"}), Unknown("x")])
 def test_a_version_that_cannot_be_read_is_not_guessed(seen: EngineFound | Unknown) -> None:
     """It is reported, and forbids nothing."""
-    assert found(seen) == [("ENG018", Severity.INFO)]
+    assert codes_with_severity(seen) == [("ENG018", Severity.INFO)]
 
 
 def test_another_processor_comes_before_everything_else() -> None:
     """The image's content could not be read there, so its lack is no finding of its own."""
-    assert found(EngineFound("amd64")) == [("ENG020", Severity.BLOCK)]
+    assert codes_with_severity(EngineFound("amd64")) == [("ENG020", Severity.BLOCK)]
     assert [*check_identity(RECIPE, {"spark-1": EngineFound("amd64", {"vllm": "0.21.1"})}, {}, {})] == []
 
 
@@ -165,8 +167,8 @@ def test_a_venv_whose_engine_cannot_be_imported_is_blocked() -> None:
     assert "libgomp.so.1" in finding.remedy and said in finding.evidence
     crashed = EngineFound("", versions, "/v/bin/python", "exit 132: ")
     assert "--force-reinstall" in findings(crashed, **LLAMA, venv="/v")[0].remedy
-    assert found(EngineFound("", versions, "/v/bin/python"), **LLAMA, venv="/v") == []
-    assert found(EngineFound("", {}, "/v/bin/python"), **LLAMA, venv="/v") == [("ENG018", Severity.BLOCK)]
+    assert codes_with_severity(EngineFound("", versions, "/v/bin/python"), **LLAMA, venv="/v") == []
+    assert codes_with_severity(EngineFound("", {}, "/v/bin/python"), **LLAMA, venv="/v") == [("ENG018", Severity.BLOCK)]
 
 
 def test_a_native_build_of_llama_cpp_is_a_program_and_no_package() -> None:
@@ -182,7 +184,7 @@ def test_a_native_build_of_llama_cpp_is_a_program_and_no_package() -> None:
 @pytest.mark.parametrize(("build", "told"), [("11549", []), ("10269", [("ENG019", Severity.WARN)])])
 def test_the_wheels_version_ends_with_the_build_that_the_server_reports(build: str, told: list[object]) -> None:
     """2026.10.11549 is build 11549; another build may differ in a flag, and is no other release."""
-    assert found(EngineFound("", {"llama-server": build}, "/usr/bin/llama-server"), **LLAMA) == told
+    assert codes_with_severity(EngineFound("", {"llama-server": build}, "/usr/bin/llama-server"), **LLAMA) == told
 
 
 TWIN = {"name": "simulator", "version": "0.21.0", "runtime": Runtime.PROCESS, "image": ""}
@@ -193,7 +195,7 @@ def test_the_simulator_is_sparkwright_on_the_node() -> None:
     for more, python in (({}, "/laptop/bin/python"), ({"venv": "/opt/v"}, "/opt/v/bin/python")):
         asked = question(replace(RECIPE, engine=replace(RECIPE.engine, **TWIN, **more)), "/laptop/bin/python")  # type: ignore[arg-type]
         assert asked and asked.arguments == (python, python, "sparkwright")
-    assert found(EngineFound("", {"sparkwright": "?"}, "/opt/v/bin/python"), **TWIN) == []
+    assert codes_with_severity(EngineFound("", {"sparkwright": "?"}, "/opt/v/bin/python"), **TWIN) == []
     for seen in (EngineFound(""), EngineFound("", {}, "/usr/bin/python3"), EngineFound("", {"sparkwright": "1.0"})):
         (finding,) = findings(seen, **TWIN)
         assert (finding.code, finding.severity, finding.evidence) == (

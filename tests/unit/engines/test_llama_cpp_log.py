@@ -8,13 +8,13 @@ from unit.engines.samples import DATA
 READ = engine("llama-cpp").read
 
 
-def lines(name: str) -> list[str]:
+def capture_lines(name: str) -> list[str]:
     return (DATA / "captures_logs" / f"{name}.log").read_text().splitlines()
 
 
 def test_a_good_start_ends_ready_with_its_slots() -> None:
     """Phases in order, ready where it listens, and the slots as the server made them."""
-    told = read_log(lines("llama-ready"), READ)
+    told = read_log(capture_lines("llama-ready"), READ)
     assert [p for p, _ in told.phases] == [Phase.START, Phase.LOAD, Phase.WARMUP, Phase.SERVER]
     assert told.ready_after == 0.016
     facts = dict(told.facts)
@@ -23,7 +23,7 @@ def test_a_good_start_ends_ready_with_its_slots() -> None:
 
 def test_a_missing_model_names_the_file() -> None:
     """The first error line is the cause; it is never ready."""
-    told = read_log(lines("llama-no-model"), READ)
+    told = read_log(capture_lines("llama-no-model"), READ)
     assert told.ready_after is None
     assert "failed to open GGUF file '/models/absent.gguf'" in told.root
 

@@ -11,54 +11,56 @@ from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Runtime, Serving
 from sparkwright.engines.catalog import engine, traits
 from sparkwright.engines.dialect import dialect
-from unit.engines.samples import local_context, placement, small
+from unit.engines.samples import local_context, placement, small_recipe
 
 DOCKER = EngineChoice("llama-cpp", "2026.10.11549", Runtime.DOCKER, image="llama.cpp:full")
 PROCESS = replace(DOCKER, runtime=Runtime.PROCESS, image="")
-TWO = replace(small(DOCKER, nodes=2), model=Model(path="m.gguf"), parallelism=Parallelism(pp=2), serving=Serving())
+TWO = replace(
+    small_recipe(DOCKER, nodes=2), model=Model(path="m.gguf"), parallelism=Parallelism(pp=2), serving=Serving()
+)
 
 
-def ranks(recipe: Recipe, nodes: int = 2) -> tuple[RankSpec, ...]:
+def render_ranks(recipe: Recipe, nodes: int = 2) -> tuple[RankSpec, ...]:
     context = replace(local_context(nodes, "/home/ai/models/m.gguf"), api_key=Secret("k-123"))
     return engine("llama-cpp").render(recipe, placement(nodes), context)
 
 
-def found(recipe: Recipe) -> list[tuple[str, str]]:
+def rpc_findings(recipe: Recipe) -> list[tuple[str, str]]:
     return [(f.subject, f.severity) for f in engine("llama-cpp").check(recipe) if f.code == "ENG023"]
 
 
-def after(words: tuple[str, ...], name: str) -> str:
+def word_after(words: tuple[str, ...], name: str) -> str:
     return words[words.index(name) + 1]
 
 
 def test_workers_listen_on_the_fabric_only() -> None:
     """The protocol has no authentication: on 0.0.0.0 everybody could read the worker's memory."""
-    worker = ranks(TWO)[1]
-    assert after(worker.argv, "-H") == "192.168.100.11"
+    worker = render_ranks(TWO)[1]
+    assert word_after(worker.argv, "-H") == "192.168.100.11"
     assert worker.listens == (("192.168.100.11", 25000),)
     assert worker.engine_words == ()
 
 
 def test_the_head_names_its_workers_in_rank_order() -> None:
     """All layers are offloaded, else the workers would get none; one node has neither option."""
-    head = ranks(replace(TWO, nodes=3, parallelism=Parallelism(pp=3)), 2)[0]
-    assert after(head.argv, "--rpc") == "192.168.100.11:25000"
-    assert after(head.argv, "--n-gpu-layers") == "99"
-    alone = ranks(replace(TWO, nodes=1, parallelism=Parallelism()), 1)[0]
+    head = render_ranks(replace(TWO, nodes=3, parallelism=Parallelism(pp=3)), 2)[0]
+    assert word_after(head.argv, "--rpc") == "192.168.100.11:25000"
+    assert word_after(head.argv, "--n-gpu-layers") == "99"
+    alone = render_ranks(replace(TWO, nodes=1, parallelism=Parallelism()), 1)[0]
     assert not {"--rpc", "--n-gpu-layers"} & set(alone.argv)
 
 
 @pytest.mark.parametrize("name", ["gpu-layers", "n_gpu_layers", "--n-gpu-layers"])
 def test_a_recipes_own_number_of_layers_is_used_alone(name: str) -> None:
     """Given twice, the last would win by accident."""
-    argv = ranks(replace(TWO, flags={name: 40}))[0].argv
+    argv = render_ranks(replace(TWO, flags={name: 40}))[0].argv
     assert sum(word in ("--gpu-layers", "--n-gpu-layers") for word in argv) == 1
     assert "40" in argv
 
 
 def test_only_the_head_has_the_weights_and_the_key() -> None:
     """A worker needs neither: it gets its layers over the wire, and keeps large ones in a cache of its own node."""
-    head, worker = ranks(TWO)
+    head, worker = render_ranks(TWO)
     assert traits(TWO).by_layer
     assert [m.container for m in head.mounts] == ["/models"]
     assert [(m.host, m.container, m.read_only) for m in worker.mounts] == [
@@ -79,7 +81,7 @@ def test_only_the_head_has_the_weights_and_the_key() -> None:
 )
 def test_the_worker_takes_the_program_next_to_the_server(choice: EngineChoice, folder: str) -> None:
     """Head and workers must be of one build: another version is refused by the protocol."""
-    script, first = ranks(replace(TWO, engine=choice))[1].argv[-7:-5]
+    script, first = render_ranks(replace(TWO, engine=choice))[1].argv[-7:-5]
     assert first == folder
     assert 'PATH="$0:$PATH"' in script
 
@@ -87,21 +89,21 @@ def test_the_worker_takes_the_program_next_to_the_server(choice: EngineChoice, f
 @pytest.mark.parametrize(("version", "words"), [("b9999", ["--no-mmap"]), ("b10269", ["--load-mode", "none"])])
 def test_weights_are_never_mapped_on_unified_memory(version: str, words: list[str]) -> None:
     """A mapped file and the CUDA buffers are the same memory; the option's name changed in 2026."""
-    argv = ranks(replace(TWO, engine=replace(DOCKER, version=version)))[0].argv
+    argv = render_ranks(replace(TWO, engine=replace(DOCKER, version=version)))[0].argv
     assert [word for word in argv if word in ("--no-mmap", "--load-mode", "none")] == words
 
 
 def test_that_rpc_is_open_is_reported() -> None:
     """Always on several nodes, never on one."""
-    assert found(TWO) == [("nodes", Severity.WARN)]
-    assert found(replace(TWO, nodes=1, parallelism=Parallelism())) == []
+    assert rpc_findings(TWO) == [("nodes", Severity.WARN)]
+    assert rpc_findings(replace(TWO, nodes=1, parallelism=Parallelism())) == []
 
 
 def test_what_cannot_work_is_refused() -> None:
     """A wheel without RPC, and recipes whose workers would get nothing."""
-    assert ("engine.venv", Severity.BLOCK) in found(replace(TWO, engine=replace(PROCESS, venv="/opt/v")))
-    assert ("flags", Severity.BLOCK) in found(replace(TWO, flags={"n-gpu-layers": 0}))
-    assert ("flags", Severity.BLOCK) in found(replace(TWO, flags={"device": "none"}))
+    assert ("engine.venv", Severity.BLOCK) in rpc_findings(replace(TWO, engine=replace(PROCESS, venv="/opt/v")))
+    assert ("flags", Severity.BLOCK) in rpc_findings(replace(TWO, flags={"n-gpu-layers": 0}))
+    assert ("flags", Severity.BLOCK) in rpc_findings(replace(TWO, flags={"device": "none"}))
 
 
 def test_a_worker_that_waits_holds_nobody_up() -> None:

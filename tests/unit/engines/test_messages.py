@@ -3,8 +3,8 @@
 import ast
 
 import pytest
-from engine_messages import Message as Template
-from engine_messages import Reader, lines, rows, template, whole_words
+from engine_messages import FoundMessage as Template
+from engine_messages import MessageReader, message_lines, message_rows, template, whole_words
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,7 +88,7 @@ def test_what_a_line_fills_in_is_read_back(values: list[str]) -> None:
 
 def test_messages_are_read_from_the_sources_of_a_wheel() -> None:
     """Guards every form of message that the engines write."""
-    reader = Reader("vllm/worker.py")
+    reader = MessageReader("vllm/worker.py")
     reader.visit(ast.parse(SOURCE))
     assert {(one.text, one.level) for one in reader.found} == {
         ("Free memory on device ({} GiB) is less than desired", "ValueError"),
@@ -104,12 +104,12 @@ def test_a_row_names_the_versions_that_have_it() -> None:
     """Guards since and until, and that a message that moved is one row with its newest place."""
     old, new = (Template("Cannot allocate the cache now", "E", file, "f") for file in ("a.py", "b.py"))
     gone = Template("Cannot do without the old thing", "E", "a.py", "f")
-    assert sorted(rows({"0.19.0": {old, gone}, "0.21.0": {new}})) == [
+    assert sorted(message_rows({"0.19.0": {old, gone}, "0.21.0": {new}})) == [
         "allocate\tCannot allocate the cache now\tE\tb.py\tf\t\t",
         "without\tCannot do without the old thing\tE\ta.py\tf\t\t0.19.0",
     ]
     assert template(ast.parse("'a %s' % x", mode="eval").body) == "a {}"
-    assert list(lines("short\nlong enough to be found by")) == ["long enough to be found by"]
+    assert list(message_lines("short\nlong enough to be found by")) == ["long enough to be found by"]
 
 
 def test_every_program_whose_texts_ship_has_its_notice() -> None:

@@ -26,7 +26,7 @@ def library(*texts: str) -> FlagLibrary:
     return FlagLibrary(tuple(from_text(to_text(from_answer(text, ORIGIN))) for text in texts))
 
 
-def codes(words: list[str], among: FlagLibrary, version: str = "0.34.0") -> list[tuple[str, str]]:
+def codes_with_severity(words: list[str], among: FlagLibrary, version: str = "0.34.0") -> list[tuple[str, str]]:
     found = check_flags("vllm", version, ["vllm", "serve", "m", *words], library=among)
     return [(one.code, one.severity.value) for one in found]
 
@@ -34,9 +34,9 @@ def codes(words: list[str], among: FlagLibrary, version: str = "0.34.0") -> list
 def test_flags_are_checked_exactly_once_the_version_was_read() -> None:
     """Guards the step from a guess to knowledge: the neighbour's data warns, the engine's own refuses."""
     words = ["--brand-new", "three", "--nonsense"]
-    assert codes(words, SHIPPED) == [("ENG005", "warn"), ("ENG001", "warn"), ("ENG001", "warn")]
-    assert codes(words, library(answer())) == [("ENG002", "override"), ("ENG001", "override")]
-    assert codes(["--brand-new", "one"], library(answer())) == []
+    assert codes_with_severity(words, SHIPPED) == [("ENG005", "warn"), ("ENG001", "warn"), ("ENG001", "warn")]
+    assert codes_with_severity(words, library(answer())) == [("ENG002", "override"), ("ENG001", "override")]
+    assert codes_with_severity(["--brand-new", "one"], library(answer())) == []
     late = check_variables("vllm", "0.34.0", ["VLLM_NEW", "VLLM_NONE"], library=library(answer()))
     assert [one.subject for one in late] == ["env.VLLM_NONE"]
 

@@ -8,10 +8,10 @@ from sparkwright.domain.finding import Severity
 from sparkwright.domain.recipe import EngineChoice
 from sparkwright.engines.flag_data import versions
 from sparkwright.engines.identity import check_quantization
-from unit.engines.samples import small
+from unit.engines.samples import small_recipe
 from unit.for_each import for_each
 
-VLLM = small(EngineChoice("vllm", "0.21.0"))
+VLLM = small_recipe(EngineChoice("vllm", "0.21.0"))
 
 
 @for_each("method", ["", "fp8", "modelopt", "gptq", "compressed-tensors", "auto-round", "mxfp4"])

@@ -6,7 +6,7 @@ import pytest
 
 from sparkwright.domain.recipe import EngineChoice, Parallelism, Recipe, Runtime, Serving
 from sparkwright.engines.catalog import engine_of, rehearse
-from unit.engines.samples import local_context, placement, small
+from unit.engines.samples import local_context, placement, small_recipe
 
 
 def head_words(recipe: Recipe) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def test_each_engine_counts_in_its_own_way(
 ) -> None:
     """Requests in flight for vLLM, over all replicas; waiting ones for SGLang. Its flags know the option."""
     choice = EngineChoice(engine, version, Runtime.PROCESS, venv="/opt/v")
-    recipe = replace(small(choice, dp, serving=serving), parallelism=Parallelism(dp=dp))
+    recipe = replace(small_recipe(choice, dp, serving=serving), parallelism=Parallelism(dp=dp))
     said = head_words(recipe)
     assert said[said.index(words[0]) + 1] == words[1]
     assert not [one for one in rehearse(recipe) if one.code in ("ENG001", "ENG039")]
@@ -36,7 +36,9 @@ def test_each_engine_counts_in_its_own_way(
 
 
 def test_an_old_version_and_other_engines_are_named() -> None:
-    old = small(EngineChoice("vllm", "0.26.0", Runtime.PROCESS, venv="/opt/v"), serving=Serving(queue=4))
+    old = small_recipe(EngineChoice("vllm", "0.26.0", Runtime.PROCESS, venv="/opt/v"), serving=Serving(queue=4))
     assert "ENG001" in [one.code for one in rehearse(old)]
-    other = small(EngineChoice("llama-cpp", "2026.10.11549", Runtime.PROCESS, venv="/opt/v"), serving=Serving(queue=4))
+    other = small_recipe(
+        EngineChoice("llama-cpp", "2026.10.11549", Runtime.PROCESS, venv="/opt/v"), serving=Serving(queue=4)
+    )
     assert "ENG039" in [one.code for one in rehearse(other)]

@@ -14,18 +14,18 @@ TWO = replace(sglang_recipe(Runtime.DOCKER), speculation=Speculation())
 VERSIONS = ("0.5.10", "0.5.12", "0.5.16", "0.5.17", "0.5.20", "0.5.23")
 
 
-def ranks(recipe: Recipe) -> tuple[RankSpec, ...]:
+def render_ranks(recipe: Recipe) -> tuple[RankSpec, ...]:
     return engine("sglang").render(recipe, placement(recipe.nodes), hub_context())
 
 
 def options(recipe: Recipe) -> dict[str, str]:
     """The head's options; a flag without a value has ''."""
-    words = ranks(recipe)[0].engine_words
+    words = render_ranks(recipe)[0].engine_words
     named = [(w, *words[i + 1 : i + 2]) for i, w in enumerate(words) if w.startswith("--")]
     return {name[2:]: "" if not rest or rest[0].startswith("--") else rest[0] for name, *rest in named}
 
 
-def codes(recipe: Recipe) -> list[str]:
+def finding_codes(recipe: Recipe) -> list[str]:
     return [finding.code for finding in engine("sglang").check(recipe)]
 
 
@@ -35,13 +35,13 @@ def test_every_version_that_was_read_has_our_options(version: str) -> None:
     included."""
     recipe = sglang_recipe(Runtime.DOCKER, version)
     recipe = replace(recipe, parallelism=Parallelism(dp=2, ep=True))
-    found = check_flags("sglang", version, ranks(recipe)[0].engine_words)
+    found = check_flags("sglang", version, render_ranks(recipe)[0].engine_words)
     assert [f for f in found if f.severity.stops] == []
 
 
 def test_the_key_is_in_a_file_of_the_head_and_nowhere_else() -> None:
     """SGLang reads no key from its environment; argv, worker and repr must not show it."""
-    head, worker = ranks(TWO)
+    head, worker = render_ranks(TWO)
     (secret,) = [file.secret for file in head.files if file.secret]
     assert secret.reveal() == '{"api-key": "k-123"}'
     assert not worker.files
@@ -81,7 +81,7 @@ def test_a_drafter_and_options_of_the_recipe_win() -> None:
 
 def test_a_worker_answers_health_to_its_own_node_only() -> None:
     """Its server reports 200 whatever happens, and nobody else has business there."""
-    worker = ranks(TWO)[1]
+    worker = render_ranks(TWO)[1]
     assert worker.engine_words[worker.engine_words.index("--host") + 1] == "127.0.0.1"
     assert worker.listens == (("127.0.0.1", 8000),)
 
@@ -89,20 +89,20 @@ def test_a_worker_answers_health_to_its_own_node_only() -> None:
 def test_what_sglang_cannot_do_is_named() -> None:
     """Each refusal means itself, and a sound recipe has none."""
     sound = replace(TWO, flags={"disable-cuda-graph": True})
-    assert codes(sound) == []
+    assert finding_codes(sound) == []
     staged = replace(sound, parallelism=Parallelism(pp=2), speculation=Speculation("mtp", 1))
-    assert codes(staged) == ["ENG024"]
-    assert codes(replace(sound, serving=replace(sound.serving, kv_cache_bytes=1 << 30))) == ["ENG025"]
-    assert codes(replace(sound, flags={})) == ["ENG026"]
+    assert finding_codes(staged) == ["ENG024"]
+    assert finding_codes(replace(sound, serving=replace(sound.serving, kv_cache_bytes=1 << 30))) == ["ENG025"]
+    assert finding_codes(replace(sound, flags={})) == ["ENG026"]
     own = replace(sound.engine, entrypoint=("sglang", "serve"))
     keyed = replace(sound, engine=own, serving=replace(sound.serving, api_key_env="KEY"))
-    assert codes(keyed) == ["ENG027"]
-    assert codes(replace(sound, flags={**sound.flags, "dist-init-addr": "a:1"})) == ["ENG013"]
+    assert finding_codes(keyed) == ["ENG027"]
+    assert finding_codes(replace(sound, flags={**sound.flags, "dist-init-addr": "a:1"})) == ["ENG013"]
 
 
 def test_an_entrypoint_of_the_recipe_is_left_alone() -> None:
     """Images differ in how they start; the key still comes by file."""
     own = replace(TWO, engine=replace(TWO.engine, entrypoint=("sglang", "serve")))
-    head = ranks(own)[0]
+    head = render_ranks(own)[0]
     assert (head.entrypoint, head.argv[0]) == (("sglang", "serve"), "--model-path")
     assert "--config" in head.argv

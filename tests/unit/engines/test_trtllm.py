@@ -10,23 +10,23 @@ from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import EngineChoice, Expose, Parallelism, Parsers, Recipe, Runtime, Serving, Speculation
 from sparkwright.engines.catalog import engine, review
-from unit.engines.samples import hub_context, placement, small
+from unit.engines.samples import hub_context, placement, small_recipe
 
 DOCKER = EngineChoice("trtllm", "1.3.0rc13", Runtime.DOCKER, image="trtllm:1")
-TWO = replace(small(DOCKER, nodes=2), serving=Serving(context=4096, sequences=4, memory_fraction=0.4))
+TWO = replace(small_recipe(DOCKER, nodes=2), serving=Serving(context=4096, sequences=4, memory_fraction=0.4))
 CONTEXT = replace(hub_context(), launch_key=Secret("launch-key"), api_key=None)
 
 
-def ranks(recipe: Recipe, nodes: int = 2) -> tuple[RankSpec, ...]:
+def render_ranks(recipe: Recipe, nodes: int = 2) -> tuple[RankSpec, ...]:
     return engine("trtllm").render(recipe, placement(nodes), CONTEXT)
 
 
-def codes(recipe: Recipe) -> list[str]:
+def finding_codes(recipe: Recipe) -> list[str]:
     """The codes without the warning that every recipe over several nodes has."""
     return [finding.code for finding in engine("trtllm").check(recipe) if finding.code != "ENG032"]
 
 
-def after(words: tuple[str, ...], name: str) -> str:
+def word_after(words: tuple[str, ...], name: str) -> str:
     return words[words.index(name) + 1]
 
 
@@ -36,7 +36,7 @@ def written(spec: RankSpec, name: str) -> str:
 
 def test_one_node_needs_no_mpi() -> None:
     """trtllm-serve runs directly, with its options file and nothing of the launcher."""
-    (spec,) = ranks(replace(TWO, nodes=1, parallelism=Parallelism()), 1)
+    (spec,) = render_ranks(replace(TWO, nodes=1, parallelism=Parallelism()), 1)
     assert spec.entrypoint == ("trtllm-serve",)
     assert spec.argv == spec.engine_words
     assert [file.name for file in spec.files] == ["extra_llm_api_options.yaml"]
@@ -45,35 +45,35 @@ def test_one_node_needs_no_mpi() -> None:
 
 def test_the_key_of_a_launch_is_in_no_command_line_and_no_environment() -> None:
     """It goes through the 0600 file only, and is taken away before the engine starts."""
-    for spec in ranks(TWO):
+    for spec in render_ranks(TWO):
         assert {name: value.reveal() for name, value in spec.secrets.items()} == {
             "SPARKWRIGHT_LAUNCH_KEY": "launch-key"
         }
         assert "launch-key" not in " ".join((*spec.argv, *spec.env.values()))
-    assert "unset SPARKWRIGHT_LAUNCH_KEY" in after(ranks(TWO)[0].argv, "-c")
+    assert "unset SPARKWRIGHT_LAUNCH_KEY" in word_after(render_ranks(TWO)[0].argv, "-c")
 
 
 def test_the_agent_listens_on_its_fabric_address_only() -> None:
     """An agent on 0.0.0.0 would be an open port on the management network."""
-    worker = ranks(TWO)[1]
-    assert after(worker.argv, "--listen") == "192.168.100.11"
+    worker = render_ranks(TWO)[1]
+    assert word_after(worker.argv, "--listen") == "192.168.100.11"
     assert worker.listens == (("192.168.100.11", 25000),)
     assert worker.engine_words == ()
 
 
 def test_mpirun_knows_its_nodes_by_fabric_address() -> None:
     """No DNS, no ~/.ssh: one slot for each address, and our program where ssh would be."""
-    head = ranks(TWO)[0]
+    head = render_ranks(TWO)[0]
     assert written(head, "hostfile") == "192.168.100.10 slots=1\n192.168.100.11 slots=1\n"
-    assert after(head.argv, "plm_rsh_agent").endswith("mpi_launch.py rsh --port 25000")
+    assert word_after(head.argv, "plm_rsh_agent").endswith("mpi_launch.py rsh --port 25000")
 
 
 def test_what_mpirun_hands_to_all_nodes_is_right_on_all() -> None:
     """It forwards the head's OMPI_MCA_ variables: a name of the head's interface in one stops the other daemons."""
-    first, second = ({k: v for k, v in spec.env.items() if k.startswith("OMPI_")} for spec in ranks(TWO))
+    first, second = ({k: v for k, v in spec.env.items() if k.startswith("OMPI_")} for spec in render_ranks(TWO))
     assert first == second
     assert "OMPI_MCA_btl_tcp_if_include" not in first
-    assert [spec.env["SPARKWRIGHT_INTERFACE"] for spec in ranks(TWO)] == ["enp1s0f0np0", "enp1s0f1np1"]
+    assert [spec.env["SPARKWRIGHT_INTERFACE"] for spec in render_ranks(TWO)] == ["enp1s0f0np0", "enp1s0f1np1"]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_that_the_daemons_listen_everywhere_is_reported() -> None:
 def test_a_recipe_cannot_move_mpi_off_the_fabric() -> None:
     """Its environment is laid over ours, but for where the daemons meet."""
     moved = replace(TWO, env={"OMPI_MCA_oob_tcp_if_include": "docker0", "NCCL_DEBUG": "INFO"})
-    env = ranks(moved)[0].env
+    env = render_ranks(moved)[0].env
     assert (env["OMPI_MCA_oob_tcp_if_include"], env["NCCL_DEBUG"]) == ("192.168.100.10/31", "INFO")
 
 
@@ -112,13 +112,13 @@ def test_every_option_is_spelled_as_click_wants_it() -> None:
         "custom_module_dirs": ["a", "b"],
     }
     recipe = replace(TWO, flags=flags, parsers=Parsers(tool="qwen3", reasoning="qwen3"))
-    words = ranks(recipe)[0].engine_words
+    words = render_ranks(recipe)[0].engine_words
     assert "--trust_remote_code" in words
     assert not any("fail_fast" in word for word in words)
     assert words.count("--custom_module_dirs") == 2
-    assert after(words, "--tp_size") == "2"
-    assert after(words, "--tool_parser") == "qwen3"
-    assert not {f.code for f in review(recipe, ranks(recipe))} - {"ENG005", "ENG032", "ENG034"}
+    assert word_after(words, "--tp_size") == "2"
+    assert word_after(words, "--tool_parser") == "qwen3"
+    assert not {f.code for f in review(recipe, render_ranks(recipe))} - {"ENG005", "ENG032", "ENG034"}
 
 
 def test_the_options_file_holds_ours_and_the_recipes() -> None:
@@ -133,20 +133,22 @@ def test_the_options_file_holds_ours_and_the_recipes() -> None:
         speculation=Speculation("mtp", 2),
         flags={"extra_llm_api_options": given},
     )
-    head = ranks(recipe)[0]
+    head = render_ranks(recipe)[0]
     options = yaml.safe_load(written(head, "extra_llm_api_options.yaml"))
     fraction = {"dtype": "fp8", "free_gpu_memory_fraction": 0.4, "enable_block_reuse": False}
     assert options["kv_cache_config"] == fraction
     assert options["speculative_config"] == {"decoding_type": "MTP", "num_nextn_predict_layers": 2}
     assert (options["return_perf_metrics"], options["enable_iter_perf_stats"]) == (True, False)
     assert options["threshold"] == 1e-05
-    assert after(head.engine_words, "--extra_llm_api_options") == "/run/sparkwright/files/extra_llm_api_options.yaml"
+    assert (
+        word_after(head.engine_words, "--extra_llm_api_options") == "/run/sparkwright/files/extra_llm_api_options.yaml"
+    )
 
 
 def test_a_venv_has_its_own_programs() -> None:
     """Process runtime: launcher, trtllm-llmapi-launch and trtllm-serve all come from the venv."""
     recipe = replace(TWO, engine=EngineChoice("trtllm", "1.3.0rc13", Runtime.PROCESS, venv="/opt/v"))
-    head = ranks(recipe)[0]
+    head = render_ranks(recipe)[0]
     assert head.argv[0] == "/opt/v/bin/python"
     assert "/opt/v/bin/trtllm-llmapi-launch" in head.argv
     assert head.argv[head.argv.index("/opt/v/bin/trtllm-llmapi-launch") + 1] == "/opt/v/bin/trtllm-serve"
@@ -155,19 +157,19 @@ def test_a_venv_has_its_own_programs() -> None:
 def test_a_model_of_the_hub_is_given_as_its_folder() -> None:
     """Offline, its tokenizer is not found by the hub's name alone; the folder is the one inside the container."""
     folder = "/models/hub/models--deepseek-ai--DeepSeek-V4-Flash/snapshots/abc"
-    assert ranks(TWO)[0].engine_words[0] == folder
+    assert render_ranks(TWO)[0].engine_words[0] == folder
 
 
 def test_a_key_that_nobody_checks_is_refused() -> None:
     """trtllm-serve has no API key: asking for one would only seem safe. The gateway has its own."""
-    assert codes(replace(TWO, serving=Serving(api_key_env="MY_KEY"))) == ["ENG021"]
-    assert codes(replace(TWO, serving=Serving(expose=Expose.ALL))) == []
+    assert finding_codes(replace(TWO, serving=Serving(api_key_env="MY_KEY"))) == ["ENG021"]
+    assert finding_codes(replace(TWO, serving=Serving(expose=Expose.ALL))) == []
 
 
 def test_what_it_lacks_is_named() -> None:
     """Data-parallel replicas, a path to an options file, and methods that it does not have."""
-    assert codes(replace(TWO, parallelism=Parallelism(dp=2))) == ["ENG022"]
-    assert codes(replace(TWO, flags={"extra_llm_api_options": "/tmp/extra.yaml"})) == ["ENG022"]
-    assert codes(replace(TWO, speculation=Speculation("medusa"))) == ["ENG022"]
-    assert codes(replace(TWO, speculation=Speculation("x", options={"decoding_type": "SaveState"}))) == []
-    assert codes(replace(TWO, flags={"config": "/tmp/extra.yaml"})) == ["ENG013"]
+    assert finding_codes(replace(TWO, parallelism=Parallelism(dp=2))) == ["ENG022"]
+    assert finding_codes(replace(TWO, flags={"extra_llm_api_options": "/tmp/extra.yaml"})) == ["ENG022"]
+    assert finding_codes(replace(TWO, speculation=Speculation("medusa"))) == ["ENG022"]
+    assert finding_codes(replace(TWO, speculation=Speculation("x", options={"decoding_type": "SaveState"}))) == []
+    assert finding_codes(replace(TWO, flags={"config": "/tmp/extra.yaml"})) == ["ENG013"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
 from sparkwright.engines.catalog import ENGINES, engine
-from sparkwright.engines.dialect import log_read_up_to, made
+from sparkwright.engines.dialect import log_read_up_to, make_dialect
 from sparkwright.engines.tables import phase_times
 from sparkwright.facts.engine_log import LogStory, read_log
 from sparkwright.logscan.envelope import Unwrap
@@ -22,15 +22,15 @@ LOGS = DATA / "captures_logs"
 READ = cache(engine("vllm").read)  # several tests read the same recordings
 
 
-def lines(name: str) -> list[str]:
+def capture_lines(name: str) -> list[str]:
     return (LOGS / f"{name}.log").read_bytes().decode().split("\n")
 
 
-def story(name: str) -> LogStory:
-    return read_log(lines(name), READ)
+def read_story(name: str) -> LogStory:
+    return read_log(capture_lines(name), READ)
 
 
-def event(line: str) -> LogEvent:
+def read_event(line: str) -> LogEvent:
     found = READ(line)
     assert found is not None
     return found
@@ -59,7 +59,7 @@ FAILED = {
 @for_each("name", READY)
 def test_a_good_start_gives_its_figures(name: str) -> None:
     """Time to ready, KV pool, weights and concurrency come out as the engine printed them."""
-    told = story(name)
+    told = read_story(name)
     facts = dict(told.facts)
     figures = tuple(facts[key] for key in ("kv_tokens", "kv_gib", "weights_gib", "max_concurrency"))
     assert (told.ready_after, *figures) == READY[name]
@@ -69,9 +69,9 @@ def test_a_good_start_gives_its_figures(name: str) -> None:
 @for_each("name", sorted(path.stem for path in LOGS.glob("[!dl]*.log")))
 def test_phases_come_in_order_and_ready_only_where_it_was(name: str) -> None:
     """No recording goes back a phase before it is ready, and only those that served report it."""
-    told = story(name)
+    told = read_story(name)
     assert [p for p, _ in told.phases] == sorted((p for p, _ in told.phases), key=PHASE_ORDER.index)
-    seen = [e.phase for line in lines(name) if (e := READ(line)) and not e.error and not e.alive]
+    seen = [e.phase for line in capture_lines(name) if (e := READ(line)) and not e.error and not e.alive]
     before = seen[: seen.index(Phase.SERVER)] if Phase.SERVER in seen else seen
     if name != "v4-1m-s6":  # both of its ranks write into one log
         assert before == sorted(before, key=PHASE_ORDER.index)
@@ -103,7 +103,7 @@ def test_a_newer_start_passes_its_phases_with_its_figures(name: str) -> None:
 def test_host_memory_counts_into_the_kv_cache() -> None:
     """HiSparse of 0.33.0 names both pools in one line (vllm/v1/core/kv_cache_utils.py)."""
     line = "GPU + host KV cache size: 1,048,576 tokens, Maximum concurrency for 131,072 tokens per request: 8.00x"
-    found = event(f"(EngineCore pid=7) INFO 11-27 19:30:00 [kv_cache_utils.py:1147] {line}")
+    found = read_event(f"(EngineCore pid=7) INFO 11-27 19:30:00 [kv_cache_utils.py:1147] {line}")
     assert dict(found.facts) == {"kv_tokens": "1048576", "max_concurrency": "8.00", "context": "131072"}
 
 
@@ -147,12 +147,12 @@ def test_a_version_whose_log_nobody_read_is_known_as_such(engine_name: str, vers
 @for_each("name", FAILED)
 def test_a_failed_start_names_its_root(name: str) -> None:
     """The line that explains comes first, not the exceptions that follow from it."""
-    assert FAILED[name] in story(name).root
+    assert FAILED[name] in read_story(name).root
 
 
 def test_a_dead_peer_is_the_root_not_the_cancelled_step() -> None:
     """Capture m1: of nine error lines the NCCL error of the lost worker explains the rest."""
-    told = story("m1-head")
+    told = read_story("m1-head")
     assert "remote process exited" in told.root
     assert len(told.errors) > 3
 
@@ -160,45 +160,51 @@ def test_a_dead_peer_is_the_root_not_the_cancelled_step() -> None:
 @pytest.mark.parametrize("name", ["m3-head-alone", "m4-head", "m4-worker", "n2-gloo-worker"])
 def test_a_missing_or_deaf_peer_leaves_the_rank_at_the_rendezvous(name: str) -> None:
     """Nothing is printed while a peer is missing, so the last phase must be the one with the short patience."""
-    assert story(name).phases[-1][0] is Phase.RENDEZVOUS
+    assert read_story(name).phases[-1][0] is Phase.RENDEZVOUS
     assert phase_times("vllm")[Phase.RENDEZVOUS].stuck_after == 90
 
 
 def test_a_worker_leaves_the_rendezvous_when_all_have_joined() -> None:
     """A worker is silent for the whole load: it must wait there with the patience of a load."""
-    joined = next(line for line in lines("m1-worker") if "rank 1 in world size 2" in line)
-    assert event(joined).phase is Phase.LOAD
+    joined = next(line for line in capture_lines("m1-worker") if "rank 1 in world size 2" in line)
+    assert read_event(joined).phase is Phase.LOAD
 
 
 def test_a_worker_ends_at_server() -> None:
     """Its last line reports that it is warm; afterwards its silence is no sign of trouble."""
-    assert story("m1-worker").phases[-1][0] is Phase.SERVER
+    assert read_story("m1-worker").phases[-1][0] is Phase.SERVER
 
 
 def test_progress_bars_count() -> None:
     """Graphs, kernels and shards come as done and total, also glued by carriage returns."""
-    graphs = [e for line in lines("m1-head") if (e := READ(line)) and e.unit == "graphs"]
+    graphs = [e for line in capture_lines("m1-head") if (e := READ(line)) and e.unit == "graphs"]
     assert [(e.done, e.total) for e in graphs if "PIECEWISE" in e.text][-1] == (51.0, 51.0)
     bars = [f"Capturing CUDA graphs (decode, FULL):  {n}%|##3  | {n}/51 [00:00<00:00]" for n in (12, 24)]
     glued = "\r".join(bars)
-    assert (event(glued).done, event(glued).total, event(glued).phase) == (24.0, 51.0, Phase.GRAPHS)
-    shards = event("Loading safetensors checkpoint shards:  10% Completed | 5/48 [00:07<01:02,  1.45s/it]")
+    assert (read_event(glued).done, read_event(glued).total, read_event(glued).phase) == (24.0, 51.0, Phase.GRAPHS)
+    shards = read_event("Loading safetensors checkpoint shards:  10% Completed | 5/48 [00:07<01:02,  1.45s/it]")
     assert (shards.phase, shards.done, shards.total, shards.unit) == (Phase.LOAD, 5.0, 48.0, "shards")
 
 
 def test_slow_is_not_stuck() -> None:
     """The shared-memory line proves life but is no progress, and does not hide the bar that it is glued to."""
-    alone = next(line for line in lines("v4-1m-s6") if line.startswith("(EngineCore") and "shm_broadcast" in line)
-    assert event(alone).alive
-    glued = next(line for line in lines("v4-1m-s6") if "it/s](EngineCore" in line)
-    assert (event(glued).phase, event(glued).alive, event(glued).done) == (Phase.WARMUP, False, 205.0)
+    alone = next(
+        line for line in capture_lines("v4-1m-s6") if line.startswith("(EngineCore") and "shm_broadcast" in line
+    )
+    assert read_event(alone).alive
+    glued = next(line for line in capture_lines("v4-1m-s6") if "it/s](EngineCore" in line)
+    assert (read_event(glued).phase, read_event(glued).alive, read_event(glued).done) == (Phase.WARMUP, False, 205.0)
 
 
 def test_checkpoint_size_is_the_total_of_the_load() -> None:
     """The GiB to be read are known before the first shard."""
     stamp = "(EngineCore pid=153) INFO 08-01 00:40:44 [weight_utils.py:904] "
     line = f"{stamp}Filesystem type for checkpoints: EXT4. Checkpoint size: 66.97 GiB. Available RAM: 50.16 GiB."
-    assert (event(line).total, event(line).unit, dict(event(line).facts)) == (66.97, "GiB", {"checkpoint_gib": "66.97"})
+    assert (read_event(line).total, read_event(line).unit, dict(read_event(line).facts)) == (
+        66.97,
+        "GiB",
+        {"checkpoint_gib": "66.97"},
+    )
 
 
 def test_a_pinned_kv_cache_is_a_figure_too() -> None:
@@ -207,7 +213,7 @@ def test_a_pinned_kv_cache_is_a_figure_too() -> None:
         "(Worker_TP0 pid=543) INFO 08-01 00:40:44 [gpu_worker.py:490] Initial free memory 111.01 GiB, reserved 18.63 "
         "GiB memory for KV Cache as specified by kv_cache_memory_bytes config and skipped memory profiling."
     )
-    assert dict(event(line).facts) == {"kv_gib": "18.63"}
+    assert dict(read_event(line).facts) == {"kv_gib": "18.63"}
 
 
 def test_a_wrong_request_is_no_engine_error() -> None:
@@ -227,7 +233,7 @@ def test_no_text_raises(text: str) -> None:
 @given(st.data())
 def test_no_broken_line_raises(data: st.DataObject) -> None:
     """Real lines cut, joined and with odd characters between are read or passed over."""
-    some = [line for line in lines("m1-head")[:200] if line]
+    some = [line for line in capture_lines("m1-head")[:200] if line]
     first, second = data.draw(st.sampled_from(some)), data.draw(st.sampled_from(some))
     cut = data.draw(st.integers(0, len(first)))
     odd = data.draw(st.text(max_size=5))
@@ -252,13 +258,13 @@ def test_a_talkative_log_reports_what_the_pool_was_made_of() -> None:
     facts = dict(read_log(said, READ).facts)
     assert (facts["total_gib"], facts["activations_gib"], facts["other_gib"]) == ("121.69", "1.52", "0.31")
     later = f"{begin}{took}total consumed (from mem_get_info): 17.9GiB; weights memory: 15.27GiB."
-    assert dict(event(later).facts) == {"activations_gib": "1.52"}
+    assert dict(read_event(later).facts) == {"activations_gib": "1.52"}
 
 
 @pytest.mark.full
 def test_every_fact_has_a_documented_name() -> None:
     """Others look facts up by name: none is invented that the module's docstring does not list."""
-    names = {name for log in LOGS.glob("*.log") for name, _ in read_log(lines(log.stem), READ).facts}
+    names = {name for log in LOGS.glob("*.log") for name, _ in read_log(capture_lines(log.stem), READ).facts}
     file = (files("sparkwright.engines") / "data/engines/vllm.toml").read_text()
     head = file.partition("# vLLM's log")[2].partition("\n\n")[0]
     assert names <= set(re.findall(r"\w+", head))
@@ -281,4 +287,4 @@ def test_a_mistake_in_a_log_table_names_file_and_rule(wrong: dict[str, object], 
     """Guards that the author of a line of data sees which one is wrong."""
     what, _, why = named.partition(": ")
     with pytest.raises(ValueError, match=f"log-x.toml: {re.escape(what)}: {why}"):
-        made("log-x.toml", wrong)
+        make_dialect("log-x.toml", wrong)

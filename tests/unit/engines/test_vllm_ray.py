@@ -16,17 +16,17 @@ CONTEXT = replace(hub_context(), launch_key=Secret("l-456"))
 READ = engine("vllm-ray").read
 
 
-def ranks(recipe: Recipe = TWO) -> tuple[RankSpec, ...]:
+def render_ranks(recipe: Recipe = TWO) -> tuple[RankSpec, ...]:
     return engine("vllm-ray").render(recipe, placement(recipe.nodes), CONTEXT)
 
 
-def codes(recipe: Recipe) -> list[str]:
+def finding_codes(recipe: Recipe) -> list[str]:
     return [finding.code for finding in engine("vllm-ray").check(recipe)]
 
 
 def test_one_server_and_no_word_of_the_native_mode() -> None:
     """Ray spreads the workers: node ranks, headless and a master address belong to the other mode."""
-    head, worker = ranks()
+    head, worker = render_ranks()
     assert head.engine_words[:1] == ("serve",)
     assert worker.engine_words == ()
     native = {"--nnodes", "--node-rank", "--headless", "--master-addr", "--master-port"}
@@ -35,7 +35,7 @@ def test_one_server_and_no_word_of_the_native_mode() -> None:
 
 def test_nothing_that_differs_between_nodes_is_carried_over() -> None:
     """vLLM hands the head's environment to all workers, HCA and interface names too, unless this file disables it."""
-    head, worker = ranks()
+    head, worker = render_ranks()
     (listed,) = [json.loads(f.text) for f in head.files if f.name == "ray_non_carry_over_env_vars.json"]
     differing = {name for name in head.env if head.env[name] != worker.env.get(name)}
     assert {"VLLM_HOST_IP", "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "VLLM_CONFIG_ROOT"} <= differing
@@ -45,19 +45,19 @@ def test_nothing_that_differs_between_nodes_is_carried_over() -> None:
 
 def test_ray_asks_every_rank_for_the_key_of_the_launch() -> None:
     """It listens on all interfaces; an old head, or a stranger, lets nobody in and gets nowhere."""
-    for spec in ranks():
+    for spec in render_ranks():
         assert spec.secrets["RAY_AUTH_TOKEN"].reveal() == "l-456"
         assert spec.env["RAY_AUTH_MODE"] == "token"
         assert "l-456" not in " ".join((*spec.argv, *spec.env.values()))
-    assert "VLLM_API_KEY" not in ranks()[1].secrets
+    assert "VLLM_API_KEY" not in render_ranks()[1].secrets
 
 
 def test_what_does_not_go_with_ray_is_named() -> None:
     """Headless, replicas and a single node: each with the engine that does it."""
-    assert codes(TWO) == []
-    assert codes(replace(TWO, flags={"headless": True})) == ["ENG028"]
-    assert codes(replace(TWO, parallelism=Parallelism(dp=2))) == ["ENG029"]
-    assert codes(replace(TWO, nodes=1, parallelism=Parallelism())) == ["ENG031"]
+    assert finding_codes(TWO) == []
+    assert finding_codes(replace(TWO, flags={"headless": True})) == ["ENG028"]
+    assert finding_codes(replace(TWO, parallelism=Parallelism(dp=2))) == ["ENG029"]
+    assert finding_codes(replace(TWO, nodes=1, parallelism=Parallelism())) == ["ENG031"]
 
 
 @for_each(

@@ -16,7 +16,7 @@ from sparkwright.engines.flags import check_flags
 from sparkwright.facts.keepers import parse
 from sparkwright.planner.ledger import ledger
 from unit.checks.samples import RECIPE, WHOLE, healthy
-from unit.engines.samples import hub_context, local_context, placement, sglang_recipe, small
+from unit.engines.samples import hub_context, local_context, placement, sglang_recipe, small_recipe
 
 KEEPS = Loading(weight_cache=True)
 SOCKETS = 107  # bytes of a Unix socket's path
@@ -26,7 +26,7 @@ ENGINE = EngineChoice("vllm", "0.33.0", Runtime.PROCESS, venv="/opt/venv")
 def vllm_recipe(nodes: int = 1, **more: object) -> Recipe:
     flags = {"load_format": "fastsafetensors", "moe-backend": "marlin", "enable-log-requests": True}
     serving = Serving(context=32768, kv_dtype="fp8", memory_fraction=0.8, master_port=25000)
-    return small(ENGINE, nodes, serving=serving, flags=flags, loading=KEEPS, **more)
+    return small_recipe(ENGINE, nodes, serving=serving, flags=flags, loading=KEEPS, **more)
 
 
 def made_ranks(recipe: Recipe) -> tuple[RankSpec, ...]:

@@ -18,7 +18,7 @@ def filler(tokens: int, salt: int) -> str:
     return "".join(paragraph(Random(f"{salt}/{n}"), 40) for n in range(tokens // 60))
 
 
-def given(seed: int = 1) -> ProbeInputs:
+def probe_inputs(seed: int = 1) -> ProbeInputs:
     return ProbeInputs(
         seed,
         32768,
@@ -44,7 +44,9 @@ async def outcomes(make_client: MakeClient, names: set[str], fault: str = "", se
             continue
         lacking = [name for name in entry.needs if name in found and found[name].state is not ProbeState.PASSED]
         found[entry.name] = (
-            ProbeOutcome(entry.name, ProbeState.SKIPPED) if lacking else await play_probe(entry, given(seed), send)
+            ProbeOutcome(entry.name, ProbeState.SKIPPED)
+            if lacking
+            else await play_probe(entry, probe_inputs(seed), send)
         )
     return found
 

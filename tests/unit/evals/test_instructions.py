@@ -16,7 +16,7 @@ WORD = "river "
 SEED = 7
 
 
-def made(kind: str) -> Instruction:
+def make_instruction(kind: str) -> Instruction:
     text, check = KINDS[kind](Random(SEED))
     return Instruction(kind, text, check)
 
@@ -31,7 +31,7 @@ def quoted(text: str) -> list[str]:
 
 def answers(kind: str) -> tuple[list[str], list[str]]:
     """(followed, not followed), from the instruction's own text."""
-    text = made(kind).text
+    text = make_instruction(kind).text
     count = number(text) if any(word.strip(".,").isdigit() for word in text.split()) else 0
     marks = quoted(text)
     language = {
@@ -108,12 +108,12 @@ def keys_of(text: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_checks(kind: str) -> None:
     """An answer that follows passes, one that misses by one does not, an empty one never does."""
-    check = made(kind).check
+    check = make_instruction(kind).check
     good, bad = answers(kind)
     assert good and bad
     assert [answer for answer in good if not check(answer)] == []
     assert [answer for answer in bad if check(answer)] == []
-    prompt = Prompt("s", (made(kind),))
+    prompt = Prompt("s", (make_instruction(kind),))
     assert judge_prompt(prompt, ProbeRequest({}), ProbeAnswer(200, "  \n")).strict == (False,)
 
 
@@ -130,7 +130,7 @@ def test_prompts_are_seeded() -> None:
 
 def test_strict_and_loose() -> None:
     """Loose forgives a first line and emphasis; strict does not; what has no answer is broken, not wrong."""
-    prompt = Prompt("s", (made("lower-case"),))
+    prompt = Prompt("s", (make_instruction("lower-case"),))
     one = judge_prompt(prompt, ProbeRequest({}), ProbeAnswer(200, "Sure! Here it is:\nall of **it**"))
     assert (one.strict, one.loose) == ((False,), (True,))
     assert "all of it" in list(loosened("First\nall of **it**"))

@@ -7,7 +7,7 @@ import pytest
 from sparkwright.domain.evaluation import Evaluation, Greedy, ProbeState
 from sparkwright.evals.heard import ProbeAnswer, Token
 from sparkwright.evals.probe import ProbeInputs
-from sparkwright.evals.same import AS_BEFORE, WITHIN, WORSE, ask, compared, greedy, prompts
+from sparkwright.evals.same import AS_BEFORE, WITHIN, WORSE, compared, greedy, greedy_request, prompts
 
 LENGTH = 60
 
@@ -24,7 +24,9 @@ def answer(prompt: str, salt: str, parting: float, noise: float) -> tuple[tuple[
     return tuple(tokens), tuple(values)
 
 
-def side(name: str, parting: float = 0.0, noise: float = 0.0, count: int = 48, logprobs: bool = True) -> Evaluation:
+def server_evaluation(
+    name: str, parting: float = 0.0, noise: float = 0.0, count: int = 48, logprobs: bool = True
+) -> Evaluation:
     """A server whose answers part by its own noise, twice asked."""
     found = []
     for prompt in prompts(1, count):
@@ -38,34 +40,37 @@ def side(name: str, parting: float = 0.0, noise: float = 0.0, count: int = 48, l
 @pytest.mark.parametrize("logprobs", (True, False))
 def test_as_before(logprobs: bool) -> None:
     """Equal texts and log-probabilities."""
-    assert compared(side("a", logprobs=logprobs), side("b", logprobs=logprobs)).verdict == AS_BEFORE
+    assert (
+        compared(server_evaluation("a", logprobs=logprobs), server_evaluation("b", logprobs=logprobs)).verdict
+        == AS_BEFORE
+    )
 
 
 def test_within_noise() -> None:
     """Both part from themselves as often as from each other."""
-    found = compared(side("a", 0.01, 0.02), side("b", 0.01, 0.02))
+    found = compared(server_evaluation("a", 0.01, 0.02), server_evaluation("b", 0.01, 0.02))
     assert (found.verdict, found.passed) == (WITHIN, True)
 
 
 def test_worse_texts() -> None:
     """A side whose own answers are stable and others: the prompts that show it come with the verdict."""
-    changed = side("b")
+    changed = server_evaluation("b")
     others = [answer(one.prompt, "q", 0.05, 0.0) for one in changed.answers]
     answers = tuple(
         Greedy(one.prompt, (" ".join(tokens),) * 2, (tokens,) * 2, (values,) * 2)
         for one, (tokens, values) in zip(changed.answers, others, strict=True)
     )
-    found = compared(side("a"), Evaluation("same", (), answers))
+    found = compared(server_evaluation("a"), Evaluation("same", (), answers))
     assert (found.verdict, found.passed, found.outcomes[0].state) == (WORSE, False, ProbeState.FAILED)
     assert found.outcomes[0].evidence[0].received.startswith("new: ")
 
 
 def test_worse_logprobs() -> None:
     """Equal texts, but another distribution: seen before a text differs."""
-    base = side("a", noise=0.001)
+    base = server_evaluation("a", noise=0.001)
     shifted = tuple(
         Greedy(one.prompt, one.texts, one.tokens, tuple(tuple(v - 0.05 for v in row) for row in one.logprobs))
-        for one in side("b", noise=0.001).answers
+        for one in server_evaluation("b", noise=0.001).answers
     )
     found = compared(base, Evaluation("same", (), shifted))
     assert (found.verdict, found.outcomes[0].state, found.outcomes[1].state) == (
@@ -78,13 +83,16 @@ def test_worse_logprobs() -> None:
 @pytest.mark.full
 def test_equal_settings_are_rarely_worse() -> None:
     """The rate of false alarms on equal noisy settings: of 200 at most 6 (1 % is designed)."""
-    alarms = sum(compared(side(f"a{n}", 0.01, 0.02), side(f"b{n}", 0.01, 0.02)).verdict == WORSE for n in range(200))
+    alarms = sum(
+        compared(server_evaluation(f"a{n}", 0.01, 0.02), server_evaluation(f"b{n}", 0.01, 0.02)).verdict == WORSE
+        for n in range(200)
+    )
     assert alarms <= 6
 
 
 def test_lost_answers() -> None:
     """Prompts without an answer are counted and no verdict is passed over them in silence."""
-    base, new = side("a"), side("b")
+    base, new = server_evaluation("a"), server_evaluation("b")
     lost = (Greedy(new.answers[0].prompt, (), error="connection refused"), *new.answers[1:])
     found = compared(base, Evaluation("same", (), lost))
     assert (found.passed, found.outcomes[-1].state, found.outcomes[-1].failed) == (False, ProbeState.BROKEN, 1)
@@ -100,6 +108,6 @@ def test_answers_are_kept() -> None:
     assert greedy("p", (heard, ProbeAnswer(200, "ab"))).logprobs == ()
     assert greedy("p", (heard, ProbeAnswer(trouble="cut"))).error == "cut"
     assert (
-        ask(ProbeInputs(), "p", True).body["top_logprobs"] == 5
-        and "logprobs" not in ask(ProbeInputs(), "p", False).body
+        greedy_request(ProbeInputs(), "p", True).body["top_logprobs"] == 5
+        and "logprobs" not in greedy_request(ProbeInputs(), "p", False).body
     )

@@ -13,7 +13,7 @@ from sparkwright.evals.catalog import PROBES
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, Token, read
 from sparkwright.evals.text import unjoined
 from unit.evals.playing import failed, outcomes
-from unit.evals.scripted import REFUSED, played, streamed, whole
+from unit.evals.scripted import REFUSED, played, streamed, whole_reply
 from unit.simulator.inprocess import MakeClient
 
 RECORDED = json.loads((Path(__file__).parents[2] / "data" / "evals" / "recorded.json").read_text())
@@ -24,7 +24,7 @@ LESS = [text if number % 7 else "" for number, text in enumerate(TWICE["tokens"]
 NEVER_ENDED = '<tool_call>\n{"name": "find_notebook", "arguments": { ' + " \n" * 200
 
 
-def heard(one: dict[str, Any], text: str) -> ProbeAnswer:
+def probe_answer(one: dict[str, Any], text: str) -> ProbeAnswer:
     tokens = tuple(Token(token.encode(), -0.5) for token in one["tokens"])
     return ProbeAnswer(200, text, finish="length", tokens=tokens, usage={"completion_tokens": len(tokens)})
 
@@ -33,11 +33,11 @@ def heard(one: dict[str, Any], text: str) -> ProbeAnswer:
 def test_tokens_of_real_engines_join(one: dict[str, Any]) -> None:
     """Special tokens that are not shown, parts of characters as nothing or U+FFFD: no fault; a lost letter is one."""
     text = one["text"]
-    assert unjoined(heard(one, text)) == ""
-    assert unjoined(heard(one, text.strip())) == ""
+    assert unjoined(probe_answer(one, text)) == ""
+    assert unjoined(probe_answer(one, text.strip())) == ""
     at = next(place for place in range(len(text) // 2, len(text)) if text[place : place + 2].isalnum())
     for damaged in (text[:at] + text[at + 1 :], text[:at] + text[at - 4 :], text[:-9], text[9:]):
-        assert "do not join" in unjoined(heard(one, damaged))
+        assert "do not join" in unjoined(probe_answer(one, damaged))
 
 
 def test_bytes_of_a_character_are_joined() -> None:
@@ -59,7 +59,7 @@ def unsteady(ask: ProbeRequest, number: int, lossy: bool = False, refuses: bool 
     if ask.streamed:
         texts = [*LESS, str(number)] if lossy else tokens
         return streamed(tokens if not lossy else [*TWICE["tokens"][0], str(number)], "logprobs" in ask.body, texts)
-    return whole({"content": "".join(tokens)}, tokens=tokens if "logprobs" in ask.body else ())
+    return whole_reply({"content": "".join(tokens)}, tokens=tokens if "logprobs" in ask.body else ())
 
 
 async def test_a_stream_is_not_blamed_for_the_server() -> None:
@@ -73,7 +73,7 @@ async def test_a_stream_is_not_blamed_for_its_place_in_a_batch() -> None:
     first, second = ("".join(tokens) for tokens in TWICE["tokens"])
 
     def replied(text: str, ask: ProbeRequest) -> Reply:
-        return streamed([text]) if ask.streamed else whole({"content": text})
+        return streamed([text]) if ask.streamed else whole_reply({"content": text})
 
     found = await played("stream", lambda ask, _: replied(first, ask), lambda ask, _: replied(second, ask))
     assert found.state is ProbeState.PASSED, found
@@ -95,7 +95,7 @@ async def test_a_stop_string_of_another_answer() -> None:
     """The string is of an answer that does not come again: neither kept nor ignored."""
 
     def other(ask: ProbeRequest, number: int) -> Reply:
-        return streamed(f"{number} " * 40) if ask.streamed else whole({"content": f"{number} " * 40})
+        return streamed(f"{number} " * 40) if ask.streamed else whole_reply({"content": f"{number} " * 40})
 
     found = await played("stop", other)
     assert (found.state, "another answer" in found.detail) == (ProbeState.SKIPPED, True), found
@@ -107,7 +107,7 @@ async def test_answers_that_part_at_once(name: str) -> None:
     alone."""
 
     def sampled(ask: ProbeRequest, number: int) -> Reply:
-        return REFUSED if "logprobs" in ask.body else whole({"content": f"{number} is the number"})
+        return REFUSED if "logprobs" in ask.body else whole_reply({"content": f"{number} is the number"})
 
     found = await played(name, sampled)
     assert (found.state, "does not repeat itself" in found.detail) == (ProbeState.SKIPPED, True), found
@@ -117,7 +117,7 @@ async def test_answers_that_part_at_once(name: str) -> None:
         if "logprobs" in ask.body:
             return REFUSED
         alone = name == "batch" and (number in first or number > 22)
-        return whole({"content": "one" if alone or number in first else "two"})
+        return whole_reply({"content": "one" if alone or number in first else "two"})
 
     assert (await played(name, mixed_up)).state is ProbeState.FAILED
 
@@ -131,7 +131,7 @@ async def test_a_call_that_is_never_streamed_twice_alike() -> None:
         arguments = json.dumps(wanted, indent=number).replace(",", comma if ask.streamed else ",")
         call = {"index": 0, "id": "c", "function": {"name": name, "arguments": arguments}}
         if not ask.streamed:
-            return whole({"content": None, "tool_calls": [call]}, "tool_calls")
+            return whole_reply({"content": None, "tool_calls": [call]}, "tool_calls")
         event = {"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
         return Reply(200, body=f"data: {json.dumps(event)}\n\ndata: [DONE]\n\n")
 
@@ -140,10 +140,10 @@ async def test_a_call_that_is_never_streamed_twice_alike() -> None:
     assert (await played("tool-stream", lambda ask, number: spaced(ask, number, ""))).state is ProbeState.FAILED
 
 
-def cut(number: int) -> Reply:
+def cut_reply(number: int) -> Reply:
     if number < len(CUT):
         return Reply(200, body=json.dumps(CUT[number]["body"]))
-    return whole({"content": NEVER_ENDED})
+    return whole_reply({"content": NEVER_ENDED})
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -153,8 +153,8 @@ async def test_an_answer_without_end(number: int, plain: str, state: ProbeState)
 
     def answer(ask: ProbeRequest, _: int) -> Reply:
         if "tools" not in ask.body:
-            return whole({"content": plain}, "stop")
-        return whole({"content": "Good."}, "stop") if ask.body["tool_choice"] == "none" else cut(number)
+            return whole_reply({"content": plain}, "stop")
+        return whole_reply({"content": "Good."}, "stop") if ask.body["tool_choice"] == "none" else cut_reply(number)
 
     found = await played("tool-choice", answer)
     assert found.state is state, found
@@ -165,7 +165,7 @@ async def test_an_ignored_choice_is_found_of_any_model() -> None:
     """Free text up to the limit: llama.cpp with random weights and a template without tools."""
     text = "".join(TWICE["tokens"][0])
     for name in ("tool-choice", "json-schema"):
-        found = await played(name, lambda ask, _: streamed([text]) if ask.streamed else whole({"content": text}))
+        found = await played(name, lambda ask, _: streamed([text]) if ask.streamed else whole_reply({"content": text}))
         assert found.state is ProbeState.FAILED, found
 
 
@@ -173,7 +173,7 @@ async def test_json_without_end() -> None:
     """The JSON is judged like a forced call's."""
     never = '{"color": "red",' + " \n" * 200
     found = await played(
-        "json-schema", lambda ask, _: whole({"content": never}) if not ask.streamed else streamed(never)
+        "json-schema", lambda ask, _: whole_reply({"content": never}) if not ask.streamed else streamed(never)
     )
     assert (found.state, "no end within" in found.detail) == (ProbeState.SKIPPED, True), found
 
@@ -185,7 +185,7 @@ async def test_a_part_of_the_stop_string() -> None:
         text = "".join(TWICE["tokens"][0])
         word = next(iter(ask.body.get("stop", ())), "")
         shown = text[: text.index(word) + 2] if word else text
-        return streamed(shown) if ask.streamed else whole({"content": shown}, "stop" if word else "length")
+        return streamed(shown) if ask.streamed else whole_reply({"content": shown}, "stop" if word else "length")
 
     found = await played("stop", answer)
     assert (found.state, "a part of the stop string" in found.detail) == (ProbeState.FAILED, True), found

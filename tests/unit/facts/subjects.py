@@ -24,7 +24,7 @@ ALL_FACTS: dict[str, Fact[object]] = {
     "interfaces": network.ADDRESSES,
     "docker": docker.DOCKER,
     "listeners": network.LISTENERS,
-    "disks": disk.disks(("~/models",)),
+    "disks": disk.disks_fact(("~/models",)),
     "kernel_log": kernel.KERNEL_LOG,
     "activity": memory.ACTIVITY,
     "times": settings.TIMES,
@@ -39,7 +39,7 @@ ALL_FACTS: dict[str, Fact[object]] = {
 }
 
 
-def below(mark: str, fact: Fact[object]) -> Callable[[Completed], object]:
+def parse_below(mark: str, fact: Fact[object]) -> Callable[[Completed], object]:
     """The tool's bare output is in one section of our script's answer."""
     return lambda done: fact.read(dataclasses.replace(done, stdout=mark + done.stdout))
 
@@ -55,12 +55,12 @@ SUBJECTS: dict[str, Callable[[Completed], object]] = {
     "driver": gpu.DRIVER.read,
     "kernel": kernel.KERNEL.read,
     "identity": board.IDENTITY.read,
-    "rdma-link": below("@@ exit\n0\n@@ rdma\n", fabric.RDMA),
+    "rdma-link": parse_below("@@ exit\n0\n@@ rdma\n", fabric.RDMA),
     "rdma": fabric.RDMA.read,
     "show-gids": show_gids,
     "ip-addr": network.ADDRESSES.read,
     "docker": docker.DOCKER.read,
-    "df": below("@@ 1\n", ALL_FACTS["disks"]),
+    "df": parse_below("@@ 1\n", ALL_FACTS["disks"]),
     "ss": network.LISTENERS.read,
     "kernel-log": kernel.KERNEL_LOG.read,
     "activity": memory.ACTIVITY.read,
@@ -77,7 +77,7 @@ SUBJECTS: dict[str, Callable[[Completed], object]] = {
 
 
 @dataclass(frozen=True)
-class Sample:
+class FactSample:
     subject: str
     name: str
     guards: str
@@ -85,25 +85,25 @@ class Sample:
     done: Completed
 
 
-def samples() -> list[Sample]:
+def samples() -> list[FactSample]:
     return [_sample(path) for path in sorted(DATA.glob("*/*.txt"))]
 
 
-def _sample(path: Path) -> Sample:
+def _sample(path: Path) -> FactSample:
     about = json.loads(path.with_suffix(".json").read_text())
     done = Completed(about.get("exit_code", 0), path.read_text(), about.get("stderr", ""))
-    return Sample(path.parent.name, path.stem, about["guards"], about["expect"], done)
+    return FactSample(path.parent.name, path.stem, about["guards"], about["expect"], done)
 
 
-def plain(value: object) -> object:
+def plain_value(value: object) -> object:
     """A fact as JSON has it, with Unknown as {"unknown": raw, "why": why}."""
     if isinstance(value, Unknown):
         return {"unknown": value.raw, "why": value.why}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.name: plain_value(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, dict):
-        return {key: plain(entry) for key, entry in value.items()}
-    return [plain(entry) for entry in value] if isinstance(value, tuple | list) else value
+        return {key: plain_value(entry) for key, entry in value.items()}
+    return [plain_value(entry) for entry in value] if isinstance(value, tuple | list) else value
 
 
 def picked(value: object, expect: object) -> object:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
-from sparkwright.facts.fact import decimal, whole
+from sparkwright.facts.fact import decimal, whole_number
 from unit.facts.subjects import ALL_FACTS, SUBJECTS, samples
 from unit.for_each import for_each
 
@@ -45,5 +45,13 @@ def test_nothing_understood_is_unknown(text: str) -> None:
 
 def test_numbers_are_ascii_digits_only() -> None:
     """Guards that `nan`, exponents and other scripts' digits are not taken for figures."""
-    assert [whole(t) for t in ("42", "-1", "", "4.2", "٣", "²", "9" * 5000)] == [42, -1, None, None, None, None, None]
+    assert [whole_number(t) for t in ("42", "-1", "", "4.2", "٣", "²", "9" * 5000)] == [
+        42,
+        -1,
+        None,
+        None,
+        None,
+        None,
+        None,
+    ]
     assert [decimal(t) for t in ("12.61", "3", "nan", "inf", "1e9", "1,5", "٣")] == [12.61, 3.0, *[None] * 5]

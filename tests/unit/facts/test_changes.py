@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sparkwright.domain.command import Completed
 from sparkwright.domain.finding import AppliedFix, Fix, Rights
 from sparkwright.domain.unknown import Unknown
-from sparkwright.facts.changes import RIGHTS, recorded, text
+from sparkwright.facts.changes import RIGHTS, record_text, recorded
 from sparkwright.remote import repair
 from unit.for_each import for_each
 
@@ -37,7 +37,7 @@ def test_what_is_written_is_read_again_whole(fix: Fix) -> None:
         AppliedFix("A001", fix, "was\nthat", 1795233000.25, "anna@laptop"),
         AppliedFix("A001", fix, "", 1.0, "é", True),
     )
-    assert read(text(changes).decode()) == changes
+    assert read(record_text(changes).decode()) == changes
 
 
 @for_each("fix", FIXES, ids=lambda fix: fix.look.argv[-1])

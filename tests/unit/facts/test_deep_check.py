@@ -23,17 +23,17 @@ HEAD = """----------------------------------------------------------------------
 """
 
 
-def row(average: str, more: str = "") -> str:
+def perftest_row(average: str, more: str = "") -> str:
     return f" 65536      1059332          0.00               {average}              0.176557{more}\n"
 
 
 @pytest.mark.parametrize(
     ("text", "gbit"),
     [
-        (HEAD + row("97.41"), 97.41),
-        (HEAD + row("13.22", "         5.07"), 13.22),
-        (HEAD.replace("[Mpps]", "[Mpps]    CPU_Util[%]") + row("92.57", "     0.9") + "-----\n", 92.57),
-        (HEAD + row("1.00") + row("96.00"), 96.0),
+        (HEAD + perftest_row("97.41"), 97.41),
+        (HEAD + perftest_row("13.22", "         5.07"), 13.22),
+        (HEAD.replace("[Mpps]", "[Mpps]    CPU_Util[%]") + perftest_row("92.57", "     0.9") + "-----\n", 92.57),
+        (HEAD + perftest_row("1.00") + perftest_row("96.00"), 96.0),
     ],
 )
 def test_average_is_read(text: str, gbit: float) -> None:
@@ -62,7 +62,11 @@ def test_header_without_a_row_is_a_wrong_index_whatever_the_exit_code() -> None:
             "ib_write_bw exited 1",
         ),
         (Completed(124, HEAD), HEAD.splitlines()[-1].strip(), "no answer in time: something lets ping through"),
-        (Completed(0, HEAD.replace("Gb/sec", "MB/sec") + row("11600.00")), row("11600.00").strip(), "exited 0"),
+        (
+            Completed(0, HEAD.replace("Gb/sec", "MB/sec") + perftest_row("11600.00")),
+            perftest_row("11600.00").strip(),
+            "exited 0",
+        ),
         (Completed(127, "", "sh: ib_write_bw: not found"), "sh: ib_write_bw: not found", "exited 127"),
     ],
 )

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def guide() -> str:
+def field_guide() -> str:
     return GUIDE.read_text()
 
 
@@ -31,19 +31,19 @@ def read(subject: str, text: str) -> object:
     return SUBJECTS[subject](Completed(0, text, ""))
 
 
-def test_release_files(guide: str) -> None:
+def test_release_files(field_guide: str) -> None:
     """Guards that quoted and unquoted dgx-release files report the platform and the last OTA, and never the serial."""
     who = "@@ hostname\nh\n@@ arch\naarch64\n@@ user\nu\n@@ home\n/home/u\n@@ dgx\n"
-    found = [read("identity", who + block) for block in blocks(guide, "DGX_PLATFORM=")]
+    found = [read("identity", who + block) for block in blocks(field_guide, "DGX_PLATFORM=")]
     assert all(isinstance(one, Identity) for one in found)
     told = [(one.dgx_platform, one.ota_version) for one in found if isinstance(one, Identity)]
     assert told == [("GX10", "7.6.0"), ("HP ZGX Nano G1n AI Station", "7.5.0")]
     assert "<serial>" not in repr(found)
 
 
-def test_query_lines(guide: str) -> None:
+def test_query_lines(field_guide: str) -> None:
     """Guards that GB10's odd cells are read one by one: numbers with and without units, [N/A] as unknown."""
-    (block,) = blocks(guide, "--query-gpu=name,memory.used")
+    (block,) = blocks(field_guide, "--query-gpu=name,memory.used")
     rows = re.findall(r"--query-gpu=(\S+) --format=csv,noheader\n(.*)\n", block)
     assert len(rows) == 2
     known = {"driver_version": "580.159.03"}
@@ -55,9 +55,9 @@ def test_query_lines(guide: str) -> None:
     assert found == (Gpu("NVIDIA GB10", "580.159.03", no_cap, unknown, 43.0, 12.61, 2418.0, 2.0),)
 
 
-def test_process_memory(guide: str) -> None:
+def test_process_memory(field_guide: str) -> None:
     """Guards that memory by process is read where the GPU's total is not reported."""
-    (block,) = blocks(guide, "--query-compute-apps")
+    (block,) = blocks(field_guide, "--query-compute-apps")
     found = read("nvidia-smi-processes", block[block.index("pid, process_name") :])
     assert isinstance(found, tuple)
     assert [(one.pid, one.used) for one in found] == [
@@ -67,18 +67,18 @@ def test_process_memory(guide: str) -> None:
     ]
 
 
-def test_driver_retained_pool(guide: str) -> None:
+def test_driver_retained_pool(field_guide: str) -> None:
     """Guards that the guide's retained-pool machine shows its ~80 GiB that no process holds."""
-    (block,) = [block for block in blocks(guide, "AnonPages") if "MemTotal" in block]
+    (block,) = [block for block in blocks(field_guide, "AnonPages") if "MemTotal" in block]
     found = read("meminfo", block)
     assert isinstance(found, Memory)
     assert found.available == 40174336 * 1024
     assert 79 * GIB < found.unaccounted < 81 * GIB
 
 
-def test_three_line_excerpts_of_meminfo_are_not_enough(guide: str) -> None:
+def test_three_line_excerpts_of_meminfo_are_not_enough(field_guide: str) -> None:
     """Guards that a cut-off printout is unknown, naming what it lacks, and not a machine without page cache."""
-    excerpts = [block for block in blocks(guide, "MemTotal:") if "AnonPages" not in block]
+    excerpts = [block for block in blocks(field_guide, "MemTotal:") if "AnonPages" not in block]
     columns = [re.findall(r"(Mem\w+:) +(\d+ kB)", line) for line in "".join(excerpts).splitlines()]
     rows = [row for row in columns if row]
     assert len(rows) == 6
@@ -96,18 +96,18 @@ def rdma_ports(text: str) -> list[RdmaPort]:
     return list(found)
 
 
-def test_rdma_links(guide: str) -> None:
+def test_rdma_links(field_guide: str) -> None:
     """Guards that the state decides: a DOWN port with LINK_UP is not active."""
-    links = [re.findall(r"^link .*$", block, re.M) for block in blocks(guide, "link roce")]
+    links = [re.findall(r"^link .*$", block, re.M) for block in blocks(field_guide, "link roce")]
     clean, tricky = (rdma_ports("\n".join(lines)) for lines in links)
     assert [port.device for port in clean if port.active] == ["rocep1s0f0", "roceP2p1s0f0"]
     assert [port.device for port in tricky if port.active] == ["rocep1s0f1", "roceP2p1s0f1"]
     assert [port.physical_state for port in tricky] == ["DISABLED", "LINK_UP", "LINK_UP", "LINK_UP"]
 
 
-def test_ibdev2netdev_in_either_order(guide: str) -> None:
+def test_ibdev2netdev_in_either_order(field_guide: str) -> None:
     """Guards that no meaning is taken from the order of lines."""
-    answers = ["\n".join(re.findall(r"^roce.*==>.*$", block, re.M)) for block in blocks(guide, "==>")]
+    answers = ["\n".join(re.findall(r"^roce.*==>.*$", block, re.M)) for block in blocks(field_guide, "==>")]
     assert len(answers) == 2
     for text in answers:
         found = read("rdma", f"@@ exit\n127\n@@ rdma\n\n@@ ibdev2netdev\n{text}\n")
@@ -115,9 +115,9 @@ def test_ibdev2netdev_in_either_order(guide: str) -> None:
         assert {port.netdev for port in found if port.active} == {"enp1s0f0np0", "enP2p1s0f0np0"}
 
 
-def test_show_gids(guide: str) -> None:
+def test_show_gids(field_guide: str) -> None:
     """Guards that an empty IPv4 column, tabs and masked digits shift nothing."""
-    table, raw = (show_gids(Completed(0, block)) for block in blocks(guide, "fe80:0000") if "roce" in block)
+    table, raw = (show_gids(Completed(0, block)) for block in blocks(field_guide, "fe80:0000") if "roce" in block)
     assert isinstance(table, dict)
     assert isinstance(raw, dict)
     assert {key: len(rows) for key, rows in table.items()} == {
@@ -131,9 +131,9 @@ def test_show_gids(guide: str) -> None:
     assert [(gid.index, gid.ipv4) for gid in raw["rocep1s0f0/1"]] == [(1, ""), (3, "192.168.100.10")]
 
 
-def test_ip_addr(guide: str) -> None:
+def test_ip_addr(field_guide: str) -> None:
     """Guards the text form of `ip addr` (the guide's asterisks around the address are its own)."""
-    (line,) = re.findall(r"^FIXTURE `ip addr show`.*$", guide, re.M)
+    (line,) = re.findall(r"^FIXTURE `ip addr show`.*$", field_guide, re.M)
     head, ether, inet, inet6 = re.findall(r"`([^`]+)`", line)[1:5]
     inet = inet.replace("*", "").replace("...", "scope global")
     found = read("ip-addr", f"@@ ip\n{head}\n    {ether}\n    {inet}\n    {inet6}\n")

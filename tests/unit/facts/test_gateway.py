@@ -38,7 +38,7 @@ def read(text: str, code: int = 0) -> GatewayFacts | Unknown:
     return parse(Completed(code, text), "spark-1", 8443, PATHS)
 
 
-def pair(text: str) -> CertificatePair:
+def read_pair(text: str) -> CertificatePair:
     found = read(BARE + "@@ pair\n" + text)
     assert isinstance(found, GatewayFacts) and found.pair
     return found.pair
@@ -70,16 +70,18 @@ def test_another_users_listener_has_no_name() -> None:
 @for_each("trouble", [t for t in PairTrouble if t is not PairTrouble.EARLY])
 def test_each_word_of_trouble_is_understood(trouble: PairTrouble) -> None:
     """Guards that what the node's script reports is what the rule knows."""
-    assert pair(f"{trouble}\nmode=600\n").trouble is trouble
+    assert read_pair(f"{trouble}\nmode=600\n").trouble is trouble
 
 
 def test_dates_of_a_certificate() -> None:
     """Guards that one which begins tomorrow is none yet, with a day of one digit as with two."""
-    good = pair("good\n" + DATES.format("Nov  1 00:00:00 2026 GMT"))
+    good = read_pair("good\n" + DATES.format("Nov  1 00:00:00 2026 GMT"))
     assert good == CertificatePair(*PATHS, None, "Nov 21 22:52:01 2027 GMT", False, "640")
-    assert pair("good\n" + DATES.format("Dec  1 00:00:00 2026 GMT")).trouble is PairTrouble.EARLY
-    assert pair("good\nsoon\n" + DATES.format("?")).soon
-    assert pair("mode=600\n") == CertificatePair(*PATHS, key_mode="600"), "without openssl nothing is known against it"
+    assert read_pair("good\n" + DATES.format("Dec  1 00:00:00 2026 GMT")).trouble is PairTrouble.EARLY
+    assert read_pair("good\nsoon\n" + DATES.format("?")).soon
+    assert read_pair("mode=600\n") == CertificatePair(*PATHS, key_mode="600"), (
+        "without openssl nothing is known against it"
+    )
 
 
 def test_no_answer_is_unknown() -> None:

@@ -6,7 +6,7 @@ from sparkwright.domain.command import Completed
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import HaltedProcess
 from sparkwright.domain.unknown import Unknown
-from sparkwright.facts.sample import halts, parse_stopped
+from sparkwright.facts.sample import halts_fact, parse_stopped
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,6 @@ def test_only_what_is_stopped_is_reported(text: str, found: tuple[HaltedProcess,
 def test_a_look_that_failed_knows_nothing() -> None:
     """Guards unknown against `all of it runs`."""
     assert isinstance(parse_stopped(Completed(1, "", "no such container")), Unknown)
-    fact = halts(Runtime.DOCKER, "it")
+    fact = halts_fact(Runtime.DOCKER, "it")
     assert isinstance(fact.read(Completed(124, "")), Unknown)
-    assert fact.command != halts(Runtime.PROCESS, "it").command
+    assert fact.command != halts_fact(Runtime.PROCESS, "it").command

@@ -50,7 +50,7 @@ GATEWAY_SAID = {"caddy": "/usr/bin/caddy", "image": "", "host": "spark-1", "addr
 
 
 @dataclass(frozen=True)
-class Case:
+class HostileCase:
     """reported: what a node prints, by the names in `text`; read: what becomes of it."""
 
     text: str
@@ -82,78 +82,80 @@ CONTAINER = (
 )
 CONTAINER += f'"{LABEL}rank": "0", "{LABEL}bind": "{{bind}}", "{LABEL}key-env": "{{key}}"}}}}}}'
 CASES = {
-    "seat": Case(SEAT, SEAT_SAID, lambda text: service.parse_service_host(Completed(0, text))),
-    "reach": Case(REACH, REACH_SAID, lambda text: service.parse_reach(Completed(0, text))),
-    "peer": Case(
+    "seat": HostileCase(SEAT, SEAT_SAID, lambda text: service.parse_service_host(Completed(0, text))),
+    "reach": HostileCase(REACH, REACH_SAID, lambda text: service.parse_reach(Completed(0, text))),
+    "peer": HostileCase(
         "{user} {port} /home\nssh-rsa {key}\n",
         {"user": "ai", "port": "22", "key": "AAAAAAAAAAAAAAAAAAAA"},
         lambda text: service.parse_peer(Completed(0, text)),
     ),
-    "identity": Case(IDENTITY, IDENTITY_SAID, lambda text: board.parse_identity(Completed(0, text))),
-    "door": Case(GATEWAY, GATEWAY_SAID, lambda text: service.parse(Completed(0, text), "spark-1", 8443, ("", ""))),
-    "interfaces": Case(
+    "identity": HostileCase(IDENTITY, IDENTITY_SAID, lambda text: board.parse_identity(Completed(0, text))),
+    "door": HostileCase(
+        GATEWAY, GATEWAY_SAID, lambda text: service.parse(Completed(0, text), "spark-1", 8443, ("", ""))
+    ),
+    "interfaces": HostileCase(
         "@@ ip\n" + IP,
         {"name": "eth0", "ipv4": "10.0.0.1"},
         lambda text: network.parse_addresses(Completed(0, text)),
         True,
     ),
-    "interfaces as text": Case(
+    "interfaces as text": HostileCase(
         "@@ ip\n2: {name}: <UP,LOWER_UP> mtu 1500 x\n    inet {ipv4}/24 x\n",
         {"name": "eth0", "ipv4": "10.0.0.1"},
         lambda text: network.parse_addresses(Completed(0, text)),
     ),
-    "rdma": Case(
+    "rdma": HostileCase(
         "@@ rdma\n" + LINK + "\n@@ exit\n0\n@@ sysfs\n",
         {"device": "rocep1s0f0", "netdev": "eth0"},
         lambda text: fabric.parse(Completed(0, text)),
         True,
     ),
-    "rdma from sysfs": Case(
+    "rdma from sysfs": HostileCase(
         "@@ rdma\n@@ exit\n1\n@@ sysfs\n{device}/ports/1/state:4: ACTIVE\n{device}/ports/1/gids/0:{gid}\n"
         "{device}/ports/1/gid_attrs/ndevs/0:{netdev}\n@@ netdevs\n{device}/device/net/{netdev}\n",
         {"device": "rocep1s0f0", "netdev": "eth0", "gid": "fe80::1"},
         lambda text: fabric.parse(Completed(0, text)),
     ),
-    "rdma from ibdev2netdev": Case(
+    "rdma from ibdev2netdev": HostileCase(
         "@@ rdma\n@@ exit\n1\n@@ sysfs\n@@ ibdev2netdev\n{device} port 1 ==> {netdev} (Up)\n"
         "@@ show_gids\n{device} 1 0 {gid} v2 {netdev}\n",
         {"device": "rocep1s0f0", "netdev": "eth0", "gid": "fe80::1"},
         lambda text: fabric.parse(Completed(0, text)),
     ),
-    "nic": Case(
+    "nic": HostileCase(
         "@@ devices\n{device}/fw_ver:1\n@@ tools\n@@ bonds\n{bond}/bonding/slaves:eth0 {slave}\n",
         {"device": "rocep1s0f0", "bond": "bond0", "slave": "eth1"},
         lambda text: nic.parse(Completed(0, text)),
     ),
-    "netplan": Case(
+    "netplan": HostileCase(
         "@@ routes\n[]\n@@ netplan\n644 /etc/netplan{path}\n",
         {"path": "/x.yaml"},
         lambda text: network.parse(Completed(0, text)),
     ),
-    "container": Case(
+    "container": HostileCase(
         "container\t" + CONTAINER,
         {"name": "sparkwright-twin-0", "deployment": "twin", "bind": "127.0.0.1", "key": "KEY"},
         _ranks,
         True,
     ),
-    "process rank": Case(
+    "process rank": HostileCase(
         'rank\t{folder}\trunning\t1\t{"deployment": "twin", "rank": "0"}',
         {"folder": "/s/deployments/twin/rank0"},
         _ranks,
     ),
-    "checkpoint": Case(
+    "checkpoint": HostileCase(
         "path\t{path}\nroot\t{root}\nrevision\tmain\n",
         {"path": "/m", "root": "/m"},
         lambda text: checkpoint.parse(Completed(0, text)),
     ),
-    "image": Case("{id} 5", {"id": "sha256:ab"}, lambda text: image_of(Completed(0, text))),
-    "images": Case(
+    "image": HostileCase("{id} 5", {"id": "sha256:ab"}, lambda text: image_of(Completed(0, text))),
+    "images": HostileCase(
         '@@ client\nx\n@@ images\n{"id": "{id}", "arch": "arm64", "tags": ["a:b", "{tag}"]}',
         {"id": "sha256:ab", "tag": "vllm:1"},
         lambda text: docker.parse_containers(Completed(0, text)),
         True,
     ),
-    "supervised": Case(
+    "supervised": HostileCase(
         '[{"deployment": "{name}", "unit": "", "by": "", "endpoint": "", "now": 1, "running": true, "live": null}]',
         {"name": "twin"},
         lambda text: parse_supervised(Completed(0, text), "spark-1"),

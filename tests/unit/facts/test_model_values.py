@@ -8,7 +8,7 @@ import pytest
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts.checkpoint import doubts
 from sparkwright.facts.model_config import parse
-from unit.planner.memory_samples import shape
+from unit.planner.memory_samples import model_shape
 
 PLAIN = {"num_hidden_layers": 30, "num_attention_heads": 8, "hidden_size": 2048, "vocab_size": 262400}
 
@@ -29,8 +29,8 @@ def read(**keys: Any) -> ModelShape:
 )
 def test_published_tables(name: str, billions: float, written: str) -> None:
     """Guards the counts: without them a plan would leave out up to half of the weights."""
-    assert shape(name).tables / 1e9 == pytest.approx(billions, rel=0.001)
-    assert shape(name).table_format == written and not shape(name).tables_unknown
+    assert model_shape(name).tables / 1e9 == pytest.approx(billions, rel=0.001)
+    assert model_shape(name).table_format == written and not model_shape(name).tables_unknown
 
 
 def test_other_ways_to_write_them() -> None:

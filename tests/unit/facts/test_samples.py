@@ -4,16 +4,16 @@ import dataclasses
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Driver, Unknown
-from unit.facts.subjects import ALL_FACTS, DATA, SUBJECTS, Sample, picked, plain, samples
+from unit.facts.subjects import ALL_FACTS, DATA, SUBJECTS, FactSample, picked, plain_value, samples
 from unit.for_each import for_each
 
 SAMPLES = samples()
 
 
 @for_each("sample", SAMPLES, ids=lambda s: f"{s.subject}/{s.name}")
-def test_sample_is_read_as_its_file_states(sample: Sample) -> None:
+def test_sample_is_read_as_its_file_states(sample: FactSample) -> None:
     """Guards what the sample's own `guards` sentence reports."""
-    found = plain(SUBJECTS[sample.subject](sample.done))
+    found = plain_value(SUBJECTS[sample.subject](sample.done))
     assert picked(found, sample.expect) == sample.expect, sample.guards
 
 

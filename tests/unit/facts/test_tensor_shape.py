@@ -13,7 +13,7 @@ MODELS = Path(__file__).parents[2] / "data" / "models"
 LAYER = "model.layers.#"
 
 
-def dense(layers: int, hidden: int, query: int, key: int, inner: int, vocab: int) -> dict[str, tuple[int, int]]:
+def dense_tensors(layers: int, hidden: int, query: int, key: int, inner: int, vocab: int) -> dict[str, tuple[int, int]]:
     """Name -> numbers of one tensor, how many."""
     sizes = {"q_proj": query, "k_proj": key, "v_proj": key, "o_proj": query}
     found = {f"{LAYER}.self_attn.{name}.weight": (width * hidden, layers) for name, width in sizes.items()}
@@ -38,17 +38,17 @@ def test_a_dense_model_is_as_its_config_has_it(packed: float) -> None:
     text = (MODELS / "qwen3-8b.config.json").read_text()
     known = model_config.parse(text)
     assert isinstance(known, ModelShape)
-    found = inferred(groups(dense(36, 4096, 4096, 1024, 12288, 151936), packed))
+    found = inferred(groups(dense_tensors(36, 4096, 4096, 1024, 12288, 151936), packed))
     assert found and found.inferred
     for name in ("layers", "heads", "kv_heads", "head_dim", "hidden", "vocab", "intermediate"):
         assert getattr(found, name) == getattr(known, name), name
-    told = inferred(groups(dense(36, 4096, 4096, 1024, 12288, 151936)), text)
+    told = inferred(groups(dense_tensors(36, 4096, 4096, 1024, 12288, 151936)), text)
     assert told and told.positions == known.positions
 
 
 def test_experts_and_latents_show() -> None:
     """A router's width is the number of experts; MLA's one row is whole."""
-    sizes = dense(4, 2048, 4096, 0, 1, 1000)
+    sizes = dense_tensors(4, 2048, 4096, 0, 1, 1000)
     sizes = {name: size for name, size in sizes.items() if ".mlp." not in name and "k_proj" not in name}
     sizes |= {
         f"{LAYER}.self_attn.kv_a_proj_with_mqa.weight": (576 * 2048, 4),
@@ -63,7 +63,7 @@ def test_experts_and_latents_show() -> None:
 
 def test_queries_keys_and_values_may_be_one_matrix() -> None:
     """The output projection's inputs are the queries; keys and values share the rest."""
-    sizes = dense(12, 768, 768, 256, 3072, 50257)
+    sizes = dense_tensors(12, 768, 768, 256, 3072, 50257)
     whole = {name: size for name, size in sizes.items() if name.split(".")[-2] not in ("q_proj", "k_proj", "v_proj")}
     found = inferred(groups(whole | {f"{LAYER}.self_attn.qkv_proj.weight": ((768 + 2 * 256) * 768, 12)}))
     assert found and (found.kv_heads * found.head_dim, found.heads * found.head_dim) == (256, 768)

@@ -7,7 +7,7 @@ import pytest
 
 from sparkwright.domain.recipe import GatewayTls
 from sparkwright.gateway.caddy import GatewayConfig, config, fingerprint, given_root, root_certificate
-from sparkwright.gateway.decide import GATEWAY_BROKEN, GatewayAnswer, away, no_key
+from sparkwright.gateway.decide import GATEWAY_BROKEN, GatewayAnswer, key_missing, retry_later
 
 GATEWAY = GatewayConfig(("",), 8443, "/state/door/ca", names=("spark-1", "10.0.0.1"))
 
@@ -61,7 +61,7 @@ def test_the_root_certificate_is_where_caddy_keeps_it() -> None:
     assert root_certificate("/ca") == "/ca/pki/authorities/local/root.crt"
 
 
-@pytest.mark.parametrize("answer", [no_key(True), GATEWAY_BROKEN, away("c", 'with "quotes" and ü', 7)])
+@pytest.mark.parametrize("answer", [key_missing(True), GATEWAY_BROKEN, retry_later("c", 'with "quotes" and ü', 7)])
 def test_answers_are_in_openais_shape(answer: GatewayAnswer) -> None:
     """Guards that clients find message, type and code where they look."""
     error = json.loads(answer.body)["error"]

@@ -86,8 +86,8 @@ def test_keys_that_cannot_be_read_are_not_called_unknown() -> None:
 def test_the_key_comes_before_all_that_reports_something() -> None:
     """Guards that strangers learn neither limits nor the engine's state."""
     stranger = replace(GOOD, known=False, length=10**9)
-    assert refused(stranger, 100, ROUTES) == decide.no_key(shown=True)
-    assert refused(replace(stranger, shown=False), 100, ROUTES) == decide.no_key(shown=False)
+    assert refused(stranger, 100, ROUTES) == decide.key_missing(shown=True)
+    assert refused(replace(stranger, shown=False), 100, ROUTES) == decide.key_missing(shown=False)
     assert refused(replace(GOOD, length=101), 100, ROUTES) == decide.too_large(100)
     assert refused(GOOD, 100, ROUTES) is refused(replace(GOOD, length=None), 100, ROUTES) is None
 

@@ -8,7 +8,19 @@ from hypothesis import strategies as st
 
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.errors import UsageError
-from sparkwright.gateway.keys import Key, Keys, Role, added, digest, key_from, owner, parse, shown_in, text_of, without
+from sparkwright.gateway.keys import (
+    Key,
+    Keys,
+    Role,
+    add_key,
+    digest,
+    key_from,
+    key_owner,
+    parse,
+    shown_in,
+    text_of,
+    without,
+)
 from unit.for_each import for_each
 
 ONE, TWO = key_from(bytes(24)), key_from(bytes([1]) * 24)
@@ -40,15 +52,15 @@ def test_a_file_that_is_none_of_ours_is_unreadable(text: str) -> None:
 
 def test_a_key_opens_what_it_was_made_for() -> None:
     """Guards that a key for one deployment opens no other, and that one shown key in several headers is enough."""
-    assert owner(KNOWN.keys, "small", [ONE.reveal()]) == KNOWN.keys[0]
-    assert owner(KNOWN.keys, "big", ["x", TWO.reveal()]) == KNOWN.keys[1]
-    assert owner(KNOWN.keys, "small", [TWO.reveal()]) is None
-    assert owner(KNOWN.keys, "big", []) is owner((), "big", [ONE.reveal()]) is None
+    assert key_owner(KNOWN.keys, "small", [ONE.reveal()]) == KNOWN.keys[0]
+    assert key_owner(KNOWN.keys, "big", ["x", TWO.reveal()]) == KNOWN.keys[1]
+    assert key_owner(KNOWN.keys, "small", [TWO.reveal()]) is None
+    assert key_owner(KNOWN.keys, "big", []) is key_owner((), "big", [ONE.reveal()]) is None
 
 
 def test_an_older_program_refuses_a_file_that_restricts() -> None:
     """Guards that a program without roles, which would let a viewer's key use the API, does not read such a file."""
-    viewer = added(KNOWN, Key("wall", "x", role=Role.VIEWER))
+    viewer = add_key(KNOWN, Key("wall", "x", role=Role.VIEWER))
     assert json.loads(text_of(KNOWN))["version"] == 1 and json.loads(text_of(viewer))["version"] == 2
     assert parse(text_of(viewer)).keys == viewer.keys
 
@@ -56,7 +68,7 @@ def test_an_older_program_refuses_a_file_that_restricts() -> None:
 @given(st.text())
 def test_no_other_text_is_a_key(text: str) -> None:
     """Guards that nothing but the key opens, whatever bytes are sent; also not its hash."""
-    assert owner(KNOWN.keys, "big", [text, KNOWN.keys[0].sha256]) is None
+    assert key_owner(KNOWN.keys, "big", [text, KNOWN.keys[0].sha256]) is None
 
 
 @for_each(
@@ -78,18 +90,18 @@ def test_where_clients_show_it(headers: dict[str, str], shown: tuple[str, ...]) 
 
 def test_names_are_taken_once() -> None:
     """Guards that a name reports one key; the same name for one deployment and for all is two keys."""
-    more = added(KNOWN, Key("laptop", "x", deployment="big"))
+    more = add_key(KNOWN, Key("laptop", "x", deployment="big"))
     assert len(more.keys) == 3
     with pytest.raises(UsageError, match="there already"):
-        added(more, Key("laptop", "y"))
+        add_key(more, Key("laptop", "y"))
     for name in ("", "A", "../x", "x" * 64, "a b"):
         with pytest.raises(UsageError, match="small letters"):
-            added(KNOWN, Key(name, "x"))
+            add_key(KNOWN, Key(name, "x"))
 
 
 def test_revoking_takes_all_of_a_name_or_one() -> None:
     """Guards what is left, and that a name that is not there is reported with those that are."""
-    both = added(KNOWN, Key("laptop", "x", deployment="big"))
+    both = add_key(KNOWN, Key("laptop", "x", deployment="big"))
     assert without(both, "laptop", "big")[0] == KNOWN
     assert without(both, "laptop") == (Keys((KNOWN.keys[1],)), (both.keys[0], both.keys[2]))
     with pytest.raises(UsageError, match="no key phone") as caught:

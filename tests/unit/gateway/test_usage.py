@@ -14,7 +14,7 @@ LONG = {"messages": [{"content": "x" * 9000}]}
 USAGE = {"prompt_tokens": 11, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 8}}
 
 
-def event(tree: Any) -> bytes:
+def sse_event(tree: Any) -> bytes:
     return b"data: " + (tree if isinstance(tree, bytes) else json.dumps(tree, separators=(",", ":")).encode()) + b"\n\n"
 
 
@@ -24,14 +24,16 @@ def stream(asked: bool = False, status: int = 200, sized: bool = False) -> Count
     return answer
 
 
-def whole() -> Counting:
+def start_counting() -> Counting:
     answer = Counting(asked=True)
     answer.begins(200, False, True)
     return answer
 
 
-TEXTS = [event({"choices": [{"delta": {"content": text}}]}) for text in ("a", '"usage":{"prompt_tokens":9}', "\n\n é")]
-EXTRA, DONE = event({"choices": [], "usage": USAGE}), event(b"[DONE]")
+TEXTS = [
+    sse_event({"choices": [{"delta": {"content": text}}]}) for text in ("a", '"usage":{"prompt_tokens":9}', "\n\n é")
+]
+EXTRA, DONE = sse_event({"choices": [], "usage": USAGE}), sse_event(b"[DONE]")
 
 
 @for_each("seed", range(60))
@@ -104,7 +106,7 @@ CUT: dict[str, tuple[list[Any], int]] = {
 def test_a_cut_stream_has_at_least_a_token_for_each_event_with_text(api: str) -> None:
     """Not for roles, ends and repetitions of the whole text; however the events fall into reads."""
     trees, least = CUT[api]
-    data = b"".join(event(tree) for tree in trees)
+    data = b"".join(sse_event(tree) for tree in trees)
     for step in (1, 7, len(data)):
         answer = stream()
         for at in range(0, len(data), step):
@@ -114,7 +116,7 @@ def test_a_cut_stream_has_at_least_a_token_for_each_event_with_text(api: str) ->
 
 def test_what_is_no_stream_has_no_least() -> None:
     """A whole answer that was cut shows nothing of its tokens; a stream without lines is not kept."""
-    for answer in (whole(), stream()):
+    for answer in (start_counting(), stream()):
         for _ in range(40):
             answer.saw(b'{"content":"a' + b"x" * 4096)
         assert answer.at_least == 0
@@ -131,19 +133,19 @@ def test_tokens_pass_as_they_came() -> None:
 def test_an_answer_that_counts_is_left_as_it_is() -> None:
     """Nothing is taken out where the client asked itself, where a length is announced, and of what is no stream."""
     data = b"".join((*TEXTS, EXTRA, DONE))
-    for answer in (stream(), stream(asked=True, sized=True), whole()):
+    for answer in (stream(), stream(asked=True, sized=True), start_counting()):
         assert answer.saw(data[:50]) + answer.saw(data[50:]) + answer.rest() == data
         assert answer.tokens == Tokens(11, 5, 8)
 
 
 def test_usage_of_every_api_is_understood() -> None:
     """Chat, messages whose start has the prompt, responses with details; the last count wins; text is no count."""
-    start = event({"message": {"usage": {"input_tokens": 7, "output_tokens": 0}}})
-    assert tokens(start, event({"usage": {"output_tokens": 4}})) == Tokens(7, 4)
+    start = sse_event({"message": {"usage": {"input_tokens": 7, "output_tokens": 0}}})
+    assert tokens(start, sse_event({"usage": {"output_tokens": 4}})) == Tokens(7, 4)
     response = {"usage": {"input_tokens": 3, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 1}}}
     assert tokens(json.dumps(response).encode()) == Tokens(3, 2, 1)
     assert tokens(json.dumps({"data": [], "usage": {"prompt_tokens": 6, "total_tokens": 6}}).encode()) == Tokens(6)
-    assert tokens(event({"text": '"usage": {"prompt_tokens": 1}'})) is None
+    assert tokens(sse_event({"text": '"usage": {"prompt_tokens": 1}'})) is None
     for bad in (b'"usage":{', b'"usage":{"prompt_tokens":-1}', b'"usage":{"prompt_tokens":true}', b'"usage":{' * 600):
         assert tokens(bad) is None
     assert tokens(b'"usage":{"completion_tokens":1}' * 20_000) == Tokens(0, 1)
@@ -151,7 +153,7 @@ def test_usage_of_every_api_is_understood() -> None:
 
 def test_the_count_survives_a_long_answer() -> None:
     """The kept part of an answer is bounded, and its end is in it."""
-    answer = whole()
+    answer = start_counting()
     for _ in range(400):
         answer.saw(b"x" * 4096)
     answer.saw(b'"usage":{"prompt_tokens":1,"completion_tokens":2}}')

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import exp
 from random import Random
 
-from fakes.measured import KNOWN, PLAN, failed, row
+from fakes.measured import KNOWN, PLAN, failed, make_row
 from sparkwright.domain.evaluation import Evaluation, Event, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Level, Row, Run, Scrape
 from sparkwright.domain.units import GIB
@@ -16,7 +16,7 @@ SPAN = HOURS * 3600 / LEGS
 
 
 @dataclass(frozen=True)
-class Script:
+class SoakScript:
     """leak: GiB an hour. slow: factor of latency from `at` hours on. step: GiB taken once. errors: in the third leg."""
 
     seed: int = 1
@@ -29,7 +29,7 @@ class Script:
     process: bool = False
 
 
-def soak(script: Script, outcomes: Sequence[ProbeOutcome] = (), events: tuple[Event, ...] = ()) -> Run:
+def soak(script: SoakScript, outcomes: Sequence[ProbeOutcome] = (), events: tuple[Event, ...] = ()) -> Run:
     dice, levels = Random(script.seed), []
     noise = wander = 0.0
     for leg in range(LEGS):
@@ -38,7 +38,7 @@ def soak(script: Script, outcomes: Sequence[ProbeOutcome] = (), events: tuple[Ev
             wander = 0.9 * wander + dice.gauss(0, 0.02)
             factor = exp(wander) * (script.slow if leg * SPAN >= script.at * 3600 else 1.0)
             ttft, gap = 0.2 * factor * exp(dice.gauss(0, 0.15)), 0.02 * factor * exp(dice.gauss(0, 0.05))
-            rows.append(row(ttft, gap, sent=n * SPAN / ROWS))
+            rows.append(make_row(ttft, gap, sent=n * SPAN / ROWS))
         looks = []
         for n in range(LOOKS):
             at = leg * SPAN + n * SPAN / LOOKS
@@ -55,7 +55,7 @@ def soak(script: Script, outcomes: Sequence[ProbeOutcome] = (), events: tuple[Ev
     return Run("r-soak", 1000.0, work, KNOWN, "done", levels=tuple(levels), evaluation=found)
 
 
-def _look(script: Script, at: float, left: float, before: float) -> Scrape:
+def _look(script: SoakScript, at: float, left: float, before: float) -> Scrape:
     figures = {"generation_tokens_total": 1000.0 * before + 1.0}
     if script.process:
         return Scrape(at, {**figures, "process_memory": (60 - left) * GIB})

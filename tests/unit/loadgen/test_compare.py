@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fakes.measured import KNOWN, PLAN, failed, level, row, run
+from fakes.measured import KNOWN, PLAN, failed, make_level, make_row, run
 from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.summary import Interval, MetricComparison
 from sparkwright.domain.workload import Length, Single, Slo
@@ -18,11 +18,11 @@ from unit.for_each import for_each
 def measured(ttft: float, seed: int = 1, noise: float = 0.05, **given: object) -> Run:
     """40 requests in two repeats around this TTFT."""
     rng = np.random.default_rng(seed)
-    levels = [level([row(ttft * rng.lognormal(0, noise)) for _ in range(20)], repeat) for repeat in (0, 1)]
+    levels = [make_level([make_row(ttft * rng.lognormal(0, noise)) for _ in range(20)], repeat) for repeat in (0, 1)]
     return run(*levels, **given)  # type: ignore[arg-type]
 
 
-def of(base: Run, new: Run, metric: str = "ttft") -> MetricComparison:
+def compare_metric(base: Run, new: Run, metric: str = "ttft") -> MetricComparison:
     found = compare(summarize(base), summarize(new))
     assert found.refused == ()
     return next(one for one in found.rows if (one.metric, one.statistic) == (metric, "median"))
@@ -35,18 +35,18 @@ def refused(base: Run, new: Run, allow_simulated: bool = False) -> tuple[str, ..
 @pytest.mark.parametrize(("ttft", "wanted"), [(0.2, "worse"), (0.05, "better"), (0.1, "same")])
 def test_a_clear_difference_has_a_clear_verdict(ttft: float, wanted: str) -> None:
     """Twice the TTFT is worse, half of it better; the same server measured again is the same."""
-    assert of(measured(0.1, 1, 0.01), measured(ttft, 2, 0.01)).verdict == wanted
+    assert compare_metric(measured(0.1, 1, 0.01), measured(ttft, 2, 0.01)).verdict == wanted
 
 
 def test_more_is_better_where_it_is() -> None:
     """Prefill goes the other way than TTFT."""
     slow, fast = measured(0.2, 1, 0.01), measured(0.1, 2, 0.01)
-    assert of(slow, fast, "prefill").verdict == of(slow, fast, "ttft").verdict == "better"
+    assert compare_metric(slow, fast, "prefill").verdict == compare_metric(slow, fast, "ttft").verdict == "better"
 
 
 def test_noise_is_unclear_not_same() -> None:
     """Few requests that vary by half allow no mention of a 5 % difference."""
-    assert of(measured(0.1, 1, 0.5), measured(0.105, 2, 0.5)).verdict == "unclear"
+    assert compare_metric(measured(0.1, 1, 0.5), measured(0.105, 2, 0.5)).verdict == "unclear"
 
 
 def test_a_run_against_itself_differs_in_nothing() -> None:
@@ -74,14 +74,14 @@ def test_a_verdict_wants_three_percent_and_an_interval_without_one(ratio: Interv
 
 def test_one_value_each_is_no_proof() -> None:
     """A single measurement has no spread to be judged by."""
-    assert of(run(level([row(0.1)])), run(level([row(0.2)]))).verdict == "unclear"
+    assert compare_metric(run(make_level([make_row(0.1)])), run(make_level([make_row(0.2)]))).verdict == "unclear"
 
 
 def test_a_base_of_zero_has_no_ratio() -> None:
     """Goodput from nothing to something is no number of times more."""
     slo = Slo(ttft=0.05)
     base, new = measured(0.1, slo=slo), measured(0.01, slo=slo)
-    goodput = of(base, new, "goodput")
+    goodput = compare_metric(base, new, "goodput")
     assert (goodput.base.value, goodput.ratio, goodput.verdict) == (0.0, None, "unclear")
 
 
@@ -90,7 +90,7 @@ def test_tails_are_compared_where_there_are_enough_values() -> None:
     """The 99th percentile of 40 requests is their slowest one."""
     few = summarize(measured(0.1))
     assert "p99" not in {one.statistic for one in compare(few, few).rows if one.metric == "ttft"}
-    many = [level([row(0.1 + 0.001 * n) for n in range(60)], repeat) for repeat in (0, 1)]
+    many = [make_level([make_row(0.1 + 0.001 * n) for n in range(60)], repeat) for repeat in (0, 1)]
     found = compare(summarize(run(*many)), summarize(run(*many)))
     assert "p99" in {one.statistic for one in found.rows if one.metric == "ttft"}
 
@@ -98,26 +98,32 @@ def test_tails_are_compared_where_there_are_enough_values() -> None:
 @for_each(
     "other, why",
     [
-        (run(level([row()]), version=2), "the workloads differ: check@1 and check@2"),
-        (run(level([row()], plan=replace(PLAN, shape=Single(Length(9, 9), Length(4, 4))))), "level c1 asks for"),
-        (run(level([row()]), thinking=True), "thinking differs: False and True"),
-        (run(level([row()]), conditions=replace(KNOWN, model="acme/other")), "the models differ"),
-        (run(level([row()]), conditions=replace(KNOWN, tokenizer="estimate")), "different tokenizers"),
-        (run(level([row()]), conditions=replace(KNOWN, simulated=True)), "is simulated and r-1 is measured"),
-        (run(level([failed()])), "is not valid: no request went well"),
-        (run(level([row()], plan=replace(PLAN, name="c2"))), "no level in common"),
+        (run(make_level([make_row()]), version=2), "the workloads differ: check@1 and check@2"),
+        (
+            run(make_level([make_row()], plan=replace(PLAN, shape=Single(Length(9, 9), Length(4, 4))))),
+            "level c1 asks for",
+        ),
+        (run(make_level([make_row()]), thinking=True), "thinking differs: False and True"),
+        (run(make_level([make_row()]), conditions=replace(KNOWN, model="acme/other")), "the models differ"),
+        (run(make_level([make_row()]), conditions=replace(KNOWN, tokenizer="estimate")), "different tokenizers"),
+        (run(make_level([make_row()]), conditions=replace(KNOWN, simulated=True)), "is simulated and r-1 is measured"),
+        (run(make_level([failed()])), "is not valid: no request went well"),
+        (run(make_level([make_row()], plan=replace(PLAN, name="c2"))), "no level in common"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_the_reason(other: Run, why: str) -> None:
     """No table, so that nobody copies a number out of it."""
-    found = compare(summarize(run(level([row()]))), summarize(replace(other, id="r-2")))
+    found = compare(summarize(run(make_level([make_row()]))), summarize(replace(other, id="r-2")))
     assert found.rows == ()
     assert why in " ".join(found.refused)
 
 
 def test_simulated_compared_with_measured_must_be_allowed() -> None:
     """It is compared when asked, and reported again in the notes."""
-    real, simulator = run(level([row()])), run(level([row()]), conditions=replace(KNOWN, simulated=True))
+    real, simulator = (
+        run(make_level([make_row()])),
+        run(make_level([make_row()]), conditions=replace(KNOWN, simulated=True)),
+    )
     assert refused(real, simulator)
     assert refused(real, simulator, allow_simulated=True) == ()
     assert any("made up" in note for note in compare(summarize(real), summarize(simulator), True).notes)
@@ -126,7 +132,7 @@ def test_simulated_compared_with_measured_must_be_allowed() -> None:
 def test_estimates_of_prompts_are_one_way_of_counting() -> None:
     """The measured correction is never the same twice; that they are estimates is noted at each level."""
     one, two = (
-        run(level([row()]), conditions=replace(KNOWN, tokenizer=f"estimate, {ratio} characters a token"))
+        run(make_level([make_row()]), conditions=replace(KNOWN, tokenizer=f"estimate, {ratio} characters a token"))
         for ratio in ("3.90", "3.91")
     )
     assert refused(one, two) == ()
@@ -135,14 +141,17 @@ def test_estimates_of_prompts_are_one_way_of_counting() -> None:
 
 def test_a_model_with_and_without_its_publisher_is_the_same() -> None:
     """Servers give either; what differs in the case of letters is no other model."""
-    assert refused(run(level([row()])), run(level([row()]), conditions=replace(KNOWN, model="Model"))) == ()
+    assert (
+        refused(run(make_level([make_row()])), run(make_level([make_row()]), conditions=replace(KNOWN, model="Model")))
+        == ()
+    )
 
 
 def test_what_may_differ_is_reported() -> None:
     """Engine, version and flags are what is compared; a reader must see them."""
     one = replace(KNOWN, engine="vllm", engine_version="0.21.0", flags=("--a", "--b"))
     two = replace(KNOWN, engine="vllm", engine_version="0.22.0", flags=("--b", "--c"))
-    notes = compare(*(summarize(run(level([row()]), conditions=each)) for each in (one, two))).notes
+    notes = compare(*(summarize(run(make_level([make_row()]), conditions=each)) for each in (one, two))).notes
     assert notes == ("engine_version: 0.21.0 -> 0.22.0", "flags: --a -> --c")
 
 
@@ -157,11 +166,11 @@ def test_goodput_under_other_limits_is_left_out() -> None:
 def test_another_tools_levels_are_matched_by_what_they_ask_for() -> None:
     """Names, tokenizer and workload are its own; 100 tokens in and 4 out at once are the same."""
     theirs = run(
-        level([row()], plan=replace(PLAN, name="pp100 tg4")),
-        level([row()], plan=replace(PLAN, name="pp9 tg4", shape=Single(Length(9, 9), Length(4, 4)))),
+        make_level([make_row()], plan=replace(PLAN, name="pp100 tg4")),
+        make_level([make_row()], plan=replace(PLAN, name="pp9 tg4", shape=Single(Length(9, 9), Length(4, 4)))),
         conditions=RunConditions("", "Model"),
         imported="llama-benchy",
     )
-    ours = run(level([row()]))
+    ours = run(make_level([make_row()]))
     assert paired_levels(ours, theirs) == (("c1", "pp100 tg4"),)
     assert refused(ours, theirs) == ()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fakes.measured import KNOWN, PLAN, failed, level, row, run, scrape
+from fakes.measured import KNOWN, PLAN, failed, make_level, make_row, run, scrape
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState, Score
 from sparkwright.domain.summary import GateResult, RunSummary
@@ -20,10 +20,10 @@ _EIGHT = (("concurrency", "8"),)
 
 
 def two_levels(ttft: float = 0.1, deep: float = 3.0, **given: object) -> RunSummary:
-    return summarize(run(level([row(ttft)] * 3), level([row(deep)] * 3, plan=DEEP), **given))  # type: ignore[arg-type]
+    return summarize(run(make_level([make_row(ttft)] * 3), make_level([make_row(deep)] * 3, plan=DEEP), **given))  # type: ignore[arg-type]
 
 
-def one(line: str, summary: RunSummary, baseline: RunSummary | None = None) -> GateResult:
+def judge_line(line: str, summary: RunSummary, baseline: RunSummary | None = None) -> GateResult:
     (result,) = judge_gates(parse(line), summary, baseline)
     return result
 
@@ -90,7 +90,7 @@ def test_a_file_without_a_gate_passes_nothing() -> None:
 
 def test_a_gate_holds_for_every_level() -> None:
     """The worst one decides, and is named."""
-    result = one("ttft < 2s", two_levels())
+    result = judge_line("ttft < 2s", two_levels())
     assert (result.passed, result.observed) == (False, 3.0)
     assert result.why == "at deep: expected < 2 s, found 3 s"
 
@@ -98,82 +98,84 @@ def test_a_gate_holds_for_every_level() -> None:
 def test_a_gate_for_some_levels_asks_no_others() -> None:
     """32k is 32,768 here, and would be 32,000 where a level has that."""
     summary = two_levels()
-    assert one("ttft < 4s @ depth=32k", summary).observed == 3.0
-    assert one("ttft < 2s @ depth=0", summary).passed
-    assert one("ttft < 4s @ c=8", summary).observed == 3.0
-    assert one("ttft < 2s @ level=c1, prompt=100", summary).passed
+    assert judge_line("ttft < 4s @ depth=32k", summary).observed == 3.0
+    assert judge_line("ttft < 2s @ depth=0", summary).passed
+    assert judge_line("ttft < 4s @ c=8", summary).observed == 3.0
+    assert judge_line("ttft < 2s @ level=c1, prompt=100", summary).passed
     assert possible_values("32k") == {32000.0, 32768.0}
 
 
 def test_a_gate_that_selects_nothing_fails() -> None:
     """A level that was renamed must not pass by being absent; what there is is reported."""
-    result = one("ttft < 2s @ level=c9", two_levels())
+    result = judge_line("ttft < 2s @ level=c9", two_levels())
     assert (result.passed, result.observed) == (False, None)
     assert result.why == "no level has level=c9; levels: c1, deep"
 
 
 def test_a_metric_that_was_not_measured_fails() -> None:
     """No figure is no good figure."""
-    result = one("goodput >= 1/s", two_levels())
+    result = judge_line("goodput >= 1/s", two_levels())
     assert (result.passed, result.observed, result.why) == (False, None, "c1 has no goodput")
-    assert one("goodput >= 0.1/s", two_levels(slo=Slo(ttft=9.0))).passed
+    assert judge_line("goodput >= 0.1/s", two_levels(slo=Slo(ttft=9.0))).passed
 
 
 @pytest.mark.parametrize(("factor", "passed"), [("0.9", True), ("1.1", False)])
 def test_a_baseline_is_taken_level_by_level(factor: str, passed: bool) -> None:
     """Each level against the same one of the baseline."""
     base, new = two_levels(0.1, 3.0), two_levels(0.1, 3.0)
-    assert one(f"prefill >= {factor} x baseline", new, base).passed is passed
+    assert judge_line(f"prefill >= {factor} x baseline", new, base).passed is passed
 
 
 def test_a_gate_of_a_baseline_fails_without_one() -> None:
     """The gate also reports what is missing."""
-    assert "no baseline" in one("decode >= 0.9 x baseline", two_levels()).why
-    shallow = summarize(run(level([row()])))
-    assert "the baseline has no ttft at deep" in one("ttft <= 2 x baseline", two_levels(), shallow).why
+    assert "no baseline" in judge_line("decode >= 0.9 x baseline", two_levels()).why
+    shallow = summarize(run(make_level([make_row()])))
+    assert "the baseline has no ttft at deep" in judge_line("ttft <= 2 x baseline", two_levels(), shallow).why
 
 
 def test_failed_requests_count_over_all_levels() -> None:
     """Two here and one there are three; a share is of all that were sent."""
-    summary = summarize(run(level([row(), failed(), failed()]), level([row(), row(), failed()], plan=DEEP)))
-    assert one("errors <= 2", summary).observed == 3.0
-    assert one("errors <= 3", summary).passed
-    assert one("error_share <= 50%", summary).passed
-    assert one("errors <= baseline", summary, summary).passed
+    summary = summarize(
+        run(make_level([make_row(), failed(), failed()]), make_level([make_row(), make_row(), failed()], plan=DEEP))
+    )
+    assert judge_line("errors <= 2", summary).observed == 3.0
+    assert judge_line("errors <= 3", summary).passed
+    assert judge_line("error_share <= 50%", summary).passed
+    assert judge_line("errors <= baseline", summary, summary).passed
 
 
 def test_turns_and_parts_can_be_asked_for() -> None:
     """The question of the agentic loop: how long does turn 2 take?"""
     plan = LevelPlan("agent", Agent(2, 9, 9, 9, 9, 4), PLAN.pace)
-    rows = [row(2.0, turn=0), row(0.2, turn=1, planned_cached=80)]
-    summary = summarize(run(level(rows, plan=plan)))
-    assert one("ttft < 300ms @ turn=2", summary).passed
-    assert one("ttft < 300ms @ part=warm", summary).passed
-    assert not one("ttft < 300ms @ turn=1", summary).passed
+    rows = [make_row(2.0, turn=0), make_row(0.2, turn=1, planned_cached=80)]
+    summary = summarize(run(make_level(rows, plan=plan)))
+    assert judge_line("ttft < 300ms @ turn=2", summary).passed
+    assert judge_line("ttft < 300ms @ part=warm", summary).passed
+    assert not judge_line("ttft < 300ms @ turn=1", summary).passed
 
 
 def test_the_servers_own_figures_can_be_asked_for() -> None:
     """A queue that grew is a level that was too much."""
     scrapes = (scrape(0), scrape(1, requests_waiting=9.0, kv_cache_usage=0.5), scrape(2))
-    summary = summarize(run(level([row()], scrapes=scrapes)))
-    assert one("queue <= 8", summary).observed == 9.0
-    assert one("kv_usage <= 50%", summary).passed
-    assert one("preemptions == 0", summary).why == "c1 has no preemptions"
+    summary = summarize(run(make_level([make_row()], scrapes=scrapes)))
+    assert judge_line("queue <= 8", summary).observed == 9.0
+    assert judge_line("kv_usage <= 50%", summary).passed
+    assert judge_line("preemptions == 0", summary).why == "c1 has no preemptions"
 
 
 def test_the_rate_that_a_search_found_can_be_asked_for() -> None:
     """It is the run's, not a level's; a run that searched for nothing has none."""
     found = replace(two_levels(), best_rate=4.0)
-    assert one("best_rate >= 4/s", found).passed
-    assert not one("best_rate > 4/s", found).passed
-    assert one("best_rate >= 0.5 x baseline", found, replace(found, best_rate=8.0)).passed
-    assert one("best_rate >= 1/s", two_levels()).why == "no rate was found"
-    assert one("best_rate >= baseline", found, two_levels()).why == "the baseline found no rate"
+    assert judge_line("best_rate >= 4/s", found).passed
+    assert not judge_line("best_rate > 4/s", found).passed
+    assert judge_line("best_rate >= 0.5 x baseline", found, replace(found, best_rate=8.0)).passed
+    assert judge_line("best_rate >= 1/s", two_levels()).why == "no rate was found"
+    assert judge_line("best_rate >= baseline", found, two_levels()).why == "the baseline found no rate"
 
 
 def test_an_invalid_run_passes_no_file() -> None:
     """Good figures of a client that was not in time are none."""
-    bad = run(level([row()]), conditions=replace(KNOWN, model=""))
+    bad = run(make_level([make_row()]), conditions=replace(KNOWN, model=""))
     results = judge_gates(parse("errors == 0"), summarize(bad))
     assert [(result.line, result.passed) for result in results] == [("errors == 0", True), (VALID, False)]
     assert "model" in results[1].why
@@ -181,7 +183,7 @@ def test_an_invalid_run_passes_no_file() -> None:
 
 def test_a_level_in_doubt_passes_with_the_doubt() -> None:
     """Anyone who reads the log of CI sees it."""
-    result = one("ttft < 2s", summarize(run(level([row(prompt_tokens=200)]))))
+    result = judge_line("ttft < 2s", summarize(run(make_level([make_row(prompt_tokens=200)]))))
     assert result.passed
     assert result.why == "in doubt: c1: prompts have 200% of the planned tokens: is the tokenizer the model's?"
 
@@ -194,12 +196,12 @@ def test_quality_is_judged_by_what_was_asked() -> None:
     """Failed and unanswered probes count; where nothing was judged, or it was stopped, there is no figure to pass."""
     good, bad = ProbeOutcome("stop", ProbeState.PASSED), ProbeOutcome("tool-call", ProbeState.FAILED, "no call")
     gone, unable = ProbeOutcome("usage", ProbeState.BROKEN), ProbeOutcome("messages", ProbeState.UNSUPPORTED)
-    assert one("failed_probes == 0", evaluated(good, unable)).passed
-    failing = one("failed_probes == 0", evaluated(good, bad, gone))
+    assert judge_line("failed_probes == 0", evaluated(good, unable)).passed
+    failing = judge_line("failed_probes == 0", evaluated(good, bad, gone))
     assert (failing.passed, failing.observed) == (False, 2.0)
     assert failing.why.startswith("tool-call: no call")
-    assert one("failed_probes == 0", evaluated(unable)).observed is None
-    assert not one("failed_probes == 0", evaluated(good, state="stopped")).passed
+    assert judge_line("failed_probes == 0", evaluated(unable)).observed is None
+    assert not judge_line("failed_probes == 0", evaluated(good, state="stopped")).passed
 
 
 def test_a_score_is_selected_by_its_outcome() -> None:
@@ -209,9 +211,9 @@ def test_a_score_is_selected_by_its_outcome() -> None:
         ProbeOutcome(name, ProbeState.SCORED, score=Score(int(100 * v), 100, v - 0.1, v)) for name, v in named.items()
     ]
     summary = evaluated(*scores)
-    assert one("score >= 50%", summary).passed
-    assert one("score >= 90% @ outcome=instructions-loose", summary).passed
-    assert "prompts-strict, instructions-loose" in one("score >= 1% @ outcome=loose", summary).why
+    assert judge_line("score >= 50%", summary).passed
+    assert judge_line("score >= 90% @ outcome=instructions-loose", summary).passed
+    assert "prompts-strict, instructions-loose" in judge_line("score >= 1% @ outcome=loose", summary).why
 
 
 def test_one_file_judges_several_runs() -> None:

@@ -16,13 +16,15 @@ SHAREGPT = [
 ]
 
 
-def lines(*records: object) -> str:
+def json_lines(*records: object) -> str:
     return "\n".join(json.dumps(record) for record in records) + "\n"
 
 
 def test_our_own_lines() -> None:
     """A prompt or messages, with length of the answer and time where they are known."""
-    text = lines({"prompt": "One", "output_tokens": 5, "at": 0.5}, {"messages": [{"role": "user", "content": "Two"}]})
+    text = json_lines(
+        {"prompt": "One", "output_tokens": 5, "at": 0.5}, {"messages": [{"role": "user", "content": "Two"}]}
+    )
     assert parse(text, "f") == (
         Recorded(prompt="One", output_tokens=5, at=0.5),
         Recorded(messages='[{"role": "user", "content": "Two"}]'),
@@ -32,7 +34,7 @@ def test_our_own_lines() -> None:
 def test_a_batch_file_of_openai() -> None:
     """The request is in `body`; either name of the limit counts."""
     body = {"model": "x", "messages": [{"role": "user", "content": "Hi"}], "max_completion_tokens": 9}
-    (one,) = parse(lines({"custom_id": "1", "method": "POST", "url": "/v1/chat/completions", "body": body}), "f")
+    (one,) = parse(json_lines({"custom_id": "1", "method": "POST", "url": "/v1/chat/completions", "body": body}), "f")
     assert (json.loads(one.messages), one.output_tokens) == (body["messages"], 9)
 
 
@@ -43,13 +45,13 @@ def test_conversations_of_sharegpt() -> None:
 
 def test_a_trace_of_mooncake() -> None:
     """Milliseconds become seconds; the blocks report what is shared."""
-    text = lines({"timestamp": 1500, "input_length": 700, "output_length": 12, "hash_ids": [4, 9]})
+    text = json_lines({"timestamp": 1500, "input_length": 700, "output_length": 12, "hash_ids": [4, 9]})
     assert parse(text, "f") == (Recorded(output_tokens=12, at=1.5, input_tokens=700, blocks=(4, 9)),)
 
 
 def test_a_limit_stops_reading() -> None:
     """The rest of the file is not even inspected."""
-    assert len(parse(lines({"prompt": "1"}, {"prompt": "2"}) + "no json", "f", limit=2)) == 2
+    assert len(parse(json_lines({"prompt": "1"}, {"prompt": "2"}) + "no json", "f", limit=2)) == 2
 
 
 @for_each(

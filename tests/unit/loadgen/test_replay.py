@@ -36,18 +36,18 @@ async def replay(
     return sessions(level, workload, 0, texts), tokenizer, texts.doubts
 
 
-def body(session: Session) -> str:
+def first_body(session: Session) -> str:
     return session.turns[0].head + session.turns[0].new + session.turns[0].tail
 
 
 def content(session: Session) -> str:
-    return json.loads(body(session))["messages"][-1]["content"]
+    return json.loads(first_body(session))["messages"][-1]["content"]
 
 
 async def test_a_trace_keeps_lengths_and_what_is_shared() -> None:
     """Exact prompts; two requests with the same first blocks begin with the same text, and differ after it."""
     found, tokenizer, _ = await replay(TRACE, Replay("t.jsonl"))
-    assert [tokenizer.whole(body(one)) for one in found] == [1200, 1500, 600, 500]
+    assert [tokenizer.whole(first_body(one)) for one in found] == [1200, 1500, 600, 500]
     assert [one.turns[0].output_tokens for one in found] == [7, 9, 3, 3]
     assert [one.turns[0].cached_tokens for one in found] == [0, 1024, 512, 0]
     first, second, third, last = (content(one) for one in found)
@@ -74,7 +74,7 @@ async def test_texts_are_sent_as_they_are() -> None:
     said = {"conversations": [{"from": "human", "value": "How?"}, {"from": "gpt", "value": "so it is and was"}]}
     records = [{"prompt": "What?", "output_tokens": 4}, {"messages": messages}, said]
     found, _, _ = await replay(records, Replay("t.jsonl"))
-    told = [json.loads(body(one)) for one in found]
+    told = [json.loads(first_body(one)) for one in found]
     assert [one["messages"] for one in told] == [
         [{"role": "user", "content": "What?"}],
         messages,
@@ -104,7 +104,7 @@ async def test_a_completion_takes_the_texts_of_a_conversation() -> None:
     made = prepared_bench(workload, Probed("http://x", "m"), CountingTokenizer(), {"t.jsonl": text})
     texts = await prepare(made)
     (one,) = sessions(level, workload, 0, texts)
-    assert json.loads(body(one))["prompt"] == "Be.\nWhy?"
+    assert json.loads(first_body(one))["prompt"] == "Be.\nWhy?"
 
 
 def test_the_number_of_requests_is_the_file_s() -> None:

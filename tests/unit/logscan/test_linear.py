@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from sparkwright.causes.diagnose import book
+from sparkwright.causes.diagnose import log_book
 from sparkwright.logscan.book import RUN, linear
 
-PATTERNS = [pattern.text for pattern in book().patterns]
+PATTERNS = [pattern.text for pattern in log_book().patterns]
 REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 
 
-def inner(op: str, value: Any) -> list[Any]:
+def inner_sequences(op: str, value: Any) -> list[Any]:
     """The sequences that an item holds."""
     if op in REPEATS:
         return [value[2]]
@@ -29,7 +29,7 @@ def repeats(items: Any) -> Iterator[int]:
     for op, value in items:
         if op.name in REPEATS:
             yield int(value[1])
-        for sequence in inner(op.name, value):
+        for sequence in inner_sequences(op.name, value):
             yield from repeats(sequence)
 
 
@@ -41,7 +41,7 @@ def begins(items: Any) -> Iterator[int]:
             if value[0]:
                 return
         elif op.name in ("BRANCH", "SUBPATTERN", "ATOMIC_GROUP"):
-            for sequence in inner(op.name, value):
+            for sequence in inner_sequences(op.name, value):
                 yield from begins(sequence)
             return
         else:  # a letter, an anchor, a look behind: not every place is a beginning

@@ -6,7 +6,7 @@ import re
 import common_words
 import pytest
 
-from sparkwright.causes.diagnose import book, known
+from sparkwright.causes.diagnose import line_causes, log_book
 from sparkwright.logscan.literals import all_required, lenient, required
 from unit.for_each import for_each
 from unit.logscan.matching import matching
@@ -61,7 +61,7 @@ def test_what_else_a_line_must_have() -> None:
     assert all_required(r"\d+ ") == ()
 
 
-PATTERNS = sorted({text for cause in known().values() for sign in cause.signatures for text in sign.patterns})
+PATTERNS = sorted({text for cause in line_causes().values() for sign in cause.signatures for text in sign.patterns})
 
 
 @pytest.mark.full
@@ -82,4 +82,4 @@ def test_the_common_words_are_those_of_the_logs_here() -> None:
 
 def test_the_book_is_made_of_all_rules() -> None:
     """Guards that every pattern of the catalog is one that the book takes."""
-    assert len(book().signs) == sum(len(cause.signatures) for cause in known().values())
+    assert len(log_book().signs) == sum(len(cause.signatures) for cause in line_causes().values())

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkwright.logscan.logline import decoded, is_settings, when, who
+from sparkwright.logscan.logline import decoded, is_settings, line_time, process_name
 from unit.for_each import for_each
 
 
@@ -23,37 +23,37 @@ from unit.for_each import for_each
 )
 def test_the_process_is_named_by_the_line_itself(line: str, name: str) -> None:
     """Guards that the proof reports which rank spoke."""
-    assert who(line) == name
+    assert process_name(line) == name
 
 
-def at(*parts: int) -> float:
+def utc_timestamp(*parts: int) -> float:
     return datetime(*parts, tzinfo=UTC).timestamp()  # type: ignore[misc,arg-type]
 
 
 @for_each(
     "line, moment",
     [
-        ("INFO 11-21 04:13:35 [utils.py:306] x", at(2026, 11, 21, 4, 13, 35)),
-        ("[W1121 04:14:00.500000000 socket.cpp:207] x", at(2026, 11, 21, 4, 14) + 0.5),
-        ("2026-11-21T04:13:35.250Z kernel: x", at(2026, 11, 21, 4, 13, 35) + 0.25),
-        ("2026-11-21T06:13:35+02:00 x", at(2026, 11, 21, 4, 13, 35)),
-        ("[2026-11-21 04:13:35 TP0] Load weight begin", at(2026, 11, 21, 4, 13, 35)),
-        ("Nov  2 08:00:01 spark-1 kernel: x", at(2026, 11, 2, 8, 0, 1)),
+        ("INFO 11-21 04:13:35 [utils.py:306] x", utc_timestamp(2026, 11, 21, 4, 13, 35)),
+        ("[W1121 04:14:00.500000000 socket.cpp:207] x", utc_timestamp(2026, 11, 21, 4, 14) + 0.5),
+        ("2026-11-21T04:13:35.250Z kernel: x", utc_timestamp(2026, 11, 21, 4, 13, 35) + 0.25),
+        ("2026-11-21T06:13:35+02:00 x", utc_timestamp(2026, 11, 21, 4, 13, 35)),
+        ("[2026-11-21 04:13:35 TP0] Load weight begin", utc_timestamp(2026, 11, 21, 4, 13, 35)),
+        ("Nov  2 08:00:01 spark-1 kernel: x", utc_timestamp(2026, 11, 2, 8, 0, 1)),
         ("INFO 13-41 04:13:35 nonsense", None),
         ("no time at all", None),
     ],
 )
 def test_the_time_is_taken_from_the_line_itself(line: str, moment: float | None) -> None:
     """Guards the order of events over several ranks."""
-    assert when(line, 2026) == moment
+    assert line_time(line, 2026) == moment
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.text(max_size=200))
 def test_no_text_raises(text: str) -> None:
     """Guards odd lines."""
-    assert isinstance(who(text), str)
-    assert when(text, 2026) is None or when(text, 2026)
+    assert isinstance(process_name(text), str)
+    assert line_time(text, 2026) is None or line_time(text, 2026)
 
 
 @for_each("letter", ["\x1b", "\x07", "\x08", "\x9b", "\x90", "\u202e", "\u2066", "\u200f"])

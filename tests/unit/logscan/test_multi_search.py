@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.causes.diagnose import book
+from sparkwright.causes.diagnose import log_book
 from sparkwright.logscan.book import lowered
 from sparkwright.logscan.multi_search import Finder, WordSearch
 
@@ -24,7 +24,7 @@ def test_both_find_the_same(words: list[bytes], text: bytes) -> None:
 @pytest.mark.full
 def test_both_find_the_same_in_logs_of_engines() -> None:
     """All words of all rules over every log that the tests have: a supervisor judges as a laptop does."""
-    words = [word.encode() for word in book().needles]
+    words = [word.encode() for word in log_book().needles]
     logs = sorted(path for path in DATA.rglob("*.log"))
     block = lowered(b"\n".join(path.read_bytes() for path in logs)[:400_000])
     found = list(Finder(words, -1).hits(block))

@@ -3,9 +3,9 @@
 from typing import Any
 
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving, Speculation
-from unit.planner.memory_samples import CONFIGS, shape
+from unit.planner.memory_samples import CONFIGS, model_shape
 
-__all__ = ["CONFIGS", "recipe", "shape"]
+__all__ = ["CONFIGS", "model_shape", "recipe"]
 
 
 def recipe(context: int = 0, version: str = "0.21.0", engine: str = "vllm", **more: Any) -> Recipe:

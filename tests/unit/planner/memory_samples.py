@@ -17,7 +17,7 @@ GB10 = int(121.69 * GIB)
 
 
 @cache
-def shape(name: str) -> ModelShape:
+def model_shape(name: str) -> ModelShape:
     found = parse((CONFIGS / f"{name}.config.json").read_text())
     assert isinstance(found, ModelShape)
     return found
@@ -37,7 +37,7 @@ def recipe(of: ModelShape | None, engine: str = "vllm 0.21.0", tp: int = 1, **ch
     return replace(made, **changes)
 
 
-def node(taken: float = 6.0) -> NodeFacts:
+def gb10_node(taken: float = 6.0) -> NodeFacts:
     """A GB10 with so many GiB in use."""
     free = GB10 - int(taken * GIB)
     gpu = Gpu("NVIDIA GB10", "580", "12.1", Unknown("[N/A]"))

@@ -33,7 +33,7 @@ ROW: dict[str, Any] = {
 }  # fmt: skip
 
 
-def row(**changes: Any) -> dict[str, Any]:
+def published_row(**changes: Any) -> dict[str, Any]:
     """ROW with other fields; those of the result by their own names."""
     result = {name: changes.pop(name) for name in list(changes) if name in RESULT}
     return {**ROW, **changes, "result": {**RESULT, **result}}

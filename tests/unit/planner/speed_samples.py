@@ -15,12 +15,12 @@ RDMA = {"NCCL_NET": "IB", "NCCL_IB_DISABLE": "0"}
 GB = 10**9
 
 
-def shape(name: str) -> ModelShape:
+def model_shape(name: str) -> ModelShape:
     return read(json.loads((DATA / f"{name}.config.json").read_text()))
 
 
 V4, QWEN8, QWEN30, M27, OSS, QWEN36, SUPER, GEMMA = map(
-    shape,
+    model_shape,
     (
         "deepseek-v4-flash",
         "qwen3-8b",

@@ -18,7 +18,7 @@ NODES = ("spark-1", "spark-2", "spark-3", "spark-4")
 Cage = tuple[int, int]  # node, cage
 
 
-def wired(*wires: Iterable[Cage], has: dict[str, str] | None = None) -> list[Port]:
+def wired_ports(*wires: Iterable[Cage], has: dict[str, str] | None = None) -> list[Port]:
     """Both functions of each cage; as on the real NIC, all ports on a wire see each other, those of one cage too."""
     found = []
     for wire in wires:
@@ -41,11 +41,13 @@ SWITCH = [[(0, 0), (1, 0), (2, 1), (3, 0)]]
 ALL = [(2, CABLE), (2, TWO_CABLES), (3, RING), (4, SWITCH)]
 
 
-def laid(count: int, wires: list[list[Cage]], taken: Iterable[str] = (), has: dict[str, str] | None = None) -> Layout:
-    return plan_addresses(NODES[:count], wired(*wires, has=has), map(IPv4Network, taken))
+def plan_layout(
+    count: int, wires: list[list[Cage]], taken: Iterable[str] = (), has: dict[str, str] | None = None
+) -> Layout:
+    return plan_addresses(NODES[:count], wired_ports(*wires, has=has), map(IPv4Network, taken))
 
 
-def shown(layout: Layout) -> list[str]:
+def layout_lines(layout: Layout) -> list[str]:
     return [f"{port.node} {port.name} {port.address}" for port in layout.ports]
 
 
@@ -63,24 +65,24 @@ def shown(layout: Layout) -> list[str]:
 )
 def test_each_topology_has_its_networks(count: int, wires: list[list[Cage]], topology: str, networks: int) -> None:
     """Guards what is made of each way to cable them: its name, and one network for each wire and function."""
-    layout = laid(count, wires)
+    layout = plan_layout(count, wires)
     assert (layout.topology, len({port.address.network for port in layout.ports})) == (topology, networks)
 
 
 def test_one_cable_is_two_networks() -> None:
     """Guards the plan that most users see, to the letter, and that nodes that share a network need no route."""
-    assert shown(laid(2, CABLE)) == [
+    assert layout_lines(plan_layout(2, CABLE)) == [
         "spark-1 enp1s0f0np0 192.168.100.11/24",
         "spark-1 enP2p1s0f0np0 192.168.101.11/24",
         "spark-2 enp1s0f0np0 192.168.100.12/24",
         "spark-2 enP2p1s0f0np0 192.168.101.12/24",
     ]
-    assert not any(port.routes for port in (*laid(2, CABLE).ports, *laid(4, SWITCH).ports))
+    assert not any(port.routes for port in (*plan_layout(2, CABLE).ports, *plan_layout(4, SWITCH).ports))
 
 
 def test_a_ring_reaches_the_far_address_of_each_neighbour() -> None:
     """Guards that any address of a node will do as its fabric address: C reaches A's port to B by way of its own."""
-    layout = laid(3, RING)
+    layout = plan_layout(3, RING)
     port = {(one.node, one.name): one for one in layout.ports}
     there, near = port["spark-1", "enp1s0f0np0"].address.ip, port["spark-1", "enp1s0f1np1"].address.ip
     assert Route(f"{there}/32", str(near), "enp1s0f0np0") in port["spark-3", "enp1s0f0np0"].routes
@@ -90,16 +92,16 @@ def test_a_ring_reaches_the_far_address_of_each_neighbour() -> None:
 
 def test_nodes_without_a_way_to_each_other_are_named() -> None:
     """Guards that a missing cable is not covered up by routes: RoCE is not routed."""
-    assert laid(3, RING[:2]).apart == (("spark-1", "spark-3"),)
+    assert plan_layout(3, RING[:2]).apart == (("spark-1", "spark-3"),)
 
 
 def test_networks_that_they_agree_on_are_kept() -> None:
     """Guards the second run, and owners who have set it up by hand: what works stays, in whatever network."""
-    first = laid(3, RING)
+    first = plan_layout(3, RING)
     has = {f"{port.node} {port.name}": str(port.address) for port in first.ports}
-    assert laid(3, RING, has=has) == first
+    assert plan_layout(3, RING, has=has) == first
     own = {"spark-1 enp1s0f0np0": "10.0.0.1/30", "spark-2 enp1s0f0np0": "10.0.0.2/30"}
-    assert shown(laid(2, CABLE, has=own))[0] == "spark-1 enp1s0f0np0 10.0.0.1/30"
+    assert layout_lines(plan_layout(2, CABLE, has=own))[0] == "spark-1 enp1s0f0np0 10.0.0.1/30"
 
 
 @for_each(
@@ -113,20 +115,20 @@ def test_networks_that_they_agree_on_are_kept() -> None:
 )
 def test_half_a_setting_is_replaced(has: dict[str, str]) -> None:
     """Guards one configured end, an address given twice, two networks, and one that the LAN has as well."""
-    assert shown(laid(2, CABLE, ["192.168.7.0/24"], has))[0] == "spark-1 enp1s0f0np0 192.168.100.11/24"
+    assert layout_lines(plan_layout(2, CABLE, ["192.168.7.0/24"], has))[0] == "spark-1 enp1s0f0np0 192.168.100.11/24"
 
 
 def test_one_network_for_both_functions_is_parted() -> None:
     """Guards what the vendor's own script sets up: the first function keeps it, the second gets its own."""
-    has = {f"{n} {i}": f"192.168.9.{x}/24" for x, (n, i) in enumerate((p.node, p.name) for p in wired(*CABLE))}
-    layout = laid(2, CABLE, has=has)
+    has = {f"{n} {i}": f"192.168.9.{x}/24" for x, (n, i) in enumerate((p.node, p.name) for p in wired_ports(*CABLE))}
+    layout = plan_layout(2, CABLE, has=has)
     assert [str(port.address.network) for port in layout.of("spark-1")] == ["192.168.9.0/24", "192.168.100.0/24"]
 
 
 def test_no_network_left_is_an_error() -> None:
     """Guards the end of the pool: an error with a hint, and no address that something else has."""
     with pytest.raises(UsageError, match="every network"):
-        laid(2, CABLE, ["192.168.0.0/16", "10.0.0.0/8"])
+        plan_layout(2, CABLE, ["192.168.0.0/16", "10.0.0.0/8"])
 
 
 _NETWORK = st.builds(
@@ -144,7 +146,7 @@ def test_no_overlap_and_the_same_every_time(
 ) -> None:
     """Guards any LAN and any order of what nodes report: no overlap, no address twice, one network a node and link."""
     count, wires = case
-    ports = wired(*wires)
+    ports = wired_ports(*wires)
     mixed = ports[:]
     random.Random(data.draw(st.integers(0, 999))).shuffle(mixed)
     layout = plan_addresses(NODES[:count], ports, taken)

@@ -7,7 +7,7 @@ import pytest
 from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving, Speculation
 from sparkwright.domain.units import GIB, MIB
-from sparkwright.planner.calibrate import choose, conditions, holding, loading, measured, onto, source_of
+from sparkwright.planner.calibrate import calibrate_for_pool, choose, conditions, holding, loading, measured, source_of
 from unit.for_each import for_each
 
 RECIPE = Recipe(
@@ -130,22 +130,25 @@ def test_ranks_that_are_not_alike_speak_for_themselves() -> None:
 
 def test_another_pool_changes_the_share_that_the_engine_takes() -> None:
     """0.80 of 2 GiB more is 1.6 GiB more KV; the engine's count of tokens then no longer holds."""
-    found = onto(start(), RECIPE, 122 * GIB)
+    found = calibrate_for_pool(start(), RECIPE, 122 * GIB)
     assert found.kv == round(26.72 * GIB) + round(0.8 * 2 * GIB)
     assert (found.kv_tokens, found.differs) == (None, ("another pool",))
-    assert onto(start(), RECIPE, 120 * GIB) == start()
-    assert onto(start(), RECIPE, 0) == start()
+    assert calibrate_for_pool(start(), RECIPE, 120 * GIB) == start()
+    assert calibrate_for_pool(start(), RECIPE, 0) == start()
     pinned = replace(RECIPE, serving=replace(RECIPE.serving, kv_cache_bytes=GIB))
-    assert onto(start(), pinned, 122 * GIB) == start()
+    assert calibrate_for_pool(start(), pinned, 122 * GIB) == start()
     unknown = replace(start(), pool=0)
-    assert onto(unknown, RECIPE, 128 * GIB) == unknown
-    assert onto(unknown, RECIPE, 120 * GIB).differs == ("a larger pool",)
-    assert (onto(unknown, RECIPE, 120 * GIB).kv, onto(unknown, RECIPE, 120 * GIB).weights) == (None, unknown.weights)
+    assert calibrate_for_pool(unknown, RECIPE, 128 * GIB) == unknown
+    assert calibrate_for_pool(unknown, RECIPE, 120 * GIB).differs == ("a larger pool",)
+    assert (
+        calibrate_for_pool(unknown, RECIPE, 120 * GIB).kv,
+        calibrate_for_pool(unknown, RECIPE, 120 * GIB).weights,
+    ) == (None, unknown.weights)
     own = replace(RECIPE, serving=replace(RECIPE.serving, memory_fraction=0.0))
-    assert onto(start(), own, 122 * GIB).kv == round(26.72 * GIB) + round(0.92 * 2 * GIB)
-    assert onto(start(), RECIPE, 121 * GIB) == start()
-    assert onto(start(), RECIPE, 50 * GIB).kv == 0
-    assert onto(start(), replace(RECIPE, engine=EngineChoice("llama-cpp", "9")), 50 * GIB) == start()
+    assert calibrate_for_pool(start(), own, 122 * GIB).kv == round(26.72 * GIB) + round(0.92 * 2 * GIB)
+    assert calibrate_for_pool(start(), RECIPE, 121 * GIB) == start()
+    assert calibrate_for_pool(start(), RECIPE, 50 * GIB).kv == 0
+    assert calibrate_for_pool(start(), replace(RECIPE, engine=EngineChoice("llama-cpp", "9")), 50 * GIB) == start()
 
 
 def test_the_time_of_a_start_is_that_of_the_last_one() -> None:

@@ -15,7 +15,7 @@ from sparkwright.facts.model_config import parse
 from sparkwright.planner.parts import main, missing
 from sparkwright.planner.weights import rank_weights
 from unit.for_each import for_each
-from unit.planner.memory_samples import recipe, shape
+from unit.planner.memory_samples import model_shape, recipe
 
 DATA = Path(__file__).parents[2] / "data" / "models" / "classes.jsonl"
 # LongCat's class makes weights for experts that compute nothing, which no checkpoint has: 560 billion are published.
@@ -27,7 +27,7 @@ PLAIN = {"architectures": ["LlamaForCausalLM"], "dtype": "bfloat16", "num_hidden
 
 
 @cache
-def rows() -> tuple[dict[str, Any], ...]:
+def class_rows() -> tuple[dict[str, Any], ...]:
     return tuple(map(json.loads, DATA.read_text().splitlines()))
 
 
@@ -36,12 +36,12 @@ def counted(config: dict[str, Any]) -> tuple[ModelShape, LedgerLine] | None:
     found = parse(json.dumps(config))
     if not isinstance(found, ModelShape):
         return None
-    line = rank_weights(recipe(shape("qwen3-8b")), found, None)
+    line = rank_weights(recipe(model_shape("qwen3-8b")), found, None)
     return (found, line) if line.known and line.bytes else None
 
 
 def answered() -> Iterator[tuple[str, int, ModelShape, LedgerLine]]:
-    for row in rows():
+    for row in class_rows():
         if row["model_type"] not in NO_MODELS and (found := counted(row["config"])):
             yield row["model_type"], 2 * PUBLISHED.get(row["model_type"], row["parameters"]), *found
 
@@ -68,7 +68,7 @@ def test_a_key_that_sizes_experts_and_is_not_understood(key: str) -> None:
     """Guards the next LongCat: what may change the weights several times over makes them unknown."""
     found = parse(json.dumps(PLAIN | {key: 16}))
     assert isinstance(found, ModelShape) and found.unread == key and key in missing(found)
-    line = rank_weights(recipe(shape("qwen3-8b")), found, None)
+    line = rank_weights(recipe(model_shape("qwen3-8b")), found, None)
     assert not line.known and key in line.why
 
 

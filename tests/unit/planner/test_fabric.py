@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from sparkwright.domain.cluster import Fabric, Node
-from sparkwright.domain.fabric_facts import cage
+from sparkwright.domain.fabric_facts import cage_name
 from sparkwright.domain.facts import Address, Gid, Gpu, Interface, NodeFacts, RdmaPort, Unknown
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.planner.fabric import Decision, choose_fabric, choose_fabrics
@@ -14,16 +14,16 @@ LO = Interface("lo", True, 65536, (Address("127.0.0.1", 8),))
 DOCKER0 = Interface("docker0", True, 1500, (Address("172.17.0.1", 16),))
 
 
-def link(name: str, *addresses: str, up: bool = True) -> Interface:
+def make_link(name: str, *addresses: str, up: bool = True) -> Interface:
     split = (address.partition("/") for address in addresses)
     return Interface(name, up, 9000, tuple(Address(ipv4, int(prefix or 24)) for ipv4, _, prefix in split))
 
 
-def mgmt(number: int) -> Interface:
-    return link("enP7s7", f"192.168.7.{number}")
+def mgmt_link(number: int) -> Interface:
+    return make_link("enP7s7", f"192.168.7.{number}")
 
 
-def port(function: int, simulator: str = "", ipv4: str = "", at: int = 3, up: bool = True) -> RdmaPort:
+def rdma_port(function: int, simulator: str = "", ipv4: str = "", at: int = 3, up: bool = True) -> RdmaPort:
     """RDMA port of cage `function`; `ipv4` has its RoCE v2 GID at index `at`."""
     netdev = f"en{simulator}p1s0f{function}np{function}"
     gids = (Gid(0, "fe80::1", "v1", "", netdev), Gid(1, "fe80::1", "v2", "", netdev))
@@ -37,25 +37,25 @@ def facts(name: str, links: Sequence[Interface], ports: Sequence[RdmaPort] = ())
     return NodeFacts(name, 0.0, interfaces=(LO, DOCKER0, *links), rdma=tuple(ports))
 
 
-def spark(name: str, number: int, used: int = 0, at: int = 3, at_twin: int = 3) -> NodeFacts:
+def spark_facts(name: str, number: int, used: int = 0, at: int = 3, at_twin: int = 3) -> NodeFacts:
     """A Spark whose cage `used` is cabled, both ports of a pair addressed in a subnet each; the other cage is dark."""
     a, b, dark = f"10.40.0.{number}", f"10.41.0.{number}", 1 - used
     links = [
-        mgmt(number),
-        link(f"enp1s0f{used}np{used}", a),
-        link(f"enP2p1s0f{used}np{used}", b),
-        link(f"enp1s0f{dark}np{dark}", up=False),
+        mgmt_link(number),
+        make_link(f"enp1s0f{used}np{used}", a),
+        make_link(f"enP2p1s0f{used}np{used}", b),
+        make_link(f"enp1s0f{dark}np{dark}", up=False),
     ]
     # The twin comes first and the dark ports say LINK_UP, as seen on real machines.
-    lit = [port(used, "P2", b, at_twin), port(used, "", a, at)]
-    return facts(name, links, [*lit, port(dark, "", up=False), port(dark, "P2", up=False)])
+    lit = [rdma_port(used, "P2", b, at_twin), rdma_port(used, "", a, at)]
+    return facts(name, links, [*lit, rdma_port(dark, "", up=False), rdma_port(dark, "P2", up=False)])
 
 
-def node(name: str = "one", **fabric: object) -> Node:
+def make_node(name: str = "one", **fabric: object) -> Node:
     return Node(name, name, Fabric(**fabric))  # type: ignore[arg-type]
 
 
-def codes(decision: Decision) -> list[tuple[str, Severity]]:
+def codes_with_severity(decision: Decision) -> list[tuple[str, Severity]]:
     return [(finding.code, finding.severity) for finding in decision.findings]
 
 
@@ -77,7 +77,7 @@ def blocked(decision: Decision) -> Finding:
 def test_everything_auto_with_one_cable() -> None:
     """Guards the usual case: both ports of a pair of the cabled cage, control on the netdev of domain 0, no
     warnings."""
-    decision = choose_fabric(node(), spark("one", 1), [spark("two", 2)])
+    decision = choose_fabric(make_node(), spark_facts("one", 1), [spark_facts("two", 2)])
     assert chosen(decision) == ("10.40.0.1", "enp1s0f0np0", ("rocep1s0f0", "roceP2p1s0f0"))
     assert decision.findings == ()
     assert decision.choice is not None
@@ -87,14 +87,16 @@ def test_everything_auto_with_one_cable() -> None:
 
 def test_cages_may_differ_between_nodes() -> None:
     """Guards that each node is decided for itself: cage 0 here and cage 1 there is fine."""
-    found = choose_fabrics([node("one"), node("two")], {"one": spark("one", 1), "two": spark("two", 2, used=1)})
+    found = choose_fabrics(
+        [make_node("one"), make_node("two")], {"one": spark_facts("one", 1), "two": spark_facts("two", 2, used=1)}
+    )
     assert chosen(found["one"]) == ("10.40.0.1", "enp1s0f0np0", ("rocep1s0f0", "roceP2p1s0f0"))
     assert chosen(found["two"]) == ("10.40.0.2", "enp1s0f1np1", ("rocep1s0f1", "roceP2p1s0f1"))
 
 
 def test_gid_index_is_found_by_meaning() -> None:
     """Guards that the index is the row with RoCE v2 and this node's IPv4, wherever it drifted, for each HCA."""
-    decision = choose_fabric(node(), spark("one", 1, at=5, at_twin=4), [spark("two", 2)])
+    decision = choose_fabric(make_node(), spark_facts("one", 1, at=5, at_twin=4), [spark_facts("two", 2)])
     assert decision.choice is not None
     assert decision.choice.gids == (("rocep1s0f0", 5), ("roceP2p1s0f0", 4))
     assert decision.choice.gid_index is None
@@ -104,10 +106,10 @@ def test_port_of_a_pair_without_address() -> None:
     """Guards that a port without an IPv4 is used all the same, with no GID index to give."""
     mine = facts(
         "one",
-        [mgmt(1), link("enp1s0f0np0", "10.40.0.1"), link("enP2p1s0f0np0")],
-        [port(0, "", "10.40.0.1"), port(0, "P2")],
+        [mgmt_link(1), make_link("enp1s0f0np0", "10.40.0.1"), make_link("enP2p1s0f0np0")],
+        [rdma_port(0, "", "10.40.0.1"), rdma_port(0, "P2")],
     )
-    decision = choose_fabric(node(), mine, [spark("two", 2)])
+    decision = choose_fabric(make_node(), mine, [spark_facts("two", 2)])
     assert chosen(decision)[2] == ("rocep1s0f0", "roceP2p1s0f0")
     assert decision.choice is not None
     assert (decision.choice.gids[1], decision.choice.gid_index) == (("roceP2p1s0f0", None), None)
@@ -115,12 +117,12 @@ def test_port_of_a_pair_without_address() -> None:
 
 def test_one_port_of_a_pair_down_is_half_the_speed() -> None:
     """Guards that a cage with one HCA is used and called what it is."""
-    mine = spark("one", 1)
+    mine = spark_facts("one", 1)
     assert isinstance(mine.rdma, tuple)
-    half = dataclasses.replace(mine, rdma=(port(0, "P2", up=False), *mine.rdma[1:]))
-    decision = choose_fabric(node(), half, [spark("two", 2)])
+    half = dataclasses.replace(mine, rdma=(rdma_port(0, "P2", up=False), *mine.rdma[1:]))
+    decision = choose_fabric(make_node(), half, [spark_facts("two", 2)])
     assert chosen(decision)[2] == ("rocep1s0f0",)
-    assert codes(decision) == [("FAB010", Severity.WARN)]
+    assert codes_with_severity(decision) == [("FAB010", Severity.WARN)]
 
 
 def test_both_ports_of_a_pair_in_one_subnet() -> None:
@@ -129,38 +131,44 @@ def test_both_ports_of_a_pair_in_one_subnet() -> None:
 
     def crowded(name: str, number: int) -> NodeFacts:
         a, b = f"10.40.0.{number}", f"10.40.0.{number + 4}"
-        links = [mgmt(number), link("enP2p1s0f0np0", b), link("enp1s0f0np0", a)]
-        return facts(name, links, [port(0, "", a), port(0, "P2", b)])
+        links = [mgmt_link(number), make_link("enP2p1s0f0np0", b), make_link("enp1s0f0np0", a)]
+        return facts(name, links, [rdma_port(0, "", a), rdma_port(0, "P2", b)])
 
-    decision = choose_fabric(node(), crowded("one", 10), [crowded("two", 11)])
+    decision = choose_fabric(make_node(), crowded("one", 10), [crowded("two", 11)])
     assert chosen(decision) == ("10.40.0.10", "enp1s0f0np0", ("rocep1s0f0", "roceP2p1s0f0"))
-    assert codes(decision) == [("FAB011", Severity.WARN)]
+    assert codes_with_severity(decision) == [("FAB011", Severity.WARN)]
 
 
 def test_link_local_port_is_not_taken_for_control() -> None:
     """Guards that NetworkManager's random 169.254 address on the other port does not win over the real subnet."""
 
     def zeroconf(name: str, number: int) -> NodeFacts:
-        simulator = link("enP2p1s0f0np0", f"169.254.9.{number}/16")
-        return facts(name, [simulator, link("enp1s0f0np0", f"192.168.100.{number}")], [port(0), port(0, "P2")])
+        simulator = make_link("enP2p1s0f0np0", f"169.254.9.{number}/16")
+        return facts(
+            name, [simulator, make_link("enp1s0f0np0", f"192.168.100.{number}")], [rdma_port(0), rdma_port(0, "P2")]
+        )
 
-    decision = choose_fabric(node(), zeroconf("one", 1), [zeroconf("two", 2)])
+    decision = choose_fabric(make_node(), zeroconf("one", 1), [zeroconf("two", 2)])
     assert chosen(decision)[:2] == ("192.168.100.1", "enp1s0f0np0")
 
 
 def test_crossed_port_pairs_still_agree_on_one_subnet() -> None:
     """Guards that nodes whose ports hold each other's subnets choose addresses that reach each other."""
-    one = spark("one", 1)
-    links = [mgmt(2), link("enp1s0f0np0", "10.41.0.2"), link("enP2p1s0f0np0", "10.40.0.2")]
-    two = facts("two", links, [port(0, "", "10.41.0.2"), port(0, "P2", "10.40.0.2")])
-    found = choose_fabrics([node("one"), node("two")], {"one": one, "two": two})
+    one = spark_facts("one", 1)
+    links = [mgmt_link(2), make_link("enp1s0f0np0", "10.41.0.2"), make_link("enP2p1s0f0np0", "10.40.0.2")]
+    two = facts("two", links, [rdma_port(0, "", "10.41.0.2"), rdma_port(0, "P2", "10.40.0.2")])
+    found = choose_fabrics([make_node("one"), make_node("two")], {"one": one, "two": two})
     assert chosen(found["one"])[0].rpartition(".")[0] == chosen(found["two"])[0].rpartition(".")[0]
 
 
 def test_management_network_is_no_fabric() -> None:
     """Guards that a shared LAN is not in for a cage that reaches nobody."""
-    lonely = facts("two", [mgmt(2), link("enp1s0f0np0", "10.99.0.2")], [port(0, "", "10.99.0.2"), port(0, "P2")])
-    finding = blocked(choose_fabric(node(), spark("one", 1), [lonely]))
+    lonely = facts(
+        "two",
+        [mgmt_link(2), make_link("enp1s0f0np0", "10.99.0.2")],
+        [rdma_port(0, "", "10.99.0.2"), rdma_port(0, "P2")],
+    )
+    finding = blocked(choose_fabric(make_node(), spark_facts("one", 1), [lonely]))
     assert finding.code == "FAB007"
     assert "enp1s0f0np0 10.40.0.1/24" in finding.evidence
     assert "two: enP7s7 192.168.7.2/24, enp1s0f0np0 10.99.0.2/24" in finding.evidence
@@ -168,36 +176,36 @@ def test_management_network_is_no_fabric() -> None:
 
 def test_peer_must_hold_the_subnet_on_rdma_too() -> None:
     """Guards against a home network that happens to have the fabric's subnet."""
-    lan = facts("two", [link("enP7s7", "10.40.0.2"), link("enp1s0f0np0", up=False)], [port(0, up=False)])
-    assert blocked(choose_fabric(node(), spark("one", 1), [lan])).code == "FAB007"
+    lan = facts("two", [make_link("enP7s7", "10.40.0.2"), make_link("enp1s0f0np0", up=False)], [rdma_port(0, up=False)])
+    assert blocked(choose_fabric(make_node(), spark_facts("one", 1), [lan])).code == "FAB007"
 
 
 def test_three_nodes_on_a_switch_and_in_a_triangle() -> None:
     """Guards that one subnet must reach all peers: a switch does, a triangle of cables does not."""
-    peers = [spark("two", 2), spark("three", 3, used=1)]
-    assert chosen(choose_fabric(node(), spark("one", 1), peers))[0] == "10.40.0.1"
-    elsewhere = facts("three", [link("enp1s0f1np1", "10.50.0.3")], [port(1, "", "10.50.0.3")])
-    assert blocked(choose_fabric(node(), spark("one", 1), [peers[0], elsewhere])).code == "FAB007"
+    peers = [spark_facts("two", 2), spark_facts("three", 3, used=1)]
+    assert chosen(choose_fabric(make_node(), spark_facts("one", 1), peers))[0] == "10.40.0.1"
+    elsewhere = facts("three", [make_link("enp1s0f1np1", "10.50.0.3")], [rdma_port(1, "", "10.50.0.3")])
+    assert blocked(choose_fabric(make_node(), spark_facts("one", 1), [peers[0], elsewhere])).code == "FAB007"
 
 
 def two_cages(name: str, number: int) -> NodeFacts:
     a, b = f"10.40.0.{number}", f"10.50.0.{number}"
-    links = [link("enp1s0f0np0", a), link("enp1s0f1np1", b)]
-    return facts(name, links, [port(0, "", a), port(0, "P2"), port(1, "", b), port(1, "P2")])
+    links = [make_link("enp1s0f0np0", a), make_link("enp1s0f1np1", b)]
+    return facts(name, links, [rdma_port(0, "", a), rdma_port(0, "P2"), rdma_port(1, "", b), rdma_port(1, "P2")])
 
 
 def test_two_cages_that_reach_the_peer_need_a_word() -> None:
     """Guards that nothing is guessed between two cables, and that naming an interface settles it."""
-    finding = blocked(choose_fabric(node(), two_cages("one", 1), [two_cages("two", 2)]))
+    finding = blocked(choose_fabric(make_node(), two_cages("one", 1), [two_cages("two", 2)]))
     assert (finding.code, finding.evidence) == ("FAB008", "enp1s0f0np0 10.40.0.1/24, enp1s0f1np1 10.50.0.1/24")
-    settled = choose_fabric(node(interface="enp1s0f1np1"), two_cages("one", 1), [two_cages("two", 2)])
+    settled = choose_fabric(make_node(interface="enp1s0f1np1"), two_cages("one", 1), [two_cages("two", 2)])
     assert chosen(settled) == ("10.50.0.1", "enp1s0f1np1", ("rocep1s0f1", "roceP2p1s0f1"))
 
 
 def test_all_ports_down() -> None:
     """Guards that LINK_UP does not make a DOWN port usable."""
-    dark = facts("one", [mgmt(1)], [port(0, up=False), port(0, "P2", up=False)])
-    finding = blocked(choose_fabric(node(), dark, [spark("two", 2)]))
+    dark = facts("one", [mgmt_link(1)], [rdma_port(0, up=False), rdma_port(0, "P2", up=False)])
+    finding = blocked(choose_fabric(make_node(), dark, [spark_facts("two", 2)]))
     assert (finding.code, finding.evidence) == (
         "FAB006",
         "rocep1s0f0 DOWN (enp1s0f0np0), roceP2p1s0f0 DOWN (enP2p1s0f0np0)",
@@ -217,24 +225,24 @@ def test_all_ports_down() -> None:
 )
 def test_wrong_words_in_the_cluster_file(wish: dict[str, object], code: str, evidence: str) -> None:
     """Guards that a name which the node does not have is refused, with the names that it has."""
-    finding = blocked(choose_fabric(node(**wish), spark("one", 1), [spark("two", 2)]))
+    finding = blocked(choose_fabric(make_node(**wish), spark_facts("one", 1), [spark_facts("two", 2)]))
     assert finding.code == code
     assert evidence in finding.evidence
 
 
 def test_given_values_win() -> None:
     """Guards that given HCAs are used as given and in their order, a dead one only with a word about it."""
-    decision = choose_fabric(node(hcas=("roceP2p1s0f0",)), spark("one", 1), [spark("two", 2)])
+    decision = choose_fabric(make_node(hcas=("roceP2p1s0f0",)), spark_facts("one", 1), [spark_facts("two", 2)])
     assert chosen(decision)[2] == ("roceP2p1s0f0",)
-    assert codes(decision) == [("FAB010", Severity.WARN)]
-    dead = choose_fabric(node(hcas=("rocep1s0f0", "rocep1s0f1")), spark("one", 1), [spark("two", 2)])
+    assert codes_with_severity(decision) == [("FAB010", Severity.WARN)]
+    dead = choose_fabric(make_node(hcas=("rocep1s0f0", "rocep1s0f1")), spark_facts("one", 1), [spark_facts("two", 2)])
     assert chosen(dead)[2] == ("rocep1s0f0", "rocep1s0f1")
-    assert ("FAB004", Severity.OVERRIDE) in codes(dead)
+    assert ("FAB004", Severity.OVERRIDE) in codes_with_severity(dead)
 
 
 def test_sockets_on_the_management_network() -> None:
     """Guards that bootstrap over the LAN keeps the payload on both ports of the pair that reaches the peer."""
-    decision = choose_fabric(node(interface="enP7s7"), spark("one", 1), [spark("two", 2)])
+    decision = choose_fabric(make_node(interface="enP7s7"), spark_facts("one", 1), [spark_facts("two", 2)])
     assert chosen(decision) == ("192.168.7.1", "enP7s7", ("rocep1s0f0", "roceP2p1s0f0"))
     assert decision.choice is not None
     assert "sockets and RDMA use different networks" in decision.choice.notes
@@ -242,39 +250,43 @@ def test_sockets_on_the_management_network() -> None:
 
 def test_given_address_in_another_subnet_can_be_forced() -> None:
     """Guards that a given address which no peer shares is a finding to override, not silence."""
-    decision = choose_fabric(node(address="10.40.0.1"), spark("one", 1), [facts("two", [link("eth0", "10.9.9.9")])])
+    decision = choose_fabric(
+        make_node(address="10.40.0.1"), spark_facts("one", 1), [facts("two", [make_link("eth0", "10.9.9.9")])]
+    )
     assert chosen(decision)[0] == "10.40.0.1"
-    assert codes(decision) == [("FAB007", Severity.OVERRIDE)]
+    assert codes_with_severity(decision) == [("FAB007", Severity.OVERRIDE)]
 
 
 def test_one_address_on_two_nodes() -> None:
     """Guards against cloned network settings."""
-    decision = choose_fabric(node(address="10.40.0.1"), spark("one", 1), [spark("two", 1)])
-    assert codes(decision) == [("FAB012", Severity.OVERRIDE)]
-    assert blocked(choose_fabric(node(), spark("one", 1), [spark("two", 1)])).code == "FAB007"
+    decision = choose_fabric(make_node(address="10.40.0.1"), spark_facts("one", 1), [spark_facts("two", 1)])
+    assert codes_with_severity(decision) == [("FAB012", Severity.OVERRIDE)]
+    assert blocked(choose_fabric(make_node(), spark_facts("one", 1), [spark_facts("two", 1)])).code == "FAB007"
 
 
 def test_missing_ipv4_gid() -> None:
     """Guards that a known GID table without this address is reported; an unknown table is not taken for an empty
     one."""
-    mine = spark("one", 1)
+    mine = spark_facts("one", 1)
     assert isinstance(mine.rdma, tuple)
     bare = tuple(dataclasses.replace(one, gids=one.gids[:2]) for one in mine.rdma)
-    decision = choose_fabric(node(), dataclasses.replace(mine, rdma=bare), [spark("two", 2)])
-    assert codes(decision) == [("FAB009", Severity.OVERRIDE)]
+    decision = choose_fabric(make_node(), dataclasses.replace(mine, rdma=bare), [spark_facts("two", 2)])
+    assert codes_with_severity(decision) == [("FAB009", Severity.OVERRIDE)]
     untold = tuple(dataclasses.replace(one, gids=()) for one in mine.rdma)
-    assert choose_fabric(node(), dataclasses.replace(mine, rdma=untold), [spark("two", 2)]).findings == ()
+    assert choose_fabric(make_node(), dataclasses.replace(mine, rdma=untold), [spark_facts("two", 2)]).findings == ()
 
 
 def test_plain_ethernet() -> None:
     """Guards machines without RDMA: the one shared network, no HCAs, and Docker's bridges are no network."""
-    decision = choose_fabric(node(), facts("one", [mgmt(1)]), [facts("two", [mgmt(2)])])
+    decision = choose_fabric(make_node(), facts("one", [mgmt_link(1)]), [facts("two", [mgmt_link(2)])])
     assert chosen(decision) == ("192.168.7.1", "enP7s7", ())
     assert decision.findings == ()
     assert decision.choice is not None
     assert "no RDMA device on this node: plain TCP" in decision.choice.notes
     several = choose_fabric(
-        node(), facts("one", [mgmt(1), link("b", "10.1.0.1")]), [facts("two", [mgmt(2), link("c", "10.1.0.2")])]
+        make_node(),
+        facts("one", [mgmt_link(1), make_link("b", "10.1.0.1")]),
+        [facts("two", [mgmt_link(2), make_link("c", "10.1.0.2")])],
     )
     assert blocked(several).code == "FAB008"
 
@@ -283,9 +295,11 @@ def test_gpu_nodes_do_not_fall_back_to_tcp_in_silence() -> None:
     """Guards the trap of a ConnectX-7 that left the PCI bus for want of a cable; `hcas: []` reports that TCP is
     meant."""
     gpus = (Gpu("NVIDIA GB10", "580.142", "12.1", Unknown("[N/A]")),)
-    mine = dataclasses.replace(facts("one", [mgmt(1)]), gpus=gpus)
-    assert codes(choose_fabric(node(), mine, [facts("two", [mgmt(2)])])) == [("FAB014", Severity.WARN)]
-    meant = choose_fabric(node(hcas=()), mine, [facts("two", [mgmt(2)])])
+    mine = dataclasses.replace(facts("one", [mgmt_link(1)]), gpus=gpus)
+    assert codes_with_severity(choose_fabric(make_node(), mine, [facts("two", [mgmt_link(2)])])) == [
+        ("FAB014", Severity.WARN)
+    ]
+    meant = choose_fabric(make_node(hcas=()), mine, [facts("two", [mgmt_link(2)])])
     assert meant.findings == ()
     assert meant.choice is not None
     assert "the cluster file wants no HCAs: plain TCP" in meant.choice.notes
@@ -293,15 +307,17 @@ def test_gpu_nodes_do_not_fall_back_to_tcp_in_silence() -> None:
 
 def test_no_hcas_on_purpose() -> None:
     """Guards that `hcas: []` gives plain TCP over the given interface, though the RDMA ports are up."""
-    decision = choose_fabric(node(interface="enp1s0f0np0", hcas=()), spark("one", 1), [spark("two", 2)])
+    decision = choose_fabric(
+        make_node(interface="enp1s0f0np0", hcas=()), spark_facts("one", 1), [spark_facts("two", 2)]
+    )
     assert chosen(decision) == ("10.40.0.1", "enp1s0f0np0", ())
 
 
 def test_nodes_on_loopback() -> None:
     """Guards the demo: several simulated nodes on one machine, each with an address of 127/8, need no warning."""
-    machine = facts("one", [mgmt(1)])
+    machine = facts("one", [mgmt_link(1)])
     for address in ("127.0.0.1", "127.0.0.2"):
-        decision = choose_fabric(node(address=address), machine, [dataclasses.replace(machine, node="two")])
+        decision = choose_fabric(make_node(address=address), machine, [dataclasses.replace(machine, node="two")])
         assert chosen(decision) == (address, "lo", ())
         assert decision.findings == ()
 
@@ -309,28 +325,31 @@ def test_nodes_on_loopback() -> None:
 def test_single_node_needs_no_fabric() -> None:
     """Guards that one node works without cable, RDMA or readable facts."""
     unread = NodeFacts("one", 0.0, interfaces=Unknown("?"), rdma=Unknown("?"))
-    assert chosen(choose_fabric(node(), unread, [])) == ("127.0.0.1", "lo", ())
-    assert chosen(choose_fabrics([node()], {"one": unread})["one"]) == ("127.0.0.1", "lo", ())
-    assert chosen(choose_fabric(node(address="192.168.7.1"), facts("one", [mgmt(1)]), []))[1] == "enP7s7"
+    assert chosen(choose_fabric(make_node(), unread, [])) == ("127.0.0.1", "lo", ())
+    assert chosen(choose_fabrics([make_node()], {"one": unread})["one"]) == ("127.0.0.1", "lo", ())
+    assert chosen(choose_fabric(make_node(address="192.168.7.1"), facts("one", [mgmt_link(1)]), []))[1] == "enP7s7"
 
 
 def test_unknown_facts_are_not_none() -> None:
     """Unreadable RDMA is not `no RDMA`; a wholly given fabric is used unchecked, and the plan shows that."""
-    mine = dataclasses.replace(spark("one", 1), rdma=Unknown("rdma: strange", "no answer that can be read"))
-    finding = blocked(choose_fabric(node(), mine, [spark("two", 2)]))
+    mine = dataclasses.replace(spark_facts("one", 1), rdma=Unknown("rdma: strange", "no answer that can be read"))
+    finding = blocked(choose_fabric(make_node(), mine, [spark_facts("two", 2)]))
     assert (finding.code, finding.evidence) == ("FAB005", "rdma: strange")
-    given = node(address="10.40.0.1", interface="enp1s0f0np0", hcas=("rocep1s0f0",))
-    decision = choose_fabric(given, mine, [spark("two", 2)])
+    given = make_node(address="10.40.0.1", interface="enp1s0f0np0", hcas=("rocep1s0f0",))
+    decision = choose_fabric(given, mine, [spark_facts("two", 2)])
     assert chosen(decision) == ("10.40.0.1", "enp1s0f0np0", ("rocep1s0f0",))
-    assert codes(decision) == [("FAB005", Severity.WARN)]
-    assert chosen(choose_fabric(node(interface="enp1s0f0np0", hcas=()), mine, [spark("two", 2)]))[2] == ()
+    assert codes_with_severity(decision) == [("FAB005", Severity.WARN)]
+    assert chosen(choose_fabric(make_node(interface="enp1s0f0np0", hcas=()), mine, [spark_facts("two", 2)]))[2] == ()
 
 
 def test_a_node_that_did_not_answer_blocks_only_what_needs_it() -> None:
     """Guards that with one node lost nobody falls back to loopback, and of three the others still meet."""
-    pair = choose_fabrics([node("one"), node("two")], {"one": spark("one", 1)})
+    pair = choose_fabrics([make_node("one"), make_node("two")], {"one": spark_facts("one", 1)})
     assert [finding.code for name in ("one", "two") for finding in pair[name].findings] == ["FAB005", "FAB005"]
-    three = choose_fabrics([node("one"), node("two"), node("three")], {"one": spark("one", 1), "two": spark("two", 2)})
+    three = choose_fabrics(
+        [make_node("one"), make_node("two"), make_node("three")],
+        {"one": spark_facts("one", 1), "two": spark_facts("two", 2)},
+    )
     assert chosen(three["one"])[0] == "10.40.0.1"
     assert three["three"].choice is None
 
@@ -348,4 +367,4 @@ def test_a_node_that_did_not_answer_blocks_only_what_needs_it() -> None:
 )
 def test_ports_of_a_pair_share_all_but_the_domain(name: str, shared: str) -> None:
     """Guards that the function number stays: without it the two cages would be one."""
-    assert cage(name) == shared
+    assert cage_name(name) == shared

@@ -16,15 +16,15 @@ from sparkwright.planner.optimize import BUDGET, optimize
 from sparkwright.planner.pool import actions
 from sparkwright.planner.remedies import remedies
 from sparkwright.planner.speed import UNCACHED
-from unit.planner.memory_samples import node, recipe, shape
+from unit.planner.memory_samples import gb10_node, model_shape, recipe
 
-NVFP4 = shape("minimax-m2.7-nvfp4")
+NVFP4 = model_shape("minimax-m2.7-nvfp4")
 SERVICES = GpuProcess(77, "/usr/bin/comfy", 16 * GIB)
 
 
-def two(taken: float = 6.0, **first: object) -> dict[str, NodeFacts]:
+def two_nodes(taken: float = 6.0, **first: object) -> dict[str, NodeFacts]:
     """Two GB10 nodes; what is reported besides is of the first."""
-    one = node(taken)
+    one = gb10_node(taken)
     return {"spark-1": replace(one, **first), "spark-2": replace(one, node="spark-2")}  # type: ignore[arg-type]
 
 
@@ -33,8 +33,8 @@ def minimax(**serving: object) -> Recipe:
     return recipe(NVFP4, tp=2, nodes=2, serving=told)
 
 
-def judge(facts: dict[str, NodeFacts] | None = None, **more: object) -> RealJudge:
-    return RealJudge(Ground(("spark-1", "spark-2"), "big", facts or two(), **more))  # type: ignore[arg-type]
+def make_judge(facts: dict[str, NodeFacts] | None = None, **more: object) -> RealJudge:
+    return RealJudge(Ground(("spark-1", "spark-2"), "big", facts or two_nodes(), **more))  # type: ignore[arg-type]
 
 
 def around(made: RealJudge, types: tuple[str, ...] = ("auto", "fp8")) -> Surroundings:
@@ -67,10 +67,10 @@ def test_the_worst_node_decides(other: MemoryLedger, lack: Lack | None, short: i
 
 def test_a_node_that_reports_nothing_is_not_judged() -> None:
     """Neither refused nor reported to fit."""
-    facts = two(memory=Unknown("odd", "not understood"))
-    found = judge(facts).verdict(minimax())
+    facts = two_nodes(memory=Unknown("odd", "not understood"))
+    found = make_judge(facts).verdict(minimax())
     assert found.fits and not found.known
-    assert remedies(minimax(), judge(facts), around(judge(facts))) == ((), ())
+    assert remedies(minimax(), make_judge(facts), around(make_judge(facts))) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -78,17 +78,17 @@ def test_a_node_that_reports_nothing_is_not_judged() -> None:
 )
 def test_files_that_no_page_cache_can_hold_come_from_the_disk(cached: int, lacks: str, known: bool) -> None:
     """The range of a start is half as wide then; a stock node, or files that are still to be copied, tell nothing."""
-    facts = two()
+    facts = two_nodes()
     for name, one in facts.items():
         assert isinstance(one.memory, Memory)
         facts[name] = replace(one, memory=replace(one.memory, cached=cached * GIB))
     files = Checkpoint("/m", "/m", "abc", 131 * GIB, 4, shape=NVFP4, weights=131 * GIB)
-    found = judge(facts, checkpoints={name: files for name in facts if name != lacks}).speed(minimax(), Load())
+    found = make_judge(facts, checkpoints={name: files for name in facts if name != lacks}).speed(minimax(), Load())
     assert found
     wide = found.loading.high / found.loading.low
     assert (found.starts[0][0] == UNCACHED) is known
     assert wide < 7 if known else wide > 10
-    assert found.starts[1] == judge(two(), checkpoints={"spark-1": files}).speed(minimax(), Load()).starts[1]  # type: ignore[union-attr]
+    assert found.starts[1] == make_judge(two_nodes(), checkpoints={"spark-1": files}).speed(minimax(), Load()).starts[1]  # type: ignore[union-attr]
 
 
 def test_a_line_that_nobody_knows_is_no_promise() -> None:
@@ -100,8 +100,8 @@ def test_a_line_that_nobody_knows_is_no_promise() -> None:
 
 def test_stopping_a_process_frees_what_it_holds() -> None:
     """Once: its pages are not counted a second time as kept by the driver."""
-    busy = two(gpu_processes=(SERVICES,), memory=Memory(*_used(22.0), unaccounted=22 * GIB))
-    made = judge(busy)
+    busy = two_nodes(gpu_processes=(SERVICES,), memory=Memory(*_used(22.0), unaccounted=22 * GIB))
+    made = make_judge(busy)
     (stop,) = (group for group in actions(list(busy.values()), "big") if group[0].kind is ActionKind.STOP)
     before = made.ground.ledgers(minimax())[0]
     assert made.verdict(minimax(memory_fraction=0.88)).lack is Lack.CLAIM
@@ -112,7 +112,7 @@ def test_stopping_a_process_frees_what_it_holds() -> None:
 
 
 def _used(taken: float) -> tuple[int, int, int, int, int, int]:
-    memory = node(taken).memory
+    memory = gb10_node(taken).memory
     assert isinstance(memory, Memory)
     return memory.total, memory.free, memory.available, 0, 0, 0
 
@@ -120,7 +120,7 @@ def _used(taken: float) -> tuple[int, int, int, int, int, int]:
 def test_another_deployment_of_ours_ends_with_down() -> None:
     """The deployment ends on both nodes with one command; its processes are not killed by number."""
     rank = RankStatus("old", 0, "spark-1", "docker", "running", "c")
-    facts = two(gpu_processes=(SERVICES,), ranks=(rank,))
+    facts = two_nodes(gpu_processes=(SERVICES,), ranks=(rank,))
     facts["spark-2"] = replace(facts["spark-2"], gpu_processes=(SERVICES,), ranks=(rank,))
     (group,) = actions(list(facts.values()), "big")
     assert {action.command for action in group} == {"sparkwright down old"}
@@ -131,8 +131,8 @@ def test_another_deployment_of_ours_ends_with_down() -> None:
 def test_dropping_the_page_cache_is_no_news_to_who_counts_available_memory() -> None:
     """vLLM and SGLang count reclaimable pages as free on a GB10: nothing is proposed that changes nothing."""
     total, free, available, *_ = _used(30.0)
-    facts = two(memory=Memory(total, free - 20 * GIB, available, 20 * GIB, 0, 0, 0))
-    found, _ = remedies(minimax(memory_fraction=0.8), judge(facts), around(judge(facts)))
+    facts = two_nodes(memory=Memory(total, free - 20 * GIB, available, 20 * GIB, 0, 0, 0))
+    found, _ = remedies(minimax(memory_fraction=0.8), make_judge(facts), around(make_judge(facts)))
     assert found and not any("drop_caches" in remedy.change for remedy in found)
 
 
@@ -140,7 +140,7 @@ def test_a_changed_model_is_judged_by_its_own_files() -> None:
     """The checkpoint on a disk that the recipe would then name."""
     small = Checkpoint("/m", "/m", "abc", 40 * GIB, 4, shape=NVFP4)
     big = Checkpoint("/b", "/b", "", 230 * GIB, 4, shape=NVFP4)
-    made = judge(checkpoints={"spark-1": big}, others={("org/small", ""): small})
+    made = make_judge(checkpoints={"spark-1": big}, others={("org/small", ""): small})
     changed = replace(minimax(), model=replace(minimax().model, id="org/small"))
     assert not made.verdict(minimax()).fits
     assert made.verdict(changed).room > made.verdict(minimax()).room
@@ -149,9 +149,9 @@ def test_a_changed_model_is_judged_by_its_own_files() -> None:
 def test_nodes_that_are_not_there_are_taken_to_be_alike() -> None:
     """Four nodes hold half of what two do; none of them is called by the name of another."""
     four = replace(minimax(), nodes=4, parallelism=Parallelism(tp=4))
-    ledgers = judge().ground.ledgers(four)
+    ledgers = make_judge().ground.ledgers(four)
     assert [found.node for found in ledgers] == ["spark-1", "spark-2", "spark-2 +1", "spark-2 +2"]
-    assert ledgers[3].engine_bytes < judge().ground.ledgers(minimax())[0].engine_bytes
+    assert ledgers[3].engine_bytes < make_judge().ground.ledgers(minimax())[0].engine_bytes
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_nodes_that_are_not_there_are_taken_to_be_alike() -> None:
 )
 def test_what_is_proposed_fits(taken: float, serving: dict[str, object]) -> None:
     """Asked again, the ledgers of the changed recipe lack nothing on any node, and leave nothing to luck."""
-    made = judge(two(taken))
+    made = make_judge(two_nodes(taken))
     found, _ = remedies(minimax(**serving), made, around(made))
     assert found
     for remedy in found:
@@ -172,7 +172,7 @@ def test_what_is_proposed_fits(taken: float, serving: dict[str, object]) -> None
 @pytest.mark.parametrize("goal", Goal)
 def test_a_search_asks_within_its_budget_and_finds_what_fits(goal: Goal) -> None:
     """Guards the number of evaluations, with the real arithmetic."""
-    made = judge()
+    made = make_judge()
     found = optimize(minimax(), made, around(made), goal)
     assert found.judged <= BUDGET
     assert all(entry.lack is None for entry in made.ground.ledgers(found.best.recipe))

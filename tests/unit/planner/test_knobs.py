@@ -7,20 +7,20 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import EngineChoice, Parallelism, Recipe, Speculation
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Variant
-from sparkwright.planner.knobs import Knob, contexts, eight_bits, knobs, setting
+from sparkwright.planner.knobs import Knob, contexts, eight_bits, list_knobs, setting
 from sparkwright.planner.remedies import changed, written, yaml_lines
 from unit.for_each import for_each
-from unit.planner.memory_samples import shape
+from unit.planner.memory_samples import model_shape
 from unit.planner.toy import RECIPE, SHAPE, TWO_NODES, WORLD, recipe
 
 
-def of(given: Recipe, kind: str) -> Knob | None:
-    return next((knob for knob in knobs(given, WORLD) if knob.kind == kind), None)
+def find_knob(given: Recipe, kind: str) -> Knob | None:
+    return next((knob for knob in list_knobs(given, WORLD) if knob.kind == kind), None)
 
 
 def test_steps_become_harder() -> None:
     """Bisection and the order of remedies rest on it; the first steps are near the recipe's own values."""
-    for knob in knobs(RECIPE, WORLD):
+    for knob in list_knobs(RECIPE, WORLD):
         assert all(one.loss < other.loss for one, other in pairwise(knob.steps)), knob.kind
         assert all(step.loss > 0 for step in knob.steps)
 
@@ -33,7 +33,7 @@ def test_contexts_are_friendly() -> None:
 
 def test_batched_tokens_stay_above_the_sequences() -> None:
     """vLLM ends at start otherwise."""
-    knob = of(recipe(sequences=2048, batched_tokens=8192), "batched tokens")
+    knob = find_knob(recipe(sequences=2048, batched_tokens=8192), "batched tokens")
     assert knob and [step.variant.keys["serving.batched_tokens"] for step in knob.steps] == [4096, 2048]
 
 
@@ -49,25 +49,25 @@ def test_only_a_wider_cache_can_be_narrowed(now: str, types: tuple[str, ...], na
 
 def test_no_graphs_only_where_there_are_some() -> None:
     """Each engine has its own option; one that runs eagerly already has none to turn."""
-    knob = of(RECIPE, "CUDA graphs")
+    knob = find_knob(RECIPE, "CUDA graphs")
     assert knob and written(knob.steps[0].variant) == "flags.enforce-eager: true"
-    assert of(replace(RECIPE, flags={"--enforce_eager": True}), "CUDA graphs") is None
-    assert of(replace(RECIPE, engine=EngineChoice("llama-cpp", "b1")), "CUDA graphs") is None
+    assert find_knob(replace(RECIPE, flags={"--enforce_eager": True}), "CUDA graphs") is None
+    assert find_knob(replace(RECIPE, engine=EngineChoice("llama-cpp", "b1")), "CUDA graphs") is None
 
 
 def test_more_nodes_split_as_the_model_allows() -> None:
     """Tensor parallelism grows where heads divide; a split that is refused is not proposed."""
-    assert nodes(TWO_NODES) == [{"nodes": 4, "parallelism.tp": 4}, {"nodes": 8, "parallelism.tp": 8}]
+    assert node_steps(TWO_NODES) == [{"nodes": 4, "parallelism.tp": 4}, {"nodes": 8, "parallelism.tp": 8}]
     few = replace(SHAPE, heads=6, kv_heads=2)
-    assert nodes(TWO_NODES, few)[0] == {"nodes": 4, "parallelism.pp": 2}
+    assert node_steps(TWO_NODES, few)[0] == {"nodes": 4, "parallelism.pp": 2}
     drafts = replace(TWO_NODES, speculation=Speculation("mtp", 1))
-    assert nodes(drafts, few)[0] == {"nodes": 4, "parallelism.dp": 2}
-    assert nodes(replace(RECIPE, nodes=8, parallelism=Parallelism(tp=8))) == []
+    assert node_steps(drafts, few)[0] == {"nodes": 4, "parallelism.dp": 2}
+    assert node_steps(replace(RECIPE, nodes=8, parallelism=Parallelism(tp=8))) == []
 
 
-def nodes(given: Recipe, shape: ModelShape = SHAPE) -> list[dict[str, object]]:
+def node_steps(given: Recipe, shape: ModelShape = SHAPE) -> list[dict[str, object]]:
     """The changes of each step."""
-    found = knobs(given, replace(WORLD, shape=shape))
+    found = list_knobs(given, replace(WORLD, shape=shape))
     return [dict(step.variant.keys) for knob in found if knob.kind == "nodes" for step in knob.steps]
 
 
@@ -87,12 +87,12 @@ def test_changes_are_written_as_in_a_recipe() -> None:
 
 def tables_of(given: Recipe, dimensions: ModelShape) -> Knob | None:
     world = replace(WORLD, shape=dimensions)
-    return next((knob for knob in knobs(given, world) if knob.kind == "tables"), None)
+    return next((knob for knob in list_knobs(given, world) if knob.kind == "tables"), None)
 
 
 def test_tables_of_single_rows_go_to_disk() -> None:
     """Guards one node for Qwen3.8-Flash-Next: its n-gram table is 48 of 124 GiB, and one engine reads it from NVMe."""
-    with_tables = replace(shape("qwen3-30b-a3b"), tables=51_200_000_000, table_format="fp8")
+    with_tables = replace(model_shape("qwen3-30b-a3b"), tables=51_200_000_000, table_format="fp8")
     plain = replace(RECIPE, flags={}, env={}, model=replace(RECIPE.model, size=133 * 10**9))
     own = replace(plain, engine=EngineChoice("sglang", "0.5.23"))
     knob = tables_of(own, with_tables)
@@ -108,7 +108,7 @@ def test_tables_of_single_rows_go_to_disk() -> None:
 
 def test_llama_cpp_leaves_a_gguf_file_s_tables_on_the_cpu() -> None:
     """Guards one node for a GGUF file of Qwen3.8-Flash-Next, whose table llama.cpp maps from disk."""
-    with_tables = replace(shape("qwen3-30b-a3b"), tables=51_200_000_000, quantization="gguf", format="", group=0)
+    with_tables = replace(model_shape("qwen3-30b-a3b"), tables=51_200_000_000, quantization="gguf", format="", group=0)
     own = replace(
         RECIPE,
         flags={},
@@ -127,7 +127,7 @@ def test_llama_cpp_leaves_a_gguf_file_s_tables_on_the_cpu() -> None:
 
 def test_another_engine_for_the_tables_only_where_nothing_ties_to_this_one() -> None:
     """Guards a proposal that would carry options of one engine to another."""
-    with_tables = replace(shape("qwen3-30b-a3b"), tables=51_200_000_000, table_format="fp8")
+    with_tables = replace(model_shape("qwen3-30b-a3b"), tables=51_200_000_000, table_format="fp8")
     bare = replace(RECIPE, flags={}, env={}, engine=EngineChoice("vllm", "0.33.0"))
     knob = tables_of(bare, with_tables)
     assert knob and knob.steps[0].variant.keys["engine.name"] == "sglang"

@@ -14,7 +14,7 @@ from sparkwright.domain.units import GIB
 from sparkwright.planner.kv_cache import capacity, needed
 from sparkwright.planner.kv_layout import layers
 from unit.for_each import for_each
-from unit.planner.kv_samples import CONFIGS, recipe, shape
+from unit.planner.kv_samples import CONFIGS, model_shape, recipe
 
 MODELS = {path.name.removesuffix(".config.json"): path for path in sorted(CONFIGS.glob("*.config.json"))}
 COUNTED = sorted(MODELS.keys() - {"deepseek-v4.1-flash"})
@@ -36,17 +36,17 @@ RUNS = st.builds(
 @given(RUNS, st.sampled_from(COUNTED), st.integers(0, 200 * GIB), st.integers(0, 10 * GIB))
 def test_more_bytes_never_hold_fewer_tokens(run: Recipe, model: str, size: int, more: int) -> None:
     """Guards search over limits: a pool that grows does not shrink."""
-    small, large = (capacity(run, shape(model), s) for s in (size, size + more))
+    small, large = (capacity(run, model_shape(model), s) for s in (size, size + more))
     assert small.tokens <= large.tokens
     assert small.reported <= large.reported
     assert small.sequences <= large.sequences
 
 
-@given(RUNS, st.sampled_from([name for name in COUNTED if not shape(name).state_kind]))
+@given(RUNS, st.sampled_from([name for name in COUNTED if not model_shape(name).state_kind]))
 def test_more_ranks_never_need_more_each(run: Recipe, model: str) -> None:
     """Guards tp: a rank of twice as many keeps at most as much. (Blocks that must hold a state round up unevenly.)"""
     wider = replace(run, parallelism=replace(run.parallelism, tp=run.parallelism.tp * 2))
-    one, two = needed(run, shape(model)), needed(wider, shape(model))
+    one, two = needed(run, model_shape(model)), needed(wider, model_shape(model))
     if isinstance(one, int) and isinstance(two, int):
         assert two <= one
 
@@ -54,8 +54,8 @@ def test_more_ranks_never_need_more_each(run: Recipe, model: str) -> None:
 @given(RUNS, st.sampled_from(COUNTED))
 def test_a_pool_of_what_one_context_needs_holds_it(run: Recipe, model: str) -> None:
     """Guards that need and capacity are the same arithmetic: the engine would start with just that."""
-    size = needed(run, shape(model))
-    found = capacity(run, shape(model), size + 1 if isinstance(size, int) else 0)
+    size = needed(run, model_shape(model))
+    found = capacity(run, model_shape(model), size + 1 if isinstance(size, int) else 0)
     if isinstance(size, int) and not found.unknown:
         assert found.reported > run.serving.context - (32 if run.engine.name == "trtllm" else 2)
 
@@ -75,21 +75,21 @@ def test_any_shape_gets_an_answer(run: Recipe, model: ModelShape, size: int) -> 
 def test_plain_engines_count_rows(engine: str) -> None:
     """Guards the two engines without an arithmetic of groups; TensorRT-LLM's blocks hold 32 tokens."""
     run, each = recipe(1000, "1", engine), 36 * 4096 * 1000
-    found = capacity(run, shape("qwen3-8b"), 3 * each + each // 100)
+    found = capacity(run, model_shape("qwen3-8b"), 3 * each + each // 100)
     assert (found.tokens, found.block, found.per_sequence) == (
         (3008, 32, each) if engine == "trtllm" else (3010, 1, each))  # fmt: skip
-    assert needed(run, shape("qwen3-8b"), 2) == 2 * each
+    assert needed(run, model_shape("qwen3-8b"), 2) == 2 * each
 
 
 def test_llama_cpp_writes_keys_in_blocks_of_its_own() -> None:
     """Guards q8_0: 34 bytes for 32 numbers."""
-    assert needed(recipe(1000, "1", "llama-cpp", kv="q8_0"), shape("qwen3-8b")) == 36 * 2048 * 34 // 32 * 1000
+    assert needed(recipe(1000, "1", "llama-cpp", kv="q8_0"), model_shape("qwen3-8b")) == 36 * 2048 * 34 // 32 * 1000
 
 
 def test_a_context_that_nobody_gives() -> None:
     """Guards that the model's own length counts where the recipe has none, and that without either nothing is
     reported."""
-    model = shape("qwen3-8b")
+    model = model_shape("qwen3-8b")
     assert needed(recipe(), model) == needed(recipe(model.positions), model)
     nowhere = replace(model, positions=0)
     assert "the length of a context" in capacity(recipe(), nowhere, GIB).unknown
@@ -98,7 +98,7 @@ def test_a_context_that_nobody_gives() -> None:
 
 def test_every_model_is_counted() -> None:
     """Guards that a family whose config can be read has a cache that can be counted, or a reason."""
-    said = {name: capacity(recipe(8192), shape(name), 60 * GIB) for name in MODELS}
+    said = {name: capacity(recipe(8192), model_shape(name), 60 * GIB) for name in MODELS}
     assert {name for name, found in said.items() if found.unknown} <= {"deepseek-v4.1-flash", "step-3.5-flash"}
     assert all(isinstance(path, Path) for path in MODELS.values())
 
@@ -106,7 +106,7 @@ def test_every_model_is_counted() -> None:
 @pytest.mark.parametrize(("model", "drafts"), [("glm-5.3-flash", "dflash"), ("qwen3-8b", "draft_model")])
 def test_a_draft_model_that_nothing_describes_has_a_wide_range(model: str, drafts: str) -> None:
     """Guards that a draft never counts as zero, nor as known: from nothing to several times what is assumed."""
-    found, run = shape(model), recipe(262144, draft=(drafts, 4))
+    found, run = model_shape(model), recipe(262144, draft=(drafts, 4))
     least, most = needed(recipe(262144), found), needed(run, found)
     held, alone = capacity(run, found, 40 * GIB), capacity(recipe(262144), found, 40 * GIB)
     assert held.low is not None and held.high is not None and held.low < held.tokens < held.high
@@ -119,15 +119,15 @@ def test_a_draft_models_own_dimensions_count() -> None:
     draft = ModelShape(3, 16, 4, hidden=1024, head_dim=64, vocab=1000, intermediate=2048, format="bf16")
     run = recipe(4096, draft=("draft_model", 4))
     told = replace(run, speculation=replace(run.speculation, draft=draft))
-    own, alone = layers(told, shape("qwen3-8b")), layers(recipe(4096), shape("qwen3-8b"))
+    own, alone = layers(told, model_shape("qwen3-8b")), layers(recipe(4096), model_shape("qwen3-8b"))
     assert isinstance(own, tuple) and isinstance(alone, tuple)
     assert [(kind.layers, kind.row) for kind in own[len(alone) :]] == [(3, 4 * 128 * 2)]
-    assert capacity(told, shape("qwen3-8b"), GIB).low is None
+    assert capacity(told, model_shape("qwen3-8b"), GIB).low is None
 
 
 def test_what_is_assumed_of_a_draft_model_is_reported() -> None:
     """Guards that the arithmetic of a pool names the assumption that it rests on."""
-    assert "assumed 8 layers" in capacity(recipe(4096, draft=("dflash", 4)), shape("qwen3-8b"), GIB).doubts[-1]
+    assert "assumed 8 layers" in capacity(recipe(4096, draft=("dflash", 4)), model_shape("qwen3-8b"), GIB).doubts[-1]
 
 
 @for_each(
@@ -137,14 +137,14 @@ def test_what_is_assumed_of_a_draft_model_is_reported() -> None:
 def test_tokens_have_no_width_only_where_the_build_is_known(version: str, extra: tuple[str, ...], exact: bool) -> None:
     """Guards forks and nightlies: a figure without a range is one that was checked against that very version."""
     made = replace(recipe(8192), engine=replace(recipe().engine, version=version, extra_flags=extra))
-    found = capacity(made, shape("qwen3-8b"), 10 * GIB)
+    found = capacity(made, model_shape("qwen3-8b"), 10 * GIB)
     assert (found.low is None) is exact and bool(found.doubts) is not exact
     assert exact or (found.low or 0) < found.tokens < (found.high or 0)
 
 
 def test_drafts_may_keep_a_second_state() -> None:
     """Guards hybrid models with MTP: published boots held about one state less for each request."""
-    hybrid = replace(shape("qwen3.6-35b-a3b"), mtp_layers=1)
+    hybrid = replace(model_shape("qwen3.6-35b-a3b"), mtp_layers=1)
     plain, drafting = (
         capacity(recipe(8192, "0.33.0", draft=draft), hybrid, 10 * GIB) for draft in (("", 0), ("mtp", 3))
     )
@@ -155,7 +155,7 @@ def test_drafts_may_keep_a_second_state() -> None:
 @pytest.mark.parametrize("auto", ["auto", -1])
 def test_auto_context_is_the_longest_that_fits(auto: str | int) -> None:
     """vLLM shortens `auto` to what one sequence of fits, and never exceeds the model's own length."""
-    model, size = shape("qwen3-8b"), 2 * GIB
+    model, size = model_shape("qwen3-8b"), 2 * GIB
     found = capacity(recipe(max_model_len=auto), model, size)
     longer = needed(recipe(context=found.context + 1), model)
     assert 0 < found.context < model.positions and found.reported == found.context

@@ -9,13 +9,13 @@ from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.engines.flag_data import read_data, versions
 from sparkwright.planner.kv_layout import layers
-from sparkwright.planner.kv_numbers import known
+from sparkwright.planner.kv_numbers import is_known_dtype
 from unit.for_each import for_each
-from unit.planner.kv_samples import recipe, shape
+from unit.planner.kv_samples import model_shape, recipe
 
-V4 = shape("deepseek-v4-flash")
-QWEN8, MIMO, GEMMA_E4B = shape("qwen3-8b"), shape("mimo-v2.5"), shape("gemma-4-e4b")
-NEMOTRON, QWEN36 = shape("nemotron-3-super"), shape("qwen3.6-35b-a3b")
+V4 = model_shape("deepseek-v4-flash")
+QWEN8, MIMO, GEMMA_E4B = model_shape("qwen3-8b"), model_shape("mimo-v2.5"), model_shape("gemma-4-e4b")
+NEMOTRON, QWEN36 = model_shape("nemotron-3-super"), model_shape("qwen3.6-35b-a3b")
 FULL, WINDOW, MLA, STATE = CacheKind.FULL, CacheKind.WINDOW, CacheKind.MLA, CacheKind.STATE
 
 
@@ -64,7 +64,7 @@ GROWING: dict[str, tuple[str, dict[str, Any], float]] = {
 @for_each("model, how, expected", GROWING.values(), ids=GROWING)
 def test_bytes_a_token(model: str, how: dict[str, Any], expected: float) -> None:
     """Guards the part of the cache that grows with the context."""
-    assert growing(shape(model), **how) == expected
+    assert growing(model_shape(model), **how) == expected
 
 
 @for_each("name", ["vllm", "sglang"])
@@ -74,7 +74,7 @@ def test_the_newest_release_has_no_type_of_unknown_width(name: str) -> None:
     choices = [
         str(choice) for choice in (*data.options["kv-cache-dtype"].choices, *data.options["kv-cache-dtype"].known)
     ]
-    assert len(choices) >= 8 and [choice for choice in choices if not known(choice)] == []
+    assert len(choices) >= 8 and [choice for choice in choices if not is_known_dtype(choice)] == []
 
 
 def test_an_option_with_dots() -> None:
@@ -93,7 +93,7 @@ def test_fewer_kv_heads_than_ranks() -> None:
 def test_a_stage_keeps_its_own_layers() -> None:
     """Guards pipelines: the fullest stage's layers, rounded up."""
     assert [kind.layers for kind in cached(QWEN8, pp=3)] == [12]
-    assert [kind.layers for kind in cached(shape("minimax-m2.7-nvfp4"), pp=4)] == [16]
+    assert [kind.layers for kind in cached(model_shape("minimax-m2.7-nvfp4"), pp=4)] == [16]
 
 
 @for_each("model, more, size", [
@@ -103,7 +103,7 @@ def test_a_stage_keeps_its_own_layers() -> None:
     (QWEN36, {"tp": 2}, 4096 * 3 * 2 + 16 * 128 * 128 * 4),
     (QWEN36, {"mamba_ssm_cache_dtype": "bfloat16"}, 8192 * 3 * 2 + 32 * 128 * 128 * 2),
     (replace(QWEN36, state_format=""), {}, 8192 * 3 * 2 + 32 * 128 * 128 * 2),
-    (shape("kimi-linear-48b"), {}, 12288 * 3 * 2 + 32 * 128 * 128 * 4),
+    (model_shape("kimi-linear-48b"), {}, 12288 * 3 * 2 + 32 * 128 * 128 * 4),
 ])  # fmt: skip
 def test_states(model: ModelShape, more: dict[str, Any], size: int) -> None:
     """Guards a sequence's state: last inputs of the convolution, also of drafted tokens, and a matrix of its type."""
@@ -112,7 +112,7 @@ def test_states(model: ModelShape, more: dict[str, Any], size: int) -> None:
 
 def test_convolutions_next_to_attention() -> None:
     """Guards Inkling's windows of four tokens: 1,280 numbers a head, rounded up; SGLang keeps a state instead."""
-    inkling = shape("inkling-small")
+    inkling = model_shape("inkling-small")
     few = cached(inkling, tp=2)[2]
     assert (few.kind, few.layers, few.row, few.window, few.block) == (WINDOW, 42, 4 * 2048 * 2, 4, 4)
     assert [k.state for k in cached(inkling, engine="sglang") if k.kind is STATE] == [3 * 10240 * 2]
@@ -133,10 +133,13 @@ def test_layers_without_a_cache_of_their_own() -> None:
 def test_a_draft_model_of_its_own_is_assumed() -> None:
     """Guards that what nobody knows is marked as assumed."""
     assert "assumed 8 layers" in cached(QWEN36, draft=("dflash", 15))[1].why
-    assert "assumed a window of 2048" in cached(shape("glm-5.3-flash"), draft=("dflash2", 7))[1].why
-    named = cached(shape("glm-5.3-flash"), draft=("dflash", 7, {"model": "org/GLM-5.3-Flash-DFlash2-MXFP8"}))
+    assert "assumed a window of 2048" in cached(model_shape("glm-5.3-flash"), draft=("dflash2", 7))[1].why
+    named = cached(model_shape("glm-5.3-flash"), draft=("dflash", 7, {"model": "org/GLM-5.3-Flash-DFlash2-MXFP8"}))
     assert "assumed a window of 2048" in named[1].why
-    assert "assumed 5 layers" in cached(shape("glm-5.3-flash"), draft=("dflash", 7, {"model": "org/GLM-DFlash"}))[1].why
+    assert (
+        "assumed 5 layers"
+        in cached(model_shape("glm-5.3-flash"), draft=("dflash", 7, {"model": "org/GLM-DFlash"}))[1].why
+    )
     assert cached(QWEN36, draft=("ngram", 0)) == cached(QWEN36)
 
 
@@ -150,10 +153,10 @@ def test_compressors_keep_what_open_groups_need() -> None:
 
 @for_each("model, kv, why", [
     (QWEN8, "turboquant_4bit", "nobody here knows the width of KV type turboquant_4bit"),
-    (shape("deepseek-v4.1-flash"), "", "its pages are not known"),
+    (model_shape("deepseek-v4.1-flash"), "", "its pages are not known"),
     (replace(QWEN36, state_matrix=0, state_conv=0), "", "the size of the state layers' states is not known"),
     (replace(V4, index_dim=0), "", "the width of the indexer's rows is not known"),
-    (replace(shape("glm-5.2"), index_dim=0), "", "the width of the indexer's rows is not known"),
+    (replace(model_shape("glm-5.2"), index_dim=0), "", "the width of the indexer's rows is not known"),
     (replace(MIMO, window=0), "", "the window of the sliding-window layers is not known"),
     (replace(QWEN8, head_dim=0), "", "the width of an attention head is not known"),
     (replace(QWEN8, layers=0), "", "no layer is known to keep"),

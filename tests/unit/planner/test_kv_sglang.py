@@ -12,11 +12,11 @@ from sparkwright.domain.units import GIB
 from sparkwright.planner import kv_sglang
 from sparkwright.planner.kv_cache import capacity, needed
 from sparkwright.planner.kv_layout import layers
-from unit.planner.kv_samples import recipe, shape
+from unit.planner.kv_samples import model_shape, recipe
 
 # Qwen2.5-1.5B: 28 layers, 2 KV heads of 128.
 SMALL = ModelShape(28, 12, 2, head_dim=128, positions=32768)
-QWEN36, MIMO, GLM = shape("qwen3.6-35b-a3b"), shape("mimo-v2.5"), shape("glm-5.2")
+QWEN36, MIMO, GLM = model_shape("qwen3.6-35b-a3b"), model_shape("mimo-v2.5"), model_shape("glm-5.2")
 
 
 def tokens(model: ModelShape, size: float, context: int = 32768, **more: Any) -> int:
@@ -56,7 +56,7 @@ def test_drafts_and_indexers_have_pools_of_their_own() -> None:
         assert tokens(QWEN36, GIB, draft=drafts) == tokens(QWEN36, GIB)
 
 
-def kinds(model: ModelShape, **more: Any) -> tuple[CacheLayers, ...]:
+def layer_kinds(model: ModelShape, **more: Any) -> tuple[CacheLayers, ...]:
     found = layers(recipe(32768, "0.5.10", "sglang", **more), model)
     assert isinstance(found, tuple)
     return found
@@ -68,13 +68,13 @@ def test_the_share_of_states() -> None:
     Without a cache of prefixes the limit on requests reports it.
     """
     usual = recipe(32768, "0.5.10", "sglang")
-    assert kv_sglang.token_pool(usual, QWEN36, kinds(QWEN36), 19 * GIB) == pytest.approx(10 * GIB, rel=1e-6)
+    assert kv_sglang.token_pool(usual, QWEN36, layer_kinds(QWEN36), 19 * GIB) == pytest.approx(10 * GIB, rel=1e-6)
     told = recipe(32768, "0.5.10", "sglang", max_mamba_cache_size=10)
     state = 30 * (8192 * 3 * 2 + 32 * 128 * 128 * 4)
-    assert kv_sglang.token_pool(told, QWEN36, kinds(QWEN36), GIB) == GIB - 10 * state
-    assert kv_sglang.token_pool(usual, QWEN36, kinds(QWEN36), -GIB) == 0
+    assert kv_sglang.token_pool(told, QWEN36, layer_kinds(QWEN36), GIB) == GIB - 10 * state
+    assert kv_sglang.token_pool(usual, QWEN36, layer_kinds(QWEN36), -GIB) == 0
     bare = recipe(32768, "0.5.12", "sglang", sequences=10, disable_radix_cache=True)
-    assert kv_sglang.token_pool(bare, QWEN36, kinds(QWEN36), GIB) == GIB - 10 * state
+    assert kv_sglang.token_pool(bare, QWEN36, layer_kinds(QWEN36), GIB) == GIB - 10 * state
 
 
 def test_states_of_drafted_tokens() -> None:
@@ -82,10 +82,10 @@ def test_states_of_drafted_tokens() -> None:
 
     def states(version: str, **more: Any) -> float:
         run = recipe(32768, version, "sglang", draft=("dflash2", 16), **more)
-        whole, own = (sum(kind.layers * kind.row for kind in some) for some in (found, kinds(QWEN36)))
+        whole, own = (sum(kind.layers * kind.row for kind in some) for some in (found, layer_kinds(QWEN36)))
         return 20 * GIB - kv_sglang.token_pool(run, QWEN36, found, 20 * GIB) * whole / own
 
-    found = kinds(QWEN36, draft=("dflash2", 16))
+    found = layer_kinds(QWEN36, draft=("dflash2", 16))
     state = sum(kind.layers * kind.state for kind in found)
     assert states("0.5.12") == pytest.approx(20 * GIB)  # 48 x 16 states are more than there is: nothing for KV
     slots = int((20 * GIB * 0.9 / 1.9 - 17 * state) / (state * (1 + 16 / 5)))
@@ -94,13 +94,13 @@ def test_states_of_drafted_tokens() -> None:
     assert states("0.5.16", sequences=2, max_mamba_cache_size=20) == pytest.approx(state * (20 + 2 * 16), rel=1e-6)
     assert states("0.5.16", sequences=4, disable_radix_cache=True) == pytest.approx(state * 4 * 17, rel=1e-6)
     run = recipe(32768, "0.5.20", "sglang", draft=("dflash2", 16))
-    assert kv_sglang.token_pool(run, QWEN36, kinds(QWEN36), GIB // 2) == 0  # SGLang stops: no room for one state
+    assert kv_sglang.token_pool(run, QWEN36, layer_kinds(QWEN36), GIB // 2) == 0  # SGLang stops: no room for one state
 
 
 def test_what_drafts_and_indexers_take_of_the_pool() -> None:
     """Guards GLM's share of keys and values when the indexer's rows and the draft's are kept next to them."""
     run = recipe(32768, "0.5.10", "sglang", kv="fp8", draft=("eagle", 3))
-    rows = kinds(GLM, kv="fp8", draft=("eagle", 3))
+    rows = layer_kinds(GLM, kv="fp8", draft=("eagle", 3))
     index = (GLM.index_layers + 1) * 132
     expected = GIB * 78 * 656 / (79 * 656 + index)
     assert kv_sglang.token_pool(run, GLM, rows, GIB) == pytest.approx(expected, rel=1e-6)
@@ -109,7 +109,7 @@ def test_what_drafts_and_indexers_take_of_the_pool() -> None:
 def test_need_and_unknown() -> None:
     """Guards that a context's bytes are reported, and that compressed KV is not guessed."""
     assert needed(recipe(1000, "0.5.10", "sglang"), SMALL, 2.5) == 2500 * 28672
-    v4 = shape("deepseek-v4-flash")
+    v4 = model_shape("deepseek-v4-flash")
     assert isinstance(needed(recipe(1000, "0.5.10", "sglang"), v4), Unknown)
     assert "not modelled" in capacity(recipe(1000, "0.5.10", "sglang"), v4, GIB).unknown
     assert tokens(replace(SMALL, layers=27), 0) == 0

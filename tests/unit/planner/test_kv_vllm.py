@@ -14,19 +14,19 @@ from sparkwright.domain.units import GIB
 from sparkwright.engines.vllm import releases
 from sparkwright.planner.kv_cache import capacity, needed, start
 from unit.for_each import for_each
-from unit.planner.kv_samples import recipe, shape
+from unit.planner.kv_samples import model_shape, recipe
 
 TINY = ModelShape(4, 8, 4, head_dim=64, positions=131072)
-QWEN36 = shape("qwen3.6-35b-a3b")
+QWEN36 = model_shape("qwen3.6-35b-a3b")
 # Qwen3.8-27B: 48 state layers and 16 of attention.
 QWEN27 = replace(QWEN36, layers=64, heads=24, kv_heads=4, full_layers=16, state_layers=48, state_conv_width=10240,
                  state_matrix=48 * 128 * 128)  # fmt: skip
-FLASH_NEXT = replace(shape("qwen3.8-flash-next"), state_format="fp32")
-V4, MIMO, GLM53, GEMMA = map(shape, ("deepseek-v4-flash", "mimo-v2.5", "glm-5.3-flash", "gemma-4-26b-a4b"))
+FLASH_NEXT = replace(model_shape("qwen3.8-flash-next"), state_format="fp32")
+V4, MIMO, GLM53, GEMMA = map(model_shape, ("deepseek-v4-flash", "mimo-v2.5", "glm-5.3-flash", "gemma-4-26b-a4b"))
 MTP3 = ("mtp", 3)
 
 
-class Log(NamedTuple):
+class KvLog(NamedTuple):
     """gib: as printed, rounded to 0.01. fits: contexts that, by the log, fit at once."""
 
     model: ModelShape
@@ -37,35 +37,35 @@ class Log(NamedTuple):
 
 
 OURS = {
-    "8b": Log(shape("qwen3-8b"), recipe(32768), 52.19, 380048, "11.60"),
-    "8b, FP8 cache": Log(shape("qwen3-8b"), recipe(32768, kv="fp8"), 51.81, 754608, "23.03"),
-    "30b-a3b": Log(shape("qwen3-30b-a3b"), recipe(32768), 52.06, 568624, "17.35"),
-    "MLA": Log(shape("dsv2-lite"), recipe(65536), 52.4, 1808992, "27.60"),
-    "two nodes": Log(shape("minimax-m2.7-nvfp4"), recipe(196608, kv="fp8", tp=2), 48.18, 814848, "4.14"),
-    "DeepSeek V4": Log(V4, recipe(1048576, kv="fp8", tp=2), 26.72, 4047815, "3.86"),
-    "tiny": Log(TINY, recipe(32768), 27.41, 7186512, "219.31"),
-    "tiny, tp 2": Log(TINY, recipe(16384, tp=2), 41.31, 21656944, "1321.83"),
-    "tiny, n-gram": Log(TINY, recipe(32768, draft=("ngram", 5)), 26.68, 6995024, "213.47"),
+    "8b": KvLog(model_shape("qwen3-8b"), recipe(32768), 52.19, 380048, "11.60"),
+    "8b, FP8 cache": KvLog(model_shape("qwen3-8b"), recipe(32768, kv="fp8"), 51.81, 754608, "23.03"),
+    "30b-a3b": KvLog(model_shape("qwen3-30b-a3b"), recipe(32768), 52.06, 568624, "17.35"),
+    "MLA": KvLog(model_shape("dsv2-lite"), recipe(65536), 52.4, 1808992, "27.60"),
+    "two nodes": KvLog(model_shape("minimax-m2.7-nvfp4"), recipe(196608, kv="fp8", tp=2), 48.18, 814848, "4.14"),
+    "DeepSeek V4": KvLog(V4, recipe(1048576, kv="fp8", tp=2), 26.72, 4047815, "3.86"),
+    "tiny": KvLog(TINY, recipe(32768), 27.41, 7186512, "219.31"),
+    "tiny, tp 2": KvLog(TINY, recipe(16384, tp=2), 41.31, 21656944, "1321.83"),
+    "tiny, n-gram": KvLog(TINY, recipe(32768, draft=("ngram", 5)), 26.68, 6995024, "213.47"),
 }
 # Logs that others published; the context and what else it takes are theirs.
 THEIRS = {
-    "states beside MTP": Log(QWEN27, recipe(262144, "0.27.1", kv="fp8", draft=MTP3), 66.74, 1883336, "7.18"),
-    "states, MTP, other share": Log(QWEN27, recipe(262144, "0.27.1", kv="fp8", draft=MTP3), 46.98, 1325364, "5.06"),
-    "states, without MTP": Log(QWEN27, recipe(262144, "0.27.1", kv="fp8"), 35.45, 1114865, "4.25"),
-    "states, prefix caching": Log(
+    "states beside MTP": KvLog(QWEN27, recipe(262144, "0.27.1", kv="fp8", draft=MTP3), 66.74, 1883336, "7.18"),
+    "states, MTP, other share": KvLog(QWEN27, recipe(262144, "0.27.1", kv="fp8", draft=MTP3), 46.98, 1325364, "5.06"),
+    "states, without MTP": KvLog(QWEN27, recipe(262144, "0.27.1", kv="fp8"), 35.45, 1114865, "4.25"),
+    "states, prefix caching": KvLog(
         QWEN36, recipe(262144, "0.24.0", kv="fp8", draft=MTP3, enable_prefix_caching=True), 41.3, 3487654, "13.30"),
-    "pooled index": Log(
+    "pooled index": KvLog(
         GLM53, recipe(1048576, "0.30.0", kv="fp8", tp=4, batched=16384, draft=("dflash2", 7)), 24, 3834498, "3.66"),
-    "pooled index, half the context": Log(
+    "pooled index, half the context": KvLog(
         GLM53, recipe(500000, "0.30.0", kv="fp8", tp=4, draft=("dflash2", 7)), 24, 3532196, "7.06"),
-    "pooled index, fewer batched": Log(
+    "pooled index, fewer batched": KvLog(
         GLM53, recipe(1048576, "0.30.0", kv="fp8", tp=4, draft=("dflash2", 7)), 24, 3895606, "3.72"),
-    "sparse index of qsa": Log(FLASH_NEXT, recipe(262144, "0.27.1", batched=2048, draft=MTP3), 21.28, 736837, "2.81"),
-    "qsa, FP8": Log(FLASH_NEXT, recipe(262144, "0.27.1", kv="fp8", batched=2048, draft=MTP3), 16.46, 992584, "3.79"),
+    "sparse index of qsa": KvLog(FLASH_NEXT, recipe(262144, "0.27.1", batched=2048, draft=MTP3), 21.28, 736837, "2.81"),
+    "qsa, FP8": KvLog(FLASH_NEXT, recipe(262144, "0.27.1", kv="fp8", batched=2048, draft=MTP3), 16.46, 992584, "3.79"),
 }  # fmt: skip
 
 
-def size_for(log: Log) -> int:
+def size_for(log: KvLog) -> int:
     """The smallest pool that prints at least so many tokens, within the rounding of its GiB."""
     sizes = range(int((log.gib - 0.005) * GIB), int((log.gib + 0.005) * GIB))
     at = bisect_left(sizes, log.tokens, key=lambda size: capacity(log.run, log.model, size).reported)
@@ -73,7 +73,7 @@ def size_for(log: Log) -> int:
 
 
 @for_each("log", [*OURS.values(), *THEIRS.values()], ids=[*OURS, *THEIRS])
-def test_the_engines_own_lines(log: Log) -> None:
+def test_the_engines_own_lines(log: KvLog) -> None:
     """Guards `GPU KV cache size` and `Maximum concurrency` to the last printed digit."""
     found = capacity(log.run, log.model, size_for(log))
     assert (found.reported, f"{found.reported / log.run.serving.context:.2f}") == (log.tokens, log.fits)
@@ -97,14 +97,14 @@ def test_published_pools_that_are_rounded(model: ModelShape, run: Recipe, gib: f
 def test_a_pinned_pool_of_sparse_mla(size: int, dcp: int, tokens: int) -> None:
     """Guards GLM-5.2's rows: 79 of 656 B and 22 of the indexer's 132 B, the same on every rank unless dcp shards."""
     run = recipe(tokens, "0.24.0", kv="fp8_ds_mla", tp=4, draft=("mtp", 4), decode_context_parallel_size=dcp)
-    assert capacity(run, shape("glm-5.2"), size).reported == tokens
+    assert capacity(run, model_shape("glm-5.2"), size).reported == tokens
 
 
 @pytest.mark.parametrize(("gib", "tokens", "fits"), [(40.61, 177440, 35.75), (44.03, 192368, 38.76)])
 def test_the_old_line_counted_blocks_of_one_group(gib: float, tokens: int, fits: float) -> None:
     """Guards that 0.20.0's figure is given as it prints it, and the 1.65 times as many that fit next to it."""
     run = recipe(8192, "0.20.0", batched=4096)
-    log = Log(GEMMA, run, gib, tokens, "")
+    log = KvLog(GEMMA, run, gib, tokens, "")
     found = capacity(run, GEMMA, size_for(log))
     assert found.reported == tokens
     assert found.sequences == pytest.approx(fits, abs=0.01)
@@ -130,7 +130,7 @@ def test_a_pinned_pool_of_compressed_kv() -> None:
 
 def test_our_own_refusal() -> None:
     """Guards `5.62 GiB KV cache is needed` of the start whose context did not fit."""
-    assert needed(recipe(40960), shape("qwen3-8b")) == 5.625 * GIB
+    assert needed(recipe(40960), model_shape("qwen3-8b")) == 5.625 * GIB
 
 
 def test_compressed_kv_holds_less_than_it_states() -> None:
@@ -214,15 +214,15 @@ def test_an_unread_version_starts_by_the_costliest_release() -> None:
 
 def test_the_null_block_is_set_aside() -> None:
     """Guards 0.33.0's admission: a pool of just one context is refused by one block."""
-    old, new = (needed(recipe(32768, v), shape("qwen3-8b")) for v in ("0.30.0", "0.33.0"))
+    old, new = (needed(recipe(32768, v), model_shape("qwen3-8b")) for v in ("0.30.0", "0.33.0"))
     assert isinstance(old, int)
-    assert new == old + capacity(recipe(32768), shape("qwen3-8b"), old).per_sequence // 2048
+    assert new == old + capacity(recipe(32768), model_shape("qwen3-8b"), old).per_sequence // 2048
 
 
 def test_small_windows_that_count_all_tokens_in_flight() -> None:
     """Guards Inkling: six groups of convolutions hold most of a sequence's blocks (vllm-project issue 54703)."""
     run = recipe(131072, "0.27.1", tp=2, batched=16384)
-    found = capacity(run, shape("inkling-small"), 40 * GIB)
+    found = capacity(run, model_shape("inkling-small"), 40 * GIB)
     assert "6 x 8,194 blocks of 4 tokens" in found.why[1]
     assert found.per_sequence // (7 * 65536) == 4096 + 5 * 1041 + 6 * 8194
 
@@ -245,7 +245,7 @@ def test_windows_kept_whole_when_asked() -> None:
 
 def test_a_kept_history_of_states() -> None:
     """Guards Mamba-2 with prefix caching: a state at the end of every block until 0.33.0, three since."""
-    model = shape("nemotron-3-super")
+    model = model_shape("nemotron-3-super")
     pools = [capacity(recipe(131072, v), model, 30 * GIB) for v in ("0.21.0", "0.27.1", "0.33.0")]
     assert [pool.per_sequence // (8 * 8320 * 512) for pool in pools] == [16 + 5 * 1, 16 + 5 * 16, 16 + 5 * 3]
     asked = capacity(recipe(131072, "0.27.1", mamba_cache_mode="align"), model, 30 * GIB)
@@ -265,8 +265,8 @@ def test_states_inside_a_prompt() -> None:
 def test_a_block_holds_a_state() -> None:
     """Guards the block size that vLLM raises until attention's page is as large as a state."""
     assert capacity(recipe(131072, kv="fp8", draft=MTP3), QWEN27, 30 * GIB).block == 1600
-    assert capacity(recipe(32768, block_size=32), shape("qwen3-8b"), GIB).block == 32
-    assert capacity(recipe(32768, attention_backend="FLASHMLA"), shape("dsv2-lite"), GIB).block == 64
+    assert capacity(recipe(32768, block_size=32), model_shape("qwen3-8b"), GIB).block == 32
+    assert capacity(recipe(32768, attention_backend="FLASHMLA"), model_shape("dsv2-lite"), GIB).block == 64
 
 
 def test_why_reports_the_arithmetic() -> None:

@@ -27,34 +27,34 @@ from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, 
 from sparkwright.domain.units import GIB, gib
 from sparkwright.planner.ledger import ledger, ledgers
 from unit.checks.samples import ABSENT, PLAYED, RECIPE, SIZE, TOTAL, WHOLE, healthy
-from unit.planner.memory_samples import H200, discrete, node, recipe, shape
+from unit.planner.memory_samples import H200, discrete, gb10_node, model_shape, recipe
 
 CPU = replace(RECIPE, engine=EngineChoice("llama-cpp", "1", Runtime.PROCESS), nodes=1, parallelism=Parallelism())
-DENSE, MINIMAX, V4 = shape("qwen3-8b"), shape("minimax-m2.7-nvfp4"), shape("deepseek-v4-flash")
+DENSE, MINIMAX, V4 = model_shape("qwen3-8b"), model_shape("minimax-m2.7-nvfp4"), model_shape("deepseek-v4-flash")
 
 
-def made(of: Recipe = RECIPE, checkpoint: object = WHOLE, world: int = 2, **facts: object) -> MemoryLedger:
+def make_ledger(of: Recipe = RECIPE, checkpoint: object = WHOLE, world: int = 2, **facts: object) -> MemoryLedger:
     return ledger(of, healthy("spark-1", **facts), checkpoint, world, "big")  # type: ignore[arg-type]
 
 
-def alone(of: Recipe, facts: NodeFacts | None = None) -> MemoryLedger:
+def one_rank_ledger(of: Recipe, facts: NodeFacts | None = None) -> MemoryLedger:
     """One rank on one node, without files."""
-    return ledger(of, facts or node(), None, of.parallelism.world_size)
+    return ledger(of, facts or gb10_node(), None, of.parallelism.world_size)
 
 
-def line(of: MemoryLedger, name: str) -> LedgerLine:
+def ledger_line(of: MemoryLedger, name: str) -> LedgerLine:
     found = of.line(name)
     assert found is not None
     return found
 
 
-def size(of: MemoryLedger, name: str) -> float:
-    return line(of, name).bytes / GIB
+def line_gib(of: MemoryLedger, name: str) -> float:
+    return ledger_line(of, name).bytes / GIB
 
 
 def test_whole_ledger() -> None:
     """Guards the arithmetic, and that each line reports where it comes from."""
-    found = made()
+    found = make_ledger()
     assert [(x.name, gib(x.bytes), x.origin) for x in (found.pool, *found.lines)] == [
         ("pool", "121.6 GiB", Origin.MEASURED),
         (IN_USE, "9.0 GiB", Origin.MEASURED),
@@ -66,12 +66,12 @@ def test_whole_ledger() -> None:
         (GRAPHS, "1.7 GiB", Origin.ASSUMED),
         (KV_POOL, "21.3 GiB", Origin.COMPUTED),
     ]
-    assert line(found, KV_POOL).why == (
+    assert ledger_line(found, KV_POOL).why == (
         "0.80 x 121.6 GiB - 69.4 GiB weights - 1.7 GiB CUDA kernels - 3.2 GiB activations - 1.7 GiB CUDA graphs"
     )
     assert found.left == pytest.approx(TOTAL - int(0.8 * TOTAL) - 11.5 * GIB, abs=2)
     assert (found.claim, found.fits, found.kv_tokens) == (int(0.8 * TOTAL), True, None)
-    assert found.engine_bytes == found.claim - line(found, KV_POOL).bytes
+    assert found.engine_bytes == found.claim - ledger_line(found, KV_POOL).bytes
 
 
 @pytest.mark.parametrize(
@@ -88,21 +88,23 @@ def test_real_starts(name: str, fraction: float, more: dict[str, object], printe
     """Guards our own captures of vLLM 0.21.0 on H200s, eager: available KV GiB and its tokens within 1 %."""
     tp = 2 if printed in (48.18, 26.72) else 1
     serving = {"memory_fraction": fraction, **more}
-    found = alone(recipe(shape(name), tp=tp, serving=serving, flags={"enforce-eager": True}), discrete())
-    assert size(found, KV_POOL) == pytest.approx(printed, rel=0.01)
+    found = one_rank_ledger(
+        recipe(model_shape(name), tp=tp, serving=serving, flags={"enforce-eager": True}), discrete()
+    )
+    assert line_gib(found, KV_POOL) == pytest.approx(printed, rel=0.01)
     assert found.kv_tokens == pytest.approx(tokens, rel=0.01)
-    assert found.fits and found.kv_needed is not None and found.kv_needed < line(found, KV_POOL).bytes
+    assert found.fits and found.kv_needed is not None and found.kv_needed < ledger_line(found, KV_POOL).bytes
 
 
 def test_real_start_with_graphs() -> None:
     """Guards the capture with CUDA graphs, which 0.21.0 takes off the KV pool: 51.81 GiB and 754,608 tokens."""
     serving = {"memory_fraction": 0.5, "context": 32768, "kv_dtype": "fp8"}
-    found = alone(recipe(DENSE, serving=serving), discrete())
-    assert size(found, KV_POOL) == pytest.approx(51.81, rel=0.01)
+    found = one_rank_ledger(recipe(DENSE, serving=serving), discrete())
+    assert line_gib(found, KV_POOL) == pytest.approx(51.81, rel=0.01)
     assert found.kv_tokens == pytest.approx(754_608, rel=0.01)
-    before = alone(recipe(DENSE, "vllm 0.20.2", serving=serving), discrete())
-    assert size(before, KV_POOL) - size(found, KV_POOL) == pytest.approx(size(found, GRAPHS), abs=0.01)
-    assert found.left - before.left == line(before, GRAPHS).bytes
+    before = one_rank_ledger(recipe(DENSE, "vllm 0.20.2", serving=serving), discrete())
+    assert line_gib(before, KV_POOL) - line_gib(found, KV_POOL) == pytest.approx(line_gib(found, GRAPHS), abs=0.01)
+    assert found.left - before.left == ledger_line(before, GRAPHS).bytes
 
 
 def test_seed_v4_flash() -> None:
@@ -111,7 +113,7 @@ def test_seed_v4_flash() -> None:
     graphs = {"max-cudagraph-capture-size": 8}
     for engine in ("vllm 0.23.1rc1.dev407", "vllm-ray 0.23.1rc1.dev407"):
         drafting = recipe(V4, engine, 2, serving=serving, speculation=Speculation("mtp", 2), flags=graphs)
-        found = alone(drafting)
+        found = one_rank_ledger(drafting)
         assert found.kv_tokens == pytest.approx(1_430_000, rel=0.05)
         assert found.fits
 
@@ -121,11 +123,11 @@ def test_seed_minimax_fp8_is_refused() -> None:
     fp8 = replace(MINIMAX, format="fp8", group=128, rows=128, expert_format="", expert_group=0)
     serving = {"context": 196608}
     for engine in ("sglang 0.5.12", "vllm 0.21.0"):
-        found = alone(recipe(fp8, engine, 2, serving=serving))
-        assert line(found, KV_POOL).bytes == 0 and found.lack in (Lack.POOL, Lack.CLAIM)
-        assert 0 < found.pool.bytes - line(found, WEIGHTS).bytes - line(found, IN_USE).bytes < 10e9
-    nvfp4 = alone(recipe(MINIMAX, tp=2, serving=serving | {"memory_fraction": 0.82, "kv_dtype": "fp8"}))
-    assert nvfp4.fits and nvfp4.kv_needed is not None and nvfp4.kv_needed < line(nvfp4, KV_POOL).bytes
+        found = one_rank_ledger(recipe(fp8, engine, 2, serving=serving))
+        assert ledger_line(found, KV_POOL).bytes == 0 and found.lack in (Lack.POOL, Lack.CLAIM)
+        assert 0 < found.pool.bytes - ledger_line(found, WEIGHTS).bytes - ledger_line(found, IN_USE).bytes < 10e9
+    nvfp4 = one_rank_ledger(recipe(MINIMAX, tp=2, serving=serving | {"memory_fraction": 0.82, "kv_dtype": "fp8"}))
+    assert nvfp4.fits and nvfp4.kv_needed is not None and nvfp4.kv_needed < ledger_line(nvfp4, KV_POOL).bytes
 
 
 @pytest.mark.parametrize(("fraction", "passes"), [(0.88, False), (0.82, True)])
@@ -133,78 +135,89 @@ def test_seed_other_services(fraction: float, passes: bool) -> None:
     """Guards report 001: with 16 GB of services next to what a node takes itself, 0.88 is refused and 0.82 passes."""
     taken = 4.9 + 16e9 / GIB
     serving = {"memory_fraction": fraction, "context": 131072, "kv_dtype": "fp8"}
-    found = alone(recipe(MINIMAX, "vllm-ray 0.21.0", 2, serving=serving), node(taken))
-    assert (found.claim <= found.pool.bytes - line(found, IN_USE).bytes) is passes
+    found = one_rank_ledger(recipe(MINIMAX, "vllm-ray 0.21.0", 2, serving=serving), gb10_node(taken))
+    assert (found.claim <= found.pool.bytes - ledger_line(found, IN_USE).bytes) is passes
     assert found.fits is passes
 
 
 def test_unknown_weights_report_it() -> None:
     """Guards that a KV pool is not known where the weights are not: they would be drawn as room for tokens."""
-    found = made(replace(RECIPE, model=Model("org/big")), None)
-    assert (line(found, WEIGHTS).bytes, line(found, WEIGHTS).origin) == (0, Origin.ASSUMED)
-    assert not line(found, KV_POOL).known and found.unknown == (WEIGHTS, KV_POOL) and found.fit is Fit.UNKNOWN
+    found = make_ledger(replace(RECIPE, model=Model("org/big")), None)
+    assert (ledger_line(found, WEIGHTS).bytes, ledger_line(found, WEIGHTS).origin) == (0, Origin.ASSUMED)
+    assert not ledger_line(found, KV_POOL).known and found.unknown == (WEIGHTS, KV_POOL) and found.fit is Fit.UNKNOWN
     assert (found.unknown, found.loading, found.capacity) == ((WEIGHTS, KV_POOL), None, None)
 
 
 def test_a_share_of_what_unknown_weights_leave_is_unknown() -> None:
     """TensorRT-LLM's pool is reckoned after loading: a figure without the weights would be made up."""
     engine = replace(RECIPE.engine, name="trtllm")
-    assert made(replace(RECIPE, model=Model("org/big"), engine=engine), None).unknown == (WEIGHTS, KV_POOL)
+    assert make_ledger(replace(RECIPE, model=Model("org/big"), engine=engine), None).unknown == (WEIGHTS, KV_POOL)
 
 
 def test_pinned_kv_pool() -> None:
     """Guards that a pool given in bytes is taken as it is, for each rank that lives in the pool."""
     pinned = replace(RECIPE, serving=Serving(memory_fraction=0.8, kv_cache_bytes=12 * GIB))
-    assert (size(made(pinned), KV_POOL), line(made(pinned), KV_POOL).why) == (12, "pinned by serving.kv_cache_bytes")
-    assert size(made(pinned, world=1), KV_POOL) == 24
+    assert (line_gib(make_ledger(pinned), KV_POOL), ledger_line(make_ledger(pinned), KV_POOL).why) == (
+        12,
+        "pinned by serving.kv_cache_bytes",
+    )
+    assert line_gib(make_ledger(pinned, world=1), KV_POOL) == 24
 
 
 def test_ranks_that_share_a_node_are_added_up() -> None:
     """Guards that two ranks on one node take the memory of two."""
-    found = made(world=1)
-    assert (line(found, WEIGHTS).bytes, size(found, CONTEXT)) == (SIZE, pytest.approx(3.4))
-    assert line(found, CONTEXT).why.endswith("; x 2 ranks here")
+    found = make_ledger(world=1)
+    assert (ledger_line(found, WEIGHTS).bytes, line_gib(found, CONTEXT)) == (SIZE, pytest.approx(3.4))
+    assert ledger_line(found, CONTEXT).why.endswith("; x 2 ranks here")
 
 
 def test_the_simulator_takes_nothing() -> None:
     """Guards that a simulated run fits on any machine and reports that it is one."""
-    found = made(replace(PLAYED, model=replace(PLAYED.model, size=SIZE)), None)
-    assert [line(found, name).bytes for name in (WEIGHTS, KV_POOL)] == [0, 0]
-    assert "simulated: allocates nothing; a real engine would take 69.4 GiB" in line(found, WEIGHTS).why
-    assert "would take 21.3 GiB" in line(found, KV_POOL).why
-    assert (gib(line(found, OVERHEAD).bytes), found.claim, found.loading) == ("0.2 GiB", 0, None)
+    found = make_ledger(replace(PLAYED, model=replace(PLAYED.model, size=SIZE)), None)
+    assert [ledger_line(found, name).bytes for name in (WEIGHTS, KV_POOL)] == [0, 0]
+    assert "simulated: allocates nothing; a real engine would take 69.4 GiB" in ledger_line(found, WEIGHTS).why
+    assert "would take 21.3 GiB" in ledger_line(found, KV_POOL).why
+    assert (gib(ledger_line(found, OVERHEAD).bytes), found.claim, found.loading) == ("0.2 GiB", 0, None)
 
 
 def test_llama_cpp_takes_what_it_needs() -> None:
     """Guards that it is checked against no fraction, and takes the cache of every slot at start."""
-    found = made(CPU, world=1)
+    found = make_ledger(CPU, world=1)
     assert found.unknown == (KV_POOL,)
-    assert (line(found, KV_POOL).bytes, found.claim, gib(line(found, OVERHEAD).bytes)) == (0, 0, "1.0 GiB")
-    one, four = (alone(recipe(DENSE, "llama-cpp 1", serving={"context": 8192, "sequences": slots})) for slots in (1, 4))
-    assert size(four, KV_POOL) == pytest.approx(4 * size(one, KV_POOL)) and size(one, KV_POOL) > 1
+    assert (ledger_line(found, KV_POOL).bytes, found.claim, gib(ledger_line(found, OVERHEAD).bytes)) == (
+        0,
+        0,
+        "1.0 GiB",
+    )
+    one, four = (
+        one_rank_ledger(recipe(DENSE, "llama-cpp 1", serving={"context": 8192, "sequences": slots})) for slots in (1, 4)
+    )
+    assert line_gib(four, KV_POOL) == pytest.approx(4 * line_gib(one, KV_POOL)) and line_gib(one, KV_POOL) > 1
 
 
 def test_tensorrt_llm_takes_a_share_of_what_is_left() -> None:
     """Its fraction is of what weights leave: checked against one of the pool, a recipe with 0.4 would seem not to
     fit."""
     engine = EngineChoice("trtllm", "1", Runtime.PROCESS)
-    found = made(replace(RECIPE, engine=engine, serving=replace(RECIPE.serving, memory_fraction=0.4)))
-    rest = TOTAL - sum(line(found, name).bytes for name in (IN_USE, WEIGHTS, OVERHEAD))
-    assert (line(found, KV_POOL).bytes, found.claim) == (int(0.4 * rest), 0)
+    found = make_ledger(replace(RECIPE, engine=engine, serving=replace(RECIPE.serving, memory_fraction=0.4)))
+    rest = TOTAL - sum(ledger_line(found, name).bytes for name in (IN_USE, WEIGHTS, OVERHEAD))
+    assert (ledger_line(found, KV_POOL).bytes, found.claim) == (int(0.4 * rest), 0)
 
 
 def test_sglangs_fraction_is_of_what_is_free() -> None:
     """Guards that it holds weights and KV pool only: a GB10 with 112 GiB free gave 41.6 GiB at 0.4 next to 3.25."""
     small = replace(DENSE, layers=28, hidden=1536, vocab=151936, heads=12, kv_heads=2, intermediate=8960, tied=True)
-    found = alone(recipe(small, "sglang 0.5.12", serving={"memory_fraction": 0.4, "context": 32768}), node(7.7))
-    assert size(found, KV_POOL) == pytest.approx(41.6, rel=0.01)
-    assert found.claim == int(0.4 * (found.pool.bytes - line(found, IN_USE).bytes - 2 * GIB))
-    kv, weights = line(found, KV_POOL), line(found, WEIGHTS)
+    found = one_rank_ledger(
+        recipe(small, "sglang 0.5.12", serving={"memory_fraction": 0.4, "context": 32768}), gb10_node(7.7)
+    )
+    assert line_gib(found, KV_POOL) == pytest.approx(41.6, rel=0.01)
+    assert found.claim == int(0.4 * (found.pool.bytes - ledger_line(found, IN_USE).bytes - 2 * GIB))
+    kv, weights = ledger_line(found, KV_POOL), ledger_line(found, WEIGHTS)
     assert kv.low is not None and kv.high is not None and weights.high is not None and weights.low is not None
     ends = ((kv.bytes - kv.low, weights.high - weights.bytes), (kv.high - kv.bytes, weights.bytes - weights.low))
     assert all(pool == pytest.approx(hypot(0.4 * 2 * GIB, off), abs=9) for pool, off in ends)
     beside = sum(x.bytes for x in found.lines if x.name in found.outside)
-    assert found.left == found.pool.bytes - found.claim - line(found, IN_USE).bytes - beside
+    assert found.left == found.pool.bytes - found.claim - ledger_line(found, IN_USE).bytes - beside
     assert 4 * GIB < beside < 9 * GIB
 
 
@@ -235,7 +248,7 @@ def test_a_given_pool_fits_only_with_room_for_what_the_others_may_take_more(left
 def test_only_vllm_asks_for_a_whole_context() -> None:
     """Guards that SGLang is not refused for a pool of less than one context: published runs of it serve like that."""
     serving = {"memory_fraction": 0.3, "context": 1 << 20}
-    found = [alone(recipe(DENSE, engine, serving=serving)) for engine in ("vllm 0.21.0", "sglang 0.5.20")]
+    found = [one_rank_ledger(recipe(DENSE, engine, serving=serving)) for engine in ("vllm 0.21.0", "sglang 0.5.20")]
     assert [x.lack for x in found] == [Lack.CONTEXT, None]
 
 
@@ -245,8 +258,8 @@ def test_max_total_tokens_limits_sglangs_pool() -> None:
 
     def pool(tokens: int) -> tuple[MemoryLedger, LedgerLine]:
         of = recipe(DENSE, "sglang 0.5.17", serving=serving, flags={"max-total-tokens": tokens})
-        found = alone(of, discrete())
-        return found, line(found, KV_POOL)
+        found = one_rank_ledger(of, discrete())
+        return found, ledger_line(found, KV_POOL)
 
     found, kv = pool(65536)
     assert found.capacity and found.capacity.reported == 65536
@@ -256,9 +269,11 @@ def test_max_total_tokens_limits_sglangs_pool() -> None:
 
 def test_sglang_keeps_states_apart() -> None:
     """Guards that a hybrid's pool is cut in keys and values, which it prints, and states, which it does not."""
-    found = alone(recipe(shape("qwen3.6-35b-a3b"), "sglang 0.5.20", serving={"memory_fraction": 0.6, "context": 8192}))
-    assert size(found, STATES) > 1 and size(found, KV_POOL) > 1
-    assert found.engine_bytes + line(found, STATES).bytes + line(found, KV_POOL).bytes == found.claim
+    found = one_rank_ledger(
+        recipe(model_shape("qwen3.6-35b-a3b"), "sglang 0.5.20", serving={"memory_fraction": 0.6, "context": 8192})
+    )
+    assert line_gib(found, STATES) > 1 and line_gib(found, KV_POOL) > 1
+    assert found.engine_bytes + ledger_line(found, STATES).bytes + ledger_line(found, KV_POOL).bytes == found.claim
 
 
 def test_a_node_without_files_counts_those_of_another() -> None:
@@ -267,25 +282,35 @@ def test_a_node_without_files_counts_those_of_another() -> None:
     files = replace(WHOLE, shape=DENSE, bytes=17 * GIB)
     both = ledgers(RECIPE, facts, {"spark-1": files, "spark-2": ABSENT}, tuple(facts), "big")
     assert [x.node for x in both] == ["spark-1", "spark-2"]
-    assert both[0].lines == both[1].lines and size(both[0], WEIGHTS) < 10
+    assert both[0].lines == both[1].lines and line_gib(both[0], WEIGHTS) < 10
     assert both[0].kv_tokens
 
 
 def test_loading_can_be_what_does_not_fit() -> None:
     """Guards that a node with too little free memory for reading the weights does not pass for its small pool."""
-    tight = alone(recipe(MINIMAX, tp=2, serving={"memory_fraction": 0.1, "kv_cache_bytes": GIB}), node(65))
+    tight = one_rank_ledger(
+        recipe(MINIMAX, tp=2, serving={"memory_fraction": 0.1, "kv_cache_bytes": GIB}), gb10_node(65)
+    )
     assert not tight.loads and not tight.fits
-    assert alone(recipe(MINIMAX, tp=2, serving={"memory_fraction": 0.9, "kv_cache_bytes": GIB})).loads
+    assert one_rank_ledger(recipe(MINIMAX, tp=2, serving={"memory_fraction": 0.9, "kv_cache_bytes": GIB})).loads
 
 
 def test_memory_that_could_not_be_read() -> None:
     """Guards that an unknown pool has no lines that could be compared with it."""
-    found = made(memory=Unknown("cut off", "/proc/meminfo lacks Cached"))
+    found = make_ledger(memory=Unknown("cut off", "/proc/meminfo lacks Cached"))
     assert (found.pool.bytes, found.lines, found.claim, found.fits) == (0, (), 0, True)
     assert found.pool.why == "the node's memory could not be read: /proc/meminfo lacks Cached"
 
 
-SHAPES = [None, DENSE, MINIMAX, V4, shape("qwen3.6-35b-a3b"), shape("gpt-oss-120b"), shape("dsv2-lite")]
+SHAPES = [
+    None,
+    DENSE,
+    MINIMAX,
+    V4,
+    model_shape("qwen3.6-35b-a3b"),
+    model_shape("gpt-oss-120b"),
+    model_shape("dsv2-lite"),
+]
 ENGINES = ("vllm 0.21.0", "vllm-ray 0.33.0", "vllm odd", "sglang 0.5.20", "trtllm 1", "llama-cpp b1")
 
 
@@ -301,7 +326,7 @@ ENGINES = ("vllm 0.21.0", "vllm-ray 0.33.0", "vllm odd", "sglang 0.5.20", "trtll
 def test_any_recipe(of: object, engine: str, tp: int, fraction: float, taken: float, tokens: int) -> None:
     """Guards that lines add up to the pool for whatever is planned, that ranges hold, and that nothing is negative."""
     serving = {"memory_fraction": fraction, "batched_tokens": tokens, "context": 4096}
-    found = alone(recipe(of, engine, tp, serving=serving), node(taken))  # type: ignore[arg-type]
+    found = one_rank_ledger(recipe(of, engine, tp, serving=serving), gb10_node(taken))  # type: ignore[arg-type]
     assert found.left == found.pool.bytes - sum(x.bytes for x in found.lines)
     assert all(x.bytes >= 0 for x in found.lines)
     assert all(x.low is None or x.high is None or x.low <= x.bytes <= x.high for x in found.lines)
@@ -309,8 +334,8 @@ def test_any_recipe(of: object, engine: str, tp: int, fraction: float, taken: fl
 
 def test_nothing_of_a_discrete_machines_ram() -> None:
     """Guards that a GPU with memory of its own is planned with that memory."""
-    found = alone(recipe(DENSE, serving={"memory_fraction": 0.5}), discrete())
-    assert (found.pool.bytes, found.claim, line(found, IN_USE).bytes) == (H200, H200 // 2, 0)
+    found = one_rank_ledger(recipe(DENSE, serving={"memory_fraction": 0.5}), discrete())
+    assert (found.pool.bytes, found.claim, ledger_line(found, IN_USE).bytes) == (H200, H200 // 2, 0)
 
 
 @pytest.mark.parametrize(
@@ -330,16 +355,18 @@ def test_an_external_tier_takes_from_the_one_pool(
 ) -> None:
     """Guards nodes whose CPU and GPU share memory: offloaded KV is there twice, and outside the fraction."""
     made = replace(recipe(DENSE, engine, serving={"memory_fraction": 0.5}, flags=flags), env=env)
-    plain, found = alone(replace(made, flags={}, env={})), alone(made)
+    plain, found = one_rank_ledger(replace(made, flags={}, env={})), one_rank_ledger(made)
     assert plain.left - found.left == int(expected * GIB)
-    assert found.claim == plain.claim and size(found, KV_POOL) == size(plain, KV_POOL)
-    assert alone(made, discrete()).line(TIER) is None
+    assert found.claim == plain.claim and line_gib(found, KV_POOL) == line_gib(plain, KV_POOL)
+    assert one_rank_ledger(made, discrete()).line(TIER) is None
 
 
 def test_a_tier_by_ratio_is_as_unsure_as_the_pool() -> None:
     """Guards HiCache's default: twice the pool does not fit on a node that has one memory."""
     flags = {"enable-hierarchical-cache": True}
-    found = alone(recipe(DENSE, "sglang 0.5.12", serving={"memory_fraction": 0.8, "context": 8192}, flags=flags))
-    pool, tier = line(found, KV_POOL), line(found, TIER)
+    found = one_rank_ledger(
+        recipe(DENSE, "sglang 0.5.12", serving={"memory_fraction": 0.8, "context": 8192}, flags=flags)
+    )
+    pool, tier = ledger_line(found, KV_POOL), ledger_line(found, TIER)
     assert tier.bytes == 2 * pool.bytes and (tier.low, tier.high) == (2 * (pool.low or 0), 2 * (pool.high or 0))
     assert found.lack is Lack.NODE

@@ -50,7 +50,7 @@ def test_sequences_are_capped_by_tokens() -> None:
 )
 def test_eager(flags: dict[str, object], eager: bool) -> None:
     """Guards that all ways to turn CUDA graphs off are seen, however the option is spelt."""
-    assert limits.eager(replace(PLAIN, flags=flags)) is eager
+    assert limits.is_eager(replace(PLAIN, flags=flags)) is eager
 
 
 @for_each(

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving, Speculation
 from sparkwright.planner.ledger import ledger, ledgers
-from sparkwright.planner.once import once
+from sparkwright.planner.once import compute_once
 from unit.for_each import for_each
-from unit.planner.memory_samples import node, recipe, shape
+from unit.planner.memory_samples import gb10_node, model_shape, recipe
 
 BASE = Recipe("m", "", Model("org/m"), EngineChoice("vllm", "0.21.0"), flags={"enforce-eager": True})
 
@@ -25,7 +25,7 @@ class Counter:
 def test_the_same_is_worked_out_once() -> None:
     """The memory fraction and pinned KV change nothing; other arguments do."""
     work = Counter()
-    kept = once(work)
+    kept = compute_once(work)
     serving = Serving(memory_fraction=0.8, kv_cache_bytes=7)
     assert [kept(BASE), kept(BASE), kept(replace(BASE, serving=serving)), kept(BASE, 5)] == [1, 1, 1, 6]
 
@@ -50,13 +50,13 @@ def test_the_same_is_worked_out_once() -> None:
 )
 def test_another_recipe_is_worked_out_again(changes: dict[str, object]) -> None:
     """All that the arithmetic reads; a flag of 1 is not one of true, though Python calls them equal."""
-    kept = once(Counter())
+    kept = compute_once(Counter())
     assert [kept(BASE), kept(replace(BASE, **changes))] == [1, 2]  # type: ignore[arg-type]
 
 
 def test_work_that_reads_one_limit_is_asked_again_for_that_one_only() -> None:
     """Weights hang on batched tokens alone: a search over contexts and sequences counts them once."""
-    kept = once(Counter(), limits=lambda one: one.serving.batched_tokens)
+    kept = compute_once(Counter(), limits=lambda one: one.serving.batched_tokens)
     others = replace(BASE, serving=Serving(context=4096, sequences=4, kv_dtype="fp8"))
     batch = replace(BASE, serving=Serving(batched_tokens=512))
     assert [kept(BASE), kept(others), kept(batch)] == [1, 1, 2]
@@ -64,9 +64,9 @@ def test_work_that_reads_one_limit_is_asked_again_for_that_one_only() -> None:
 
 def test_each_node_has_the_ledger_that_it_has_alone() -> None:
     """Nodes that are alike are counted once; one with less free, or with other work on it, is not among them."""
-    given = recipe(shape("minimax-m2.7-nvfp4"), tp=4, nodes=4, serving={"context": 65536, "memory_fraction": 0.8})
+    given = recipe(model_shape("minimax-m2.7-nvfp4"), tp=4, nodes=4, serving={"context": 65536, "memory_fraction": 0.8})
     taken = {"a": 6.0, "b": 9.0, "c": 6.0, "d": 6.0}
-    facts = {name: replace(node(size), node=name) for name, size in taken.items()}
+    facts = {name: replace(gb10_node(size), node=name) for name, size in taken.items()}
     found = ledgers(given, facts, {}, list(facts), "big")
     assert found == tuple(ledger(given, each, None, 4, "big") for each in facts.values())
     assert [one.node for one in found] == list(facts) and found[1].free < found[0].free == found[2].free

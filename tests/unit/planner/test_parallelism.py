@@ -19,17 +19,17 @@ from sparkwright.domain.plan import Advice, split_text
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving, Speculation
 from sparkwright.domain.units import GIB
 from sparkwright.planner.parallelism import advise, known_shape, splits
-from sparkwright.planner.parts import Spread, Weights, parts
-from sparkwright.planner.split_cost import busiest, bytes_on_rank, collectives, cost, touched
+from sparkwright.planner.parts import Spread, Weights, model_parts
+from sparkwright.planner.split_cost import busiest, bytes_on_rank, collectives, split_cost, touched
 from sparkwright.recipes.load import load_recipe
-from unit.checks.samples import CLUSTER, found
+from unit.checks.samples import CLUSTER, run_check
 from unit.facts.test_model_config import GLM52, GPT_OSS, GPTQ, KIMI, NEMOTRON, QWEN35, read
 from unit.for_each import for_each
 
 DATA = Path(__file__).parents[2] / "data" / "models"
 
 
-def shape(name: str) -> ModelShape:
+def model_shape(name: str) -> ModelShape:
     return read(json.loads((DATA / f"{name}.config.json").read_text()))
 
 
@@ -40,8 +40,10 @@ def shipped(name: str) -> ModelShape:
 
 
 SUPER = shipped("nemotron-3-super-120b")
-MINIMAX, DSV4, QWEN8, QWEN30 = map(shape, ("minimax-m2.7-nvfp4", "deepseek-v4-flash", "qwen3-8b", "qwen3-30b-a3b"))
-V41 = shape("deepseek-v4.1-flash")
+MINIMAX, DSV4, QWEN8, QWEN30 = map(
+    model_shape, ("minimax-m2.7-nvfp4", "deepseek-v4-flash", "qwen3-8b", "qwen3-30b-a3b")
+)
+V41 = model_shape("deepseek-v4.1-flash")
 # 640 wide experts in blocks of 128 (Qwen3.8-Flash-Next-FP8 on SGLang, two nodes: `320 is not divisible by ... 128`).
 NARROW = replace(QWEN30, expert_intermediate=640, format="fp8", rows=128, group=128)
 
@@ -128,7 +130,7 @@ def test_weights_are_what_an_engine_reported() -> None:
 def test_a_checkpoint_on_disk_counts_more() -> None:
     """Guards the scale: what files hold beyond the counted parts is shared alike; an empty folder reports nothing."""
     for size, weights in ((0, 62.6), (140_000_000_000, 65.2), (900, 62.6)):
-        assert cost(recipe(MINIMAX, 2), MINIMAX, size, 1).weights / GIB == pytest.approx(weights, abs=0.1)
+        assert split_cost(recipe(MINIMAX, 2), MINIMAX, size, 1).weights / GIB == pytest.approx(weights, abs=0.1)
 
 
 def test_ends_of_a_pipeline() -> None:
@@ -147,17 +149,17 @@ def test_tables_on_disk_are_no_weights_of_a_split() -> None:
     """Guards the advisor for V4.1: its Engram tables stay on NVMe in the shipped recipe, and in memory elsewhere."""
     made = load_recipe((files("sparkwright.recipes") / "shipped" / "deepseek-v4.1-flash.yaml").read_text(), "v41")
     assert made.model.shape
-    kept = cost(made, made.model.shape, made.model.size - made.model.on_disk, 1)
+    kept = split_cost(made, made.model.shape, made.model.size - made.model.on_disk, 1)
     loaded = replace(made, model=replace(made.model, on_disk=0))
     assert kept.weights / GIB == pytest.approx(72, rel=0.02)
-    assert cost(loaded, made.model.shape, made.model.size, 1).weights / GIB == pytest.approx(72 + 47, rel=0.02)
-    assert kept.read == pytest.approx(cost(loaded, made.model.shape, 0, 1).read, rel=0.001)
+    assert split_cost(loaded, made.model.shape, made.model.size, 1).weights / GIB == pytest.approx(72 + 47, rel=0.02)
+    assert kept.read == pytest.approx(split_cost(loaded, made.model.shape, 0, 1).read, rel=0.001)
 
 
 @pytest.mark.parametrize(("name", "billions"), [("qwen3-8b", 8.19), ("qwen3-30b-a3b", 30.53), ("dsv2-lite", 15.71)])
 def test_parameters_are_those_of_the_model_cards(name: str, billions: float) -> None:
     """Guards the counting of parts for dense, GQA and MLA models, all 2 bytes a number."""
-    assert sum(part.bytes for part in parts(shape(name))) / 2e9 == pytest.approx(billions, rel=0.01)
+    assert sum(part.bytes for part in model_parts(model_shape(name))) / 2e9 == pytest.approx(billions, rel=0.01)
 
 
 @for_each(
@@ -165,13 +167,18 @@ def test_parameters_are_those_of_the_model_cards(name: str, billions: float) -> 
     [
         (MINIMAX, (2,), "", 126_976),  # measured on two nodes, bf16
         (MINIMAX, (16,), "", 31_744),  # 8 KV heads: one each, no less
-        (shape("glm-5.2"), (4,), "fp8", 78 * 656 + 21 * 132),  # MLA and index rows are whole on every rank
-        (shape("glm-5.2"), (1, 2), "fp8", 39 * 656 + 11 * 132),
+        (model_shape("glm-5.2"), (4,), "fp8", 78 * 656 + 21 * 132),  # MLA and index rows are whole on every rank
+        (model_shape("glm-5.2"), (1, 2), "fp8", 39 * 656 + 11 * 132),
         (read(QWEN35), (4,), "fp8_e4m3", 7_680),  # 15 of 60 layers, 2 KV heads
         (DSV4, (2,), "fp8", 21 * (584 + 132) / 4 + 20 * 584 / 128),  # 3,850: as vLLM's pools of it come to
         (V41, (4,), "fp8", 3 * 640 / 2 + 640),  # four layers of 40 keep entries; how they are paged is not known
-        (shape("gemma-4-26b-a4b"), (1,), "", 5 * 2 * 2 * 512 * 2),  # windows do not grow
-        (replace(shape("kimi-linear-48b"), state_conv=0, state_matrix=0), (1,), "", 7 * 576 * 2),  # states are untold
+        (model_shape("gemma-4-26b-a4b"), (1,), "", 5 * 2 * 2 * 512 * 2),  # windows do not grow
+        (
+            replace(model_shape("kimi-linear-48b"), state_conv=0, state_matrix=0),
+            (1,),
+            "",
+            7 * 576 * 2,
+        ),  # states are untold
         (MINIMAX, (1, 1, 2), "", 126_976),  # half the sequences are here
     ],
 )
@@ -188,9 +195,9 @@ def test_an_ffn_of_two_matrices_and_experts_in_a_latent() -> None:
         single_blocks=True, ffn_layers=23, moe_layers=23, experts=128, experts_per_token=6, expert_intermediate=1856,
         shared_experts=2, ungated=True, format="nvfp4", group=16,
     )  # fmt: skip
-    assert sum(part.bytes for part in parts(nano)) == pytest.approx(19e9, rel=0.01)
-    narrow = {part.name: part.bytes for part in parts(replace(nano, expert_hidden=1344))}
-    wide = {part.name: part.bytes for part in parts(nano)}
+    assert sum(part.bytes for part in model_parts(nano)) == pytest.approx(19e9, rel=0.01)
+    narrow = {part.name: part.bytes for part in model_parts(replace(nano, expert_hidden=1344))}
+    wide = {part.name: part.bytes for part in model_parts(nano)}
     assert narrow["experts"] == wide["experts"] / 2
     assert narrow["shared experts"] == wide["shared experts"]
     assert narrow["experts' latent"] == 23 * 2 * 2688 * 1344 * 2
@@ -209,7 +216,7 @@ def test_an_ffn_of_two_matrices_and_experts_in_a_latent() -> None:
 def test_measured_speeds_lie_in_the_range(model: ModelShape, split: Parallelism, measured: float) -> None:
     """Guards the step model by published single-stream figures (docs/reference/parallelism-measured.md)."""
     model = replace(model, format=model.format or "bf16")
-    best, worst = cost(replace(recipe(model), parallelism=split), model, 0, 1).step
+    best, worst = split_cost(replace(recipe(model), parallelism=split), model, 0, 1).step
     assert 1 / worst < measured < 1 / best
 
 
@@ -218,7 +225,7 @@ def test_whole_experts_wait_for_the_busiest_rank() -> None:
     assert busiest(MINIMAX, 2, 1) == pytest.approx(4 + 1.11, abs=0.1)  # exact: 4 + E|X - 4| = 5.1
     assert touched(MINIMAX, 1) == pytest.approx(8)
     for batch in (1, 8, 64):
-        slices, whole = (cost(recipe(MINIMAX, 2, ep=ep), MINIMAX, 0, batch) for ep in (False, True))
+        slices, whole = (split_cost(recipe(MINIMAX, 2, ep=ep), MINIMAX, 0, batch) for ep in (False, True))
         assert slices.collectives == whole.collectives == 124
         assert slices.batch_step[0] < whole.batch_step[0] < 1.25 * slices.batch_step[0]
     assert busiest(MINIMAX, 2, 4096) == pytest.approx(128)
@@ -291,8 +298,8 @@ def test_the_shipped_v4_flash_has_the_shape_of_its_config() -> None:
     path = files("sparkwright.recipes") / "shipped" / "deepseek-v4-flash.yaml"
     made = load_recipe(path.read_text(), path.name)
     assert made.model.shape
-    assert found("MODEL003", Context(CLUSTER, recipe=made, checkpoints={"a": checkpoint(DSV4)})) == []
-    step = cost(made, made.model.shape, made.model.size, 1).step
+    assert run_check("MODEL003", Context(CLUSTER, recipe=made, checkpoints={"a": checkpoint(DSV4)})) == []
+    step = split_cost(made, made.model.shape, made.model.size, 1).step
     assert 1 / step[1] < 27.1 < 1 / step[0]
 
 

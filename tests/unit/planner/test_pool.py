@@ -8,20 +8,20 @@ from sparkwright.domain.facts import GpuProcess, Memory, NodeFacts, Unknown
 from sparkwright.domain.ledger import Counts
 from sparkwright.domain.units import GIB, gib
 from sparkwright.planner.ledger import ledger
-from sparkwright.planner.pool import Pool, driver_retained, pool
-from unit.checks.samples import healthy, memory, rank
-from unit.planner.memory_samples import H200, discrete, node, recipe, shape
+from sparkwright.planner.pool import Pool, driver_retained, memory_pool
+from unit.checks.samples import healthy, memory, rank_status
+from unit.planner.memory_samples import H200, discrete, gb10_node, model_shape, recipe
 
 
-def found(facts: NodeFacts, ranks_here: int = 1) -> Pool:
-    made = pool(facts, "big", ranks_here)
+def node_pool(facts: NodeFacts, ranks_here: int = 1) -> Pool:
+    made = memory_pool(facts, "big", ranks_here)
     assert isinstance(made, Pool)
     return made
 
 
 def test_driver_retained_pages_are_free_for_the_next_engine() -> None:
     """Guards that MemAvailable alone does not decide: it would refuse a launch that works."""
-    made = found(healthy("spark-1", memory=memory(used=85, unexplained=82)))
+    made = node_pool(healthy("spark-1", memory=memory(used=85, unexplained=82)))
     assert gib(made.used.bytes) == "11.0 GiB"
     assert "74.0 GiB kept by the driver (no GPU process lives" in made.used.why
 
@@ -43,39 +43,39 @@ def test_nothing_is_credited_that_may_be_in_use(facts: dict[str, object]) -> Non
 def test_our_own_running_rank_is_replaced() -> None:
     """Guards that a second `up` with other limits is not refused for the memory of the first."""
     own = (GpuProcess(1, "VLLM", 90 * GIB),)
-    made = found(healthy("spark-1", memory=memory(100), gpu_processes=own, ranks=(rank("big"),)))
+    made = node_pool(healthy("spark-1", memory=memory(100), gpu_processes=own, ranks=(rank_status("big"),)))
     assert gib(made.used.bytes) == "10.0 GiB"
     assert made.used.why.endswith("- 90.0 GiB of the running ranks that are replaced")
-    both = healthy("spark-1", memory=memory(100), gpu_processes=own, ranks=(rank("big"), rank("other")))
-    assert gib(found(both).used.bytes) == "100.0 GiB"
+    both = healthy("spark-1", memory=memory(100), gpu_processes=own, ranks=(rank_status("big"), rank_status("other")))
+    assert gib(node_pool(both).used.bytes) == "100.0 GiB"
 
 
 def test_a_gpu_with_memory_of_its_own_is_the_pool() -> None:
     """Guards that the machine's memory is not taken for the GPU's where they are two, one rank on each GPU."""
     held = replace(discrete(), gpu_processes=(GpuProcess(1, "x", 4 * GIB), GpuProcess(2, "y", Unknown(""))))
-    made = found(held)
+    made = node_pool(held)
     assert (made.total.bytes, made.used.bytes, made.unified) == (H200, 4 * GIB, False)
     assert isinstance(held.gpus, tuple)
     two = replace(held, gpus=held.gpus * 2)
-    assert [found(two, ranks).sharing for ranks in (1, 2, 3)] == [1, 1, 2]
+    assert [node_pool(two, ranks).sharing for ranks in (1, 2, 3)] == [1, 1, 2]
 
 
 def test_ranks_share_the_one_pool_of_a_gb10() -> None:
     """Guards that CPU and GPU count as one memory, which all ranks on the node live in."""
-    made = found(node(), 2)
+    made = node_pool(gb10_node(), 2)
     assert (made.unified, made.sharing) == (True, 2)
 
 
 def test_memory_that_could_not_be_read() -> None:
     """Guards that an unknown pool stays unknown, with its reason."""
-    made = pool(healthy("spark-1", memory=Unknown("cut off", "/proc/meminfo lacks Cached")), "big", 1)
+    made = memory_pool(healthy("spark-1", memory=Unknown("cut off", "/proc/meminfo lacks Cached")), "big", 1)
     assert made == Unknown("cut off", "/proc/meminfo lacks Cached")
 
 
 def test_page_cache_may_stay_in_use_where_an_engine_counts_mem_free() -> None:
     """Guards both ends: `up` evicts model files' pages; what it may not evict CUDA does not see as free."""
     cached = replace(memory(used=20), free=memory().total - 70 * GIB)
-    made = pool(healthy("spark-1", memory=cached), "big", 1, Counts.FREE)
+    made = memory_pool(healthy("spark-1", memory=cached), "big", 1, Counts.FREE)
     assert isinstance(made, Pool) and made.seen
     assert [gib(size or 0) for size in (made.used.low, made.used.bytes, made.used.high)] == [
         "20.0 GiB",
@@ -83,7 +83,7 @@ def test_page_cache_may_stay_in_use_where_an_engine_counts_mem_free() -> None:
         "70.0 GiB",
     ]
     assert made.seen.counted == cached.free and "counts MemFree" in made.used.why
-    other = found(healthy("spark-1", memory=cached))
+    other = node_pool(healthy("spark-1", memory=cached))
     assert other.used.high is None and other.seen and other.seen.counted == cached.available
 
 
@@ -94,8 +94,8 @@ def test_page_cache_may_stay_in_use_where_an_engine_counts_mem_free() -> None:
 )  # fmt: skip
 def test_each_engine_counts_by_its_own_figure(engine: str, figure: Counts) -> None:
     """Guards the verdict: an engine that reads MemFree refuses what another starts with the page cache full."""
-    planned = recipe(shape("qwen3-8b"), engine, serving={"memory_fraction": 0.8, "context": 8192})
-    cached = node()
+    planned = recipe(model_shape("qwen3-8b"), engine, serving={"memory_fraction": 0.8, "context": 8192})
+    cached = gb10_node()
     assert isinstance(cached.memory, Memory)
     full = replace(cached, memory=replace(cached.memory, free=20 * GIB))
     made = ledger(planned, full, None, 1)

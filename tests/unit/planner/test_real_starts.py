@@ -13,7 +13,7 @@ from sparkwright.facts.model_config import parse
 from sparkwright.planner.kv_cache import capacity, needed
 from sparkwright.planner.ledger import ledger
 from sparkwright.planner.weights import rank_weights
-from unit.planner.memory_samples import CONFIGS, discrete, recipe, shape
+from unit.planner.memory_samples import CONFIGS, discrete, model_shape, recipe
 
 FOLDER = CONFIGS.parent / "starts"
 SGLANG = [
@@ -31,7 +31,7 @@ ROWS = [
 def shape_of(name: str) -> ModelShape:
     """The shape of the starts' own configurations, else of the models'."""
     file = FOLDER / f"{name}.config.json"
-    found = parse(file.read_text()) if file.exists() else shape(name)
+    found = parse(file.read_text()) if file.exists() else model_shape(name)
     assert isinstance(found, ModelShape), found
     return found
 
@@ -51,13 +51,13 @@ def planned(row: dict[str, Any]) -> tuple[Recipe, ModelShape]:
     return recipe(found, row["engine"], serving=limits, flags=flags), found
 
 
-def of(name: str, alone: bool = False) -> Any:
+def rows_with_figure(name: str, alone: bool = False) -> Any:
     """Rows with that figure; alone: of starts with nothing next to them on the GPU."""
     rows = [row for row in ROWS if name in row and not (alone and row.get("shared"))]
     return pytest.mark.parametrize("row", rows, ids=[f"{r['engine']}-{r['config']}-{n}" for n, r in enumerate(rows)])
 
 
-@of("tokens")
+@rows_with_figure("tokens")
 def test_the_tokens_that_the_engine_prints(row: dict[str, Any]) -> None:
     """The tokens are exact for a pinned pool; else within the rounding of two decimals of a GiB."""
     made, shape = planned(row)
@@ -68,14 +68,14 @@ def test_the_tokens_that_the_engine_prints(row: dict[str, Any]) -> None:
     assert found.block == row.get("block", found.block)
 
 
-@of("needed_gib")
+@rows_with_figure("needed_gib")
 def test_what_one_full_context_needs(row: dict[str, Any]) -> None:
     """A refusal names it: the planner must, before the weights are read."""
     size = needed(*planned(row))
     assert isinstance(size, int) and abs(size / GIB - row["needed_gib"]) < 0.006
 
 
-@of("weights_gib")
+@rows_with_figure("weights_gib")
 def test_the_weights_of_dimensions_alone(row: dict[str, Any]) -> None:
     """No file, no size: what the config reports, within 2 %."""
     made, shape = planned(row)
@@ -83,7 +83,7 @@ def test_the_weights_of_dimensions_alone(row: dict[str, Any]) -> None:
     assert found == pytest.approx(row["weights_gib"], rel=0.02)
 
 
-@of("available_gib", alone=True)
+@rows_with_figure("available_gib", alone=True)
 def test_the_pool_that_the_fraction_leaves(row: dict[str, Any]) -> None:
     """The pool follows from recipe and machine alone, within 3 %."""
     made, _ = planned(row)

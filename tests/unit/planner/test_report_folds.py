@@ -5,28 +5,28 @@ from pathlib import Path
 
 import planner_report_folds as folds
 import pytest
-from planner_report_answers import Answer
+from planner_report_answers import PlannerAnswer
 from planner_report_notes import computed, load_notes
-from planner_report_rows import Case, load
+from planner_report_rows import PlannerCase, load
 
-from unit.planner.report_samples import FACTS, row
+from unit.planner.report_samples import FACTS, published_row
 
 
-def cases(folder: Path) -> tuple[Case, ...]:
+def load_cases(folder: Path) -> tuple[PlannerCase, ...]:
     (folder / "models.jsonl").write_text(json.dumps(FACTS))
-    rows = [row(id=name, source=f"github {name}/runs x") for name in "abcdefghijkl"]
+    rows = [published_row(id=name, source=f"github {name}/runs x") for name in "abcdefghijkl"]
     (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     return load(folder / "rows.jsonl")
 
 
-def answer(name: str, published: float, quantity: str = "decode_tps") -> Answer:
-    return Answer(name, quantity, "GQA, MHA", published, 100.0, 50.0, 200.0)
+def answer(name: str, published: float, quantity: str = "decode_tps") -> PlannerAnswer:
+    return PlannerAnswer(name, quantity, "GQA, MHA", published, 100.0, 50.0, 200.0)
 
 
 def test_a_level_follows_the_other_sources(tmp_path: Path) -> None:
     """The level rises if two of the others have twice and the left-out row alone holds the median down."""
     published = {"a": 100.0, "b": 100.0, "c": 200.0, "d": 200.0}
-    found = folds.left_out(cases(tmp_path), [answer(name, it) for name, it in published.items()], folds.by_source)
+    found = folds.left_out(load_cases(tmp_path), [answer(name, it) for name, it in published.items()], folds.by_source)
     assert found[0].predicted == pytest.approx(100.0 * 2**0.5)
 
 
@@ -36,17 +36,17 @@ def test_a_width_is_that_of_the_others(tmp_path: Path) -> None:
     Of four sources nobody sees what one in ten does: no range is narrowed for them.
     """
     given = [*(answer(name, 110.0) for name in "abcdefghijk"), answer("l", 190.0)]
-    found = folds.left_out(cases(tmp_path), given, folds.by_source)
+    found = folds.left_out(load_cases(tmp_path), given, folds.by_source)
     assert found[-1].inside is False and given[-1].inside is True
-    few = folds.left_out(cases(tmp_path), [*given[:3], given[-1]], folds.by_source)
+    few = folds.left_out(load_cases(tmp_path), [*given[:3], given[-1]], folds.by_source)
     assert few[-1].inside is True
 
 
 def test_a_source_with_many_rows_is_one_source(tmp_path: Path) -> None:
     """Guards that eight rows of one machine do not set the level of all others."""
-    many = [row(id=f"z{n}", source="github z/runs") for n in range(8)]
+    many = [published_row(id=f"z{n}", source="github z/runs") for n in range(8)]
     (tmp_path / "models.jsonl").write_text(json.dumps(FACTS))
-    rows = [*(row(id=name, source=f"github {name}/runs") for name in "abc"), *many]
+    rows = [*(published_row(id=name, source=f"github {name}/runs") for name in "abc"), *many]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     given = [*(answer(name, 100.0) for name in "abc"), *(answer(f"z{n}", 200.0) for n in range(8))]
     found = folds.left_out(load(tmp_path / "rows.jsonl"), given, folds.by_source)
@@ -56,7 +56,7 @@ def test_a_source_with_many_rows_is_one_source(tmp_path: Path) -> None:
 def test_counts_of_tokens_have_nothing_to_fit(tmp_path: Path) -> None:
     """They follow from code and dimensions: they stay as they are."""
     given = [answer(name, 150.0, "kv_tokens_given_gib") for name in "abcd"]
-    assert folds.left_out(cases(tmp_path), given, folds.by_model) == given
+    assert folds.left_out(load_cases(tmp_path), given, folds.by_model) == given
 
 
 @pytest.mark.parametrize("text", ["2 ** 8 = 256", "x * 2 = 4", "open('f') = 1"])

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planner_report_config import as_config
-from planner_report_rows import Case, load
-from planner_report_rows import case as make_case
+from planner_report_rows import PlannerCase, load
+from planner_report_rows import case_of_row as make_case
 
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
@@ -22,27 +22,29 @@ from sparkwright.domain.recipe import Parallelism
 from sparkwright.facts.model_config import parse
 from sparkwright.planner.parts import main
 from unit.for_each import for_each
-from unit.planner.report_samples import FACTS, MIXED, ROOT, ROW, row
+from unit.planner.report_samples import FACTS, MIXED, ROOT, ROW, published_row
 
 
-def cases(folder: Path, *rows: dict[str, Any]) -> tuple[Case, ...]:
+def load_cases(folder: Path, *rows: dict[str, Any]) -> tuple[PlannerCase, ...]:
     (folder / "models.jsonl").write_text("".join(f"{json.dumps(facts)}\n" for facts in (FACTS, MIXED)))
     (folder / "rows.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in rows))
     return load(folder / "rows.jsonl")
 
 
-def case(folder: Path, **changes: Any) -> Case:
-    return cases(folder, row(**changes))[0]
+def load_case(folder: Path, **changes: Any) -> PlannerCase:
+    return load_cases(folder, published_row(**changes))[0]
 
 
-def shape(found: Case) -> ModelShape:
+def case_shape(found: PlannerCase) -> ModelShape:
     assert isinstance(found.shape, ModelShape)
     return found.shape
 
 
 def test_a_row_becomes_a_recipe(tmp_path: Path) -> None:
     """The row's values are at their places in a recipe; open ones are left to the engine."""
-    found = case(tmp_path, tp=2, nodes=2, max_num_seqs=6, cuda_graphs="off (eager)", spec_decode="mtp, 2 tokens").recipe
+    found = load_case(
+        tmp_path, tp=2, nodes=2, max_num_seqs=6, cuda_graphs="off (eager)", spec_decode="mtp, 2 tokens"
+    ).recipe
     assert (found.engine.name, found.engine.version) == ("vllm", "0.21.1rc1")
     assert (found.parallelism, found.nodes) == (Parallelism(2), 2)
     assert (found.serving.context, found.serving.sequences, found.serving.batched_tokens) == (32768, 6, 0)
@@ -54,7 +56,7 @@ def test_a_row_becomes_a_recipe(tmp_path: Path) -> None:
 def test_notes_carry_the_rest_of_the_command(tmp_path: Path) -> None:
     """Quoted options, a pinned pool, block size and the node's memory are in the notes only."""
     notes = "extra args: --max-num-batched-tokens 4096 --moe-backend marlin --trust-remote-code | block-size 256, DCP4"
-    found = case(tmp_path, notes=f"{notes}; --kv-cache-memory-bytes 12000000000; GPU total 139.8 GiB")
+    found = load_case(tmp_path, notes=f"{notes}; --kv-cache-memory-bytes 12000000000; GPU total 139.8 GiB")
     assert found.recipe.serving.batched_tokens == 4096
     assert found.recipe.serving.kv_cache_bytes == 12_000_000_000
     options = {"moe-backend": "marlin", "trust-remote-code": True, "block-size": 256, "decode-context-parallel-size": 4}
@@ -64,29 +66,29 @@ def test_notes_carry_the_rest_of_the_command(tmp_path: Path) -> None:
 
 def test_a_model_is_found_by_its_base_name(tmp_path: Path) -> None:
     """Owner, packing and tuning of a row's name do not matter, its size does."""
-    assert case(tmp_path, model="somebody/Alpha-3-Coder-7B-it (FP8 build)").model == "maker/Alpha-3-7B-Instruct"
-    assert case(tmp_path, model="Beta 30B A3B uncensored").model == "maker/Beta-30B-A3B"
-    unknown = case(tmp_path, model="maker/Alpha-3-70B")
+    assert load_case(tmp_path, model="somebody/Alpha-3-Coder-7B-it (FP8 build)").model == "maker/Alpha-3-7B-Instruct"
+    assert load_case(tmp_path, model="Beta 30B A3B uncensored").model == "maker/Beta-30B-A3B"
+    unknown = load_case(tmp_path, model="maker/Alpha-3-70B")
     assert unknown.model == ""
     assert isinstance(unknown.shape, Unknown)
 
 
 def test_the_checkpoint_is_the_one_that_the_row_means(tmp_path: Path) -> None:
     """The row's own size first, then the published one with all its words; readings of a running engine never."""
-    assert case(tmp_path, checkpoint_gb=5.0).size == 5_000_000_000
-    assert case(tmp_path, model="packer/Alpha-3-7B-NVFP4").size == 4_500_000_000
-    assert case(tmp_path, model="other/Alpha-3-7B-NVFP4").size == 0
+    assert load_case(tmp_path, checkpoint_gb=5.0).size == 5_000_000_000
+    assert load_case(tmp_path, model="packer/Alpha-3-7B-NVFP4").size == 4_500_000_000
+    assert load_case(tmp_path, model="other/Alpha-3-7B-NVFP4").size == 0
 
 
 def test_a_size_below_the_dimensions_was_gib(tmp_path: Path) -> None:
     """12.6 GB of a model whose numbers alone take 13.4 GB: the page wrote GB and meant GiB."""
-    found = case(tmp_path, model="maker/Alpha-3-7B", quant="bf16", checkpoint_gb=12.6)
+    found = load_case(tmp_path, model="maker/Alpha-3-7B", quant="bf16", checkpoint_gb=12.6)
     assert found.size == int(12.6 * 2**30)
 
 
 def test_the_width_that_nobody_published_follows_from_the_parameters(tmp_path: Path) -> None:
     """The FFN of a dense model is the rest of the published count after all other parts."""
-    found = shape(case(tmp_path, quant="bf16"))
+    found = case_shape(load_case(tmp_path, quant="bf16"))
     assert found.intermediate % 64 == 0
     assert 10_000 < found.intermediate < 14_000
 
@@ -97,14 +99,14 @@ def test_the_width_that_nobody_published_follows_from_the_parameters(tmp_path: P
 )
 def test_the_words_of_a_quantization(tmp_path: Path, quant: str, rest: str, experts: str) -> None:
     """One format is of everything; of two the smaller is the experts'."""
-    found = shape(case(tmp_path, model="maker/Beta-30B-A3B", quant=quant))
+    found = case_shape(load_case(tmp_path, model="maker/Beta-30B-A3B", quant=quant))
     assert (found.format, found.expert_format) == (rest, experts)
 
 
 def test_attention_is_as_large_as_the_checkpoint_states(tmp_path: Path) -> None:
     """`nvfp4` leaves open what its attention is written in: the size decides."""
-    small = shape(case(tmp_path, model="maker/Beta-30B-A3B", quant="nvfp4", checkpoint_gb=15.5))
-    large = shape(case(tmp_path, model="maker/Beta-30B-A3B", quant="nvfp4", checkpoint_gb=24))
+    small = case_shape(load_case(tmp_path, model="maker/Beta-30B-A3B", quant="nvfp4", checkpoint_gb=15.5))
+    large = case_shape(load_case(tmp_path, model="maker/Beta-30B-A3B", quant="nvfp4", checkpoint_gb=24))
     assert (small.format, small.expert_format) == ("nvfp4", "")
     assert (large.format, large.expert_format) == ("bf16", "nvfp4")
 
@@ -119,7 +121,7 @@ def test_attention_is_as_large_as_the_checkpoint_states(tmp_path: Path) -> None:
 )
 def test_a_checkpoint_that_is_written_unlike_others(tmp_path: Path, model: str, rest: str, output: str) -> None:
     """One of the same name has BF16 where the other has four and eight bits, and decodes half as fast."""
-    found = shape(case(tmp_path, model=model, quant="nvfp4", checkpoint_gb=None))
+    found = case_shape(load_case(tmp_path, model=model, quant="nvfp4", checkpoint_gb=None))
     assert (found.format, found.expert_format, found.output_format) == (rest, "nvfp4", output)
 
 
@@ -133,7 +135,7 @@ def test_tables_are_written_as_the_checkpoint_states() -> None:
 
 def test_kinds_of_layers_come_from_the_facts_words(tmp_path: Path) -> None:
     """A count of full layers and a window as text is as good as a list of layers."""
-    found = shape(case(tmp_path, model="maker/Beta-30B-A3B"))
+    found = case_shape(load_case(tmp_path, model="maker/Beta-30B-A3B"))
     assert (found.full_layers, found.window_layers, found.window) == (8, 24, 512)
 
 
@@ -142,7 +144,7 @@ def test_kinds_of_layers_come_from_the_facts_words(tmp_path: Path) -> None:
 )
 def test_packings_are_read_by_their_names(tmp_path: Path, said: str, written: str) -> None:
     """EXL3 and GGUF types name their bits; without a figure no format is better than a wrong one."""
-    assert shape(case(tmp_path, quant=said)).format == written
+    assert case_shape(load_case(tmp_path, quant=said)).format == written
 
 
 @for_each(
@@ -179,8 +181,11 @@ def test_the_words_of_a_speculation(wording: str, method: str, tokens: int) -> N
 
 def test_a_row_without_a_date_is_as_old_as_its_source(tmp_path: Path) -> None:
     """The version that nobody wrote is of the time of the author's other rows."""
-    dated, open_ = row(date="2026-05-20", engine_version_or_image=None), row(date=None, engine_version_or_image=None)
-    found = cases(tmp_path, dated, open_)
+    dated, open_ = (
+        published_row(date="2026-05-20", engine_version_or_image=None),
+        published_row(date=None, engine_version_or_image=None),
+    )
+    found = load_cases(tmp_path, dated, open_)
     assert [one.recipe.engine.version for one in found] == ["0.21.0", "0.21.0"]
     assert found[1].assumed == ("engine version 0.21.0",)
 
@@ -192,7 +197,9 @@ ANYTHING = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(
 @given(st.dictionaries(st.sampled_from(sorted(ROW.keys() - {"id", "result"})), ANYTHING | st.lists(ANYTHING)))
 def test_odd_values_make_a_case_too(fields: dict[str, Any]) -> None:
     """A row is written by hand: a text where a number belongs costs that field, not the whole file."""
-    found = make_case(row(**fields), models.Known("x", ("x",), as_config(FACTS), parameters=6.7e9), "2026-06")
+    found = make_case(
+        published_row(**fields), models.KnownModel("x", ("x",), as_config(FACTS), parameters=6.7e9), "2026-06"
+    )
     assert found.recipe.parallelism.tp >= 1
     assert found.size >= 0
     assert found.memory > 0
@@ -223,7 +230,7 @@ def test_every_entry_of_our_own_facts_is_a_model(tmp_path: Path) -> None:
     known = models.load_models(tmp_path / "none.jsonl", tmp_path)
     assert len(known) > 40
     for one in known:
-        found = models.find(known, one.id)
+        found = models.find_model(known, one.id)
         assert found is not None and found.words == one.words, one.id
 
 
@@ -235,7 +242,7 @@ def test_every_entry_of_our_own_facts_is_a_model(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_tables_that_stay_on_disk_are_no_weights(tmp_path: Path, fields: dict[str, Any], kept: bool) -> None:
     """A checkpoint's size is not what is loaded where a row reports that its tables are read from disk."""
-    assert bool(case(tmp_path, checkpoint_gb=4.5, **fields).size) is kept
+    assert bool(load_case(tmp_path, checkpoint_gb=4.5, **fields).size) is kept
 
 
 @pytest.mark.parametrize(
@@ -284,7 +291,7 @@ def test_speculation_is_read_in_any_wording(wording: str, method: str, tokens: i
 )  # fmt: skip
 def test_tables_that_stay_on_disk_are_read_in_any_wording(said: str, apart: bool) -> None:
     """A part that stays on disk is no weight in memory."""
-    assert words.apart({"notes": said}) is apart
+    assert words.stays_on_disk({"notes": said}) is apart
 
 
 @for_each(

@@ -5,22 +5,24 @@ from fnmatch import fnmatchcase
 
 import planner_report_stats as stats
 import pytest
-from planner_report_answers import Answer, relative
-from planner_report_notes import Note, judged, load_notes, note
-from planner_report_tables import page
+from planner_report_answers import PlannerAnswer, relative
+from planner_report_notes import Note, judged, load_notes, note_about
+from planner_report_tables import report_page
 
 from unit.planner.report_samples import ROOT
 
 WEIGHTS = "weights_gib"
 
 
-def answer(row: str = "a", published: float = 100.0, predicted: float | None = 102.0, **more: object) -> Answer:
-    found = Answer(row, WEIGHTS, "GQA, MHA", published, predicted, 90.0, 110.0, reason="" if predicted else "no size")
+def answer(row: str = "a", published: float = 100.0, predicted: float | None = 102.0, **more: object) -> PlannerAnswer:
+    found = PlannerAnswer(
+        row, WEIGHTS, "GQA, MHA", published, predicted, 90.0, 110.0, reason="" if predicted else "no size"
+    )
     return replace(found, **more)  # type: ignore[arg-type]
 
 
-def fits(row: str, published: bool, predicted: bool) -> Answer:
-    return Answer(row, "fits", "GQA, MHA", published, predicted)
+def fits_answer(row: str, published: bool, predicted: bool) -> PlannerAnswer:
+    return PlannerAnswer(row, "fits", "GQA, MHA", published, predicted)
 
 
 def test_errors_are_relative_and_signed() -> None:
@@ -39,9 +41,9 @@ def test_the_ninetieth_percentile_is_a_value_that_occurs(count: int, ninety: int
 def test_targets_hold_for_what_was_predicted() -> None:
     """Nine of ten below three percent meet the weights' target, eight do not; no answer is no verdict."""
     target, close, far = stats.TARGETS[WEIGHTS], [answer(str(n)) for n in range(9)], answer("far", predicted=120.0)
-    assert stats.met(target, stats.figures([*close, far])) is True
-    assert stats.met(target, stats.figures([*close[:8], far, replace(far, id="too")])) is False
-    assert stats.met(target, stats.figures([answer(predicted=None)])) is None
+    assert stats.targets_met(target, stats.figures([*close, far])) is True
+    assert stats.targets_met(target, stats.figures([*close[:8], far, replace(far, id="too")])) is False
+    assert stats.targets_met(target, stats.figures([answer(predicted=None)])) is None
 
 
 def test_a_row_counts_once() -> None:
@@ -53,18 +55,18 @@ def test_a_row_counts_once() -> None:
 
 def test_one_unsafe_verdict_fails_and_a_few_refusals_do_not() -> None:
     """A yes to a run that dies in loading is the worse error: not one is allowed."""
-    target, right = stats.TARGETS["fits"], [fits(str(n), True, True) for n in range(39)]
-    assert stats.met(target, stats.figures([*right, fits("x", True, False)])) is True
-    assert stats.met(target, stats.figures([*right, fits("x", False, True)])) is False
-    assert stats.met(target, stats.figures([*right[:9], fits("x", True, False)])) is False
+    target, right = stats.TARGETS["fits"], [fits_answer(str(n), True, True) for n in range(39)]
+    assert stats.targets_met(target, stats.figures([*right, fits_answer("x", True, False)])) is True
+    assert stats.targets_met(target, stats.figures([*right, fits_answer("x", False, True)])) is False
+    assert stats.targets_met(target, stats.figures([*right[:9], fits_answer("x", True, False)])) is False
 
 
 def test_speeds_are_judged_by_their_interval() -> None:
     """A speed beyond its limit is one outside the interval that the planner gave."""
     inside = answer(quantity="decode_tps", predicted=60.0)
     outside = replace(inside, published=111.0)
-    assert stats.over([inside]) == []
-    assert stats.over([outside]) == [outside]
+    assert stats.beyond_limit([inside]) == []
+    assert stats.beyond_limit([outside]) == [outside]
 
 
 def test_contradictions_are_shown_and_not_judged() -> None:
@@ -72,7 +74,7 @@ def test_contradictions_are_shown_and_not_judged() -> None:
     off = answer("bad-row", predicted=300.0)
     notes = (Note(("bad-*",), (WEIGHTS,), "GB and GiB mixed up", contradicts=True),)
     assert judged(notes, [answer(), off]) == [answer()]
-    text = page([answer(), off], notes)
+    text = report_page([answer(), off], notes)
     assert "| bad-row | weights_gib | 100.00 | 300.00 | +200.0% | GB and GiB mixed up |" in text
     assert "| Weights, GiB a rank | 90 % < 3%, 85% inside | 1 (1) |" in text
 
@@ -80,15 +82,15 @@ def test_contradictions_are_shown_and_not_judged() -> None:
 def test_every_row_beyond_the_limit_has_its_reason_on_the_page() -> None:
     """The page has a note's words, or states without one that nobody explained it."""
     far = answer("far", predicted=150.0, conditions={"depth": 4096})
-    assert "| not explained |" in page([far], ())
-    assert "| far | 100.00 (depth 4,096) | 150.00 | +50.0% | a rounded figure |" in page(
+    assert "| not explained |" in report_page([far], ())
+    assert "| far | 100.00 (depth 4,096) | 150.00 | +50.0% | a rounded figure |" in report_page(
         [far], (Note(("far",), (WEIGHTS,), "a rounded figure"),)
     )
 
 
 def test_what_was_not_predicted_is_counted_with_the_reason() -> None:
     """Silence is not hidden in a better median."""
-    text = page([answer(), answer("b", predicted=None)], ())
+    text = report_page([answer(), answer("b", predicted=None)], ())
     assert "| weights_gib | 1 | no size |" in text
     assert (
         "| Weights, GiB a rank | 90 % < 3%, 85% inside | 1 (1) | 2.0% | 2.0% | 100% (x1.22) | yes | 2.0%, 2.0%, 1 | 1 |"
@@ -98,7 +100,7 @@ def test_what_was_not_predicted_is_counted_with_the_reason() -> None:
 
 def test_the_other_estimator_is_next_to_ours() -> None:
     """Its errors are on the same rows, where it answers at all."""
-    text = page([answer(peer=150.0), answer("b")], ())
+    text = report_page([answer(peer=150.0), answer("b")], ())
     assert "| all | 2 (2) | 2.0% | 2.0% | 100% (x1.22) | 1 | 50.0% | 50.0% |" in text
 
 
@@ -126,25 +128,25 @@ def test_no_note_of_ours_is_hidden_by_one_before_it() -> None:
 def test_wide_intervals_are_reported() -> None:
     """A hit is easy with an interval that holds everything: its width is next to the share of hits."""
     assert stats.figures([answer(), answer(low=10.0, high=1000.0), answer(low=0.0)]).width == 100.0
-    assert "100% (x100.00)" in page([answer(low=10.0, high=1000.0)], ())
+    assert "100% (x100.00)" in report_page([answer(low=10.0, high=1000.0)], ())
 
 
 def test_the_first_note_that_fits_counts() -> None:
     """A note about one row is before one about all of its author's."""
     notes = (Note(("lab-7",), (WEIGHTS,), "this one"), Note(("lab-*",), (WEIGHTS,), "all"))
-    found = [note(notes, answer(row)) for row in ("lab-7", "lab-8", "other")]
+    found = [note_about(notes, answer(row)) for row in ("lab-7", "lab-8", "other")]
     assert [one.why if one else "" for one in found] == ["this one", "all", ""]
 
 
 def test_the_page_depends_on_nothing_but_the_answers() -> None:
     """No date, no path, no order of a set: the same answers give the same page."""
-    answers = [answer(), answer("b", predicted=None), fits("c", True, True)]
-    assert page(answers, ()) == page(list(answers), ())
-    assert str(ROOT) not in page(answers, ())
+    answers = [answer(), answer("b", predicted=None), fits_answer("c", True, True)]
+    assert report_page(answers, ()) == report_page(list(answers), ())
+    assert str(ROOT) not in report_page(answers, ())
 
 
 def test_the_first_run_on_new_rows_comes_first() -> None:
     """Guards the honest figure: what the planner said before anything was changed for the rows."""
-    shown = page([], [])
+    shown = report_page([], [])
     heads = [line for line in shown.splitlines() if line.startswith("## ")]
     assert heads[0] == "## On rows that were new" and "| quantity | first run |" in shown

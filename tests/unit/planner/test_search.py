@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sparkwright.domain.ledger import Lack
 from sparkwright.domain.verdict import Variant, Verdict
 from sparkwright.planner.knobs import setting
-from sparkwright.planner.remedies import SPARE, Tries, first
+from sparkwright.planner.remedies import SPARE, Tries, first_good
 from unit.planner.toy import RECIPE, Toy
 
 
@@ -21,7 +21,7 @@ def test_the_first_good_one_is_found_with_few_questions(count: int, start: int) 
         asked.append(index)
         return index >= start
 
-    assert first(count, good) == (start if start < count else None)
+    assert first_good(count, good) == (start if start < count else None)
     assert len(asked) <= (log2(count) + 2 if count else 0)
 
 

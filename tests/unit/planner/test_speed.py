@@ -11,8 +11,8 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.verdict import Estimate, Load, Speed
 from sparkwright.planner.kv_layout import layers
-from sparkwright.planner.speed import Measured, speed
-from sparkwright.planner.speed_decode import DecodedModel, step
+from sparkwright.planner.speed import Measured, estimate_speed
+from sparkwright.planner.speed_decode import DecodedModel, decode_step
 from sparkwright.planner.speed_rates import LIKELY
 from unit.for_each import for_each
 from unit.planner.speed_samples import (
@@ -51,7 +51,7 @@ DEPTHS = st.integers(0, 1_000_000)
 
 
 def measured(shape: ModelShape, made: Recipe, size: float = 0, anchor: Measured | None = None, **load: int) -> Speed:
-    return speed(made, shape, int(size), Load(**load), anchor)
+    return estimate_speed(made, shape, int(size), Load(**load), anchor)
 
 
 @for_each("name", PUBLISHED)
@@ -185,10 +185,10 @@ def test_the_text_decides_how_many_drafts_are_accepted() -> None:
     """Guards that a story is not promised the speed of a list: GLM-5.3-Flash gave 29, 62 and 70 tokens/s for them."""
     made = recipe(2, speculation=("dflash", 7))
     texts = ("prose", "code", "counting")
-    prose, code, counting = (speed(made, V4, SEED_SIZE, Load(text=text)).decode for text in texts)
+    prose, code, counting = (estimate_speed(made, V4, SEED_SIZE, Load(text=text)).decode for text in texts)
     assert 1.5 * prose.value < code.value < counting.value
     assert prose.high / prose.low < measured(V4, made, SEED_SIZE).decode.high / measured(V4, made, SEED_SIZE).decode.low
-    plain = [speed(recipe(2), V4, SEED_SIZE, Load(text=text)).decode for text in ("", *texts)]
+    plain = [estimate_speed(recipe(2), V4, SEED_SIZE, Load(text=text)).decode for text in ("", *texts)]
     assert plain == plain[:1] * 4
 
 
@@ -196,10 +196,10 @@ def test_drafts_write_a_state_for_each_token() -> None:
     """Guards linear attention with drafts: what is taken back needs the state from before, so each is written."""
     made = recipe(speculation=("mtp", 3))
     steps = [
-        step(DecodedModel(made, replace(QWEN36, state_layers=n), 0, layers_of(made, n)), Load(), LIKELY, 4)
+        decode_step(DecodedModel(made, replace(QWEN36, state_layers=n), 0, layers_of(made, n)), Load(), LIKELY, 4)
         for n in (0, 30)
     ]
-    once = step(DecodedModel(made, QWEN36, 0, layers_of(made, 30)), Load(), LIKELY, 1)
+    once = decode_step(DecodedModel(made, QWEN36, 0, layers_of(made, 30)), Load(), LIKELY, 1)
     assert steps[1].cache == pytest.approx(2.5 * once.cache) and not steps[0].cache
 
 
@@ -251,7 +251,7 @@ def test_rows_that_are_read_one_by_one_slow_a_prompt() -> None:
     for engine, slower in (("llama-cpp", True), ("vllm", False)):
         made = recipe(engine=engine)
         off = replace(made, model=replace(made.model, on_disk=27 * GB))
-        inside, outside = (speed(one, QWEN36, 25 * GB, Load(prompt=8192)).prefill for one in (made, off))
+        inside, outside = (estimate_speed(one, QWEN36, 25 * GB, Load(prompt=8192)).prefill for one in (made, off))
         assert (outside.value < 0.6 * inside.value) is slower
         assert any("rows of tables off memory" in line for line in outside.why) is slower
 
@@ -329,7 +329,7 @@ def test_tables_are_not_read() -> None:
     tabled = replace(QWEN8, tables=50 * GB, table_format="fp8")
     for plain, more in ((0, 0), (int(16.38 * GB), 50 * GB)):
         before, after = (
-            speed(recipe(), model, size, Load(prompt=2048)).decode.value
+            estimate_speed(recipe(), model, size, Load(prompt=2048)).decode.value
             for model, size in ((QWEN8, plain), (tabled, plain + more))
         )
         assert after == pytest.approx(before, rel=0.01)

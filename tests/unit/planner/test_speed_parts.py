@@ -11,12 +11,34 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Speculation
 from sparkwright.domain.verdict import Load
 from sparkwright.engines.catalog import traits
-from sparkwright.planner.speed import DISK, Measured, loading, speed, started
-from sparkwright.planner.speed_decode import DecodedModel, attended, drafted, method, reading, step, together, yielded
+from sparkwright.planner.speed import DISK, Measured, estimate_speed, loading, started
+from sparkwright.planner.speed_decode import (
+    DecodedModel,
+    attended,
+    decode_step,
+    drafted,
+    method,
+    reading,
+    together,
+    yielded,
+)
 from sparkwright.planner.speed_prefill import prefill
-from sparkwright.planner.speed_rates import FAST, LIKELY, SLOW, dense_pace, format_of, products, rates, weighed
+from sparkwright.planner.speed_rates import FAST, LIKELY, SLOW, dense_pace, format_of, products, rate_range, weighed
 from sparkwright.planner.split_cost import read
-from unit.planner.speed_samples import GB, GEMMA, M27, OSS, QWEN8, QWEN8_FP4, QWEN30, RDMA, SUPER, V4, recipe, shape
+from unit.planner.speed_samples import (
+    GB,
+    GEMMA,
+    M27,
+    OSS,
+    QWEN8,
+    QWEN8_FP4,
+    QWEN30,
+    RDMA,
+    SUPER,
+    V4,
+    model_shape,
+    recipe,
+)
 
 ONE = Parallelism()
 
@@ -70,7 +92,7 @@ def test_gguf_packs_the_vocabulary_too() -> None:
     ends = {name for name in packed if plain[name] != packed[name]}
     assert ends and ends <= {"embedding", "output"}
     assert all(packed[name] == pytest.approx(plain[name] * 210 / 512) for name in ends)
-    fast = speed(recipe(engine="llama-cpp"), replace(four, quantization="gguf"), int(14.4 * GB), Load()).decode
+    fast = estimate_speed(recipe(engine="llama-cpp"), replace(four, quantization="gguf"), int(14.4 * GB), Load()).decode
     assert fast.low < 76 < fast.high and fast.value == pytest.approx(76, rel=0.15)
 
 
@@ -81,7 +103,7 @@ def test_mxfp4_in_gguf_has_the_rest_in_eight_bits() -> None:
     plain = {part.name: part for part in weighed(OSS, 0)}
     assert counted["experts"] == plain["experts"]
     assert sum(part.bytes for part in counted.values()) == pytest.approx(63.4 * GB, rel=0.03)
-    found = speed(recipe(engine="llama-cpp"), model, int(63.37 * GB), Load()).decode
+    found = estimate_speed(recipe(engine="llama-cpp"), model, int(63.37 * GB), Load()).decode
     assert found.low < 59 < found.high and found.value > 45
 
 
@@ -165,16 +187,19 @@ def test_steps_are_nearly_constant_whatever_is_accepted() -> None:
     """DSpark with 5 drafts on two nodes: 12.8 to 14.4 steps a second were published, 33 to 84 tokens/s by the text."""
     made = recipe(2, speculation=("dspark", 5), env=RDMA, kv_dtype="nvfp4_ds_mla")
     for accepted in (0.5, 0.8, 0.97):
-        found = speed(made, V4, 167 * GB, Load(), Measured(accepted=accepted)).decode.value
+        found = estimate_speed(made, V4, 167 * GB, Load(), Measured(accepted=accepted)).decode.value
         assert found / yielded(5, accepted) == pytest.approx(13.6, rel=0.06)
 
 
 def test_every_pass_of_a_draft_costs() -> None:
     """GLM-5.2 on four nodes: 67 ms a step, 137 ms with five MTP passes (its author's own breakdown)."""
-    size, glm = 405 * GB, replace(shape("glm-5.2"), format="int8", expert_format="int4", group=128, expert_group=128)
+    size, glm = (
+        405 * GB,
+        replace(model_shape("glm-5.2"), format="int8", expert_format="int4", group=128, expert_group=128),
+    )
     plain, drafts = (recipe(4, kv_dtype="fp8_ds_mla", speculation=s) for s in ((), ("mtp", 5)))
-    steps = [1 / speed(plain, glm, size, Load()).decode.value]
-    steps.append(yielded(5, 0.8) / speed(drafts, glm, size, Load(), Measured(accepted=0.8)).decode.value)
+    steps = [1 / estimate_speed(plain, glm, size, Load()).decode.value]
+    steps.append(yielded(5, 0.8) / estimate_speed(drafts, glm, size, Load(), Measured(accepted=0.8)).decode.value)
     assert steps == pytest.approx([0.067, 0.137], rel=0.1)
 
 
@@ -186,7 +211,7 @@ def test_drafts_read_the_output_as_it_is_written() -> None:
     assert ends[1] == pytest.approx(ends[0] * 9 / 32)
     said = Measured(accepted=0.8)
     alone, with_drafts = (
-        [1 / speed(recipe(speculation=drafts), one, 0, Load(), said).decode.value for one in (four, small)]
+        [1 / estimate_speed(recipe(speculation=drafts), one, 0, Load(), said).decode.value for one in (four, small)]
         for drafts in ((), ("mtp", 3))
     )
     saved = (ends[0] - ends[1]) / LIKELY.read
@@ -233,7 +258,7 @@ def test_stages_read_their_parts_one_after_the_other() -> None:
     )
     for running in (1, 2, 8):
         load = Load(depth=50_000, concurrency=running)
-        alone, two = (step(model, load, LIKELY).cache for model in (whole, staged))
+        alone, two = (decode_step(model, load, LIKELY).cache for model in (whole, staged))
         assert two == pytest.approx(alone / min(running, 2))
     one, other = (prefill(model, Load(prompt=4096), LIKELY).attention for model in (whole, staged))
     assert other == pytest.approx(one)
@@ -242,13 +267,15 @@ def test_stages_read_their_parts_one_after_the_other() -> None:
 def test_spread_context_adds_exchanges() -> None:
     """Decode context parallelism asks for queries and results over the link, twice a layer of attention."""
     flags = {"decode-context-parallel-size": 2}
-    plain, spread = (step(DecodedModel(recipe(2, flags=f), M27, 0, ()), Load(), LIKELY).exchanges for f in ({}, flags))
+    plain, spread = (
+        decode_step(DecodedModel(recipe(2, flags=f), M27, 0, ()), Load(), LIKELY).exchanges for f in ({}, flags)
+    )
     assert spread - plain == pytest.approx(2 * 62 * LIKELY.exchange)
 
 
 def test_rdma_that_is_asked_for_is_not_doubted() -> None:
     """A recipe that names the transport has a narrower range of waits than one that leaves it open."""
-    named, open_, many = (rates(recipe(n, env=e), QWEN8) for n, e in ((2, RDMA), (2, {}), (4, {})))
+    named, open_, many = (rate_range(recipe(n, env=e), QWEN8) for n, e in ((2, RDMA), (2, {}), (4, {})))
     assert named[2].exchange < open_[2].exchange
     assert named[1].exchange == open_[1].exchange < many[1].exchange
 
@@ -272,13 +299,13 @@ def test_the_range_of_a_start_holds_first_and_later_ones() -> None:
 
 def test_a_first_start_and_a_later_one_have_ranges_of_their_own() -> None:
     """First starts of 84 GB took 600 to 840 s; files in the page cache are read four times as fast or more."""
-    first, again = (one for _, one in speed(recipe(), QWEN30, 84 * GB, Load()).starts)
+    first, again = (one for _, one in estimate_speed(recipe(), QWEN30, 84 * GB, Load()).starts)
     whole = started(recipe(), QWEN30, 84 * GB)
     assert 300 < first.low < 600 and 840 < first.high < 1400, first
     assert again.low < 90 and again.high < first.value and again.value < first.low
     assert first.high / first.low < whole.high / whole.low / 2, "narrower than without knowing which it is"
     assert whole.low <= 1.1 * again.low and whole.high >= 0.9 * first.high
-    assert not speed(recipe(), QWEN30, 0, Load()).starts
+    assert not estimate_speed(recipe(), QWEN30, 0, Load()).starts
 
 
 def test_mapped_files_are_read_slower_than_others() -> None:

@@ -26,12 +26,12 @@ LOW = {"gpt-oss-16-experts": 0.04}  # MXFP4 took 3.4 % less than planned
 UNDER_RANGE = {"gemma-3-27b-text-12-layers-auto-compiled": 0.6}
 
 
-def named(row: dict[str, Any]) -> str:
+def row_name(row: dict[str, Any]) -> str:
     how = "" if row["arguments"]["enforce_eager"] else "-warm" if row.get("compiled_before") else "-compiled"
-    return f"{row['config']}-{kv_of(row) or 'auto'}{how}"
+    return f"{row['config']}-{kv_dtype_of(row) or 'auto'}{how}"
 
 
-def kv_of(row: dict[str, Any]) -> str:
+def kv_dtype_of(row: dict[str, Any]) -> str:
     return str(row["arguments"].get("kv_cache_dtype", ""))
 
 
@@ -42,24 +42,24 @@ def planned(row: dict[str, Any]) -> tuple[Recipe, ModelShape]:
         "context": given["max_model_len"],
         "batched_tokens": given["max_num_batched_tokens"],
         "sequences": given["max_num_seqs"],
-        "kv_dtype": kv_of(row),
+        "kv_dtype": kv_dtype_of(row),
         "memory_fraction": given["gpu_memory_utilization"],
         "kv_cache_bytes": given.get("kv_cache_memory_bytes", 0),
     }
     flags = {"enforce-eager": given["enforce_eager"]} | (
         {"language-model-only": True} if given.get("language_model_only") else {}
     )
-    if (row["config"], kv_of(row)) == FLASHMLA:
+    if (row["config"], kv_dtype_of(row)) == FLASHMLA:
         flags |= {"attention-backend": "FLASHMLA"}
     return recipe(found, "vllm 0.33.0", serving=limits, flags=flags), found
 
 
 def free_pools() -> list[Any]:
-    return [pytest.param(row, id=named(row)) for row in ALONE]
+    return [pytest.param(row, id=row_name(row)) for row in ALONE]
 
 
 def pinned() -> list[Any]:
-    return [pytest.param(row, id=named(row)) for row in ROWS if row.get("shared")]
+    return [pytest.param(row, id=row_name(row)) for row in ROWS if row.get("shared")]
 
 
 @pytest.mark.parametrize("row", pinned())
@@ -78,7 +78,7 @@ def test_the_pool_that_the_fraction_leaves_is_in_its_range(row: dict[str, Any]) 
     assert line and line.low is not None and line.high is not None
     # What nvidia-smi calls 140.4 GiB, of which CUDA shows 139.8: see memory_samples.
     more = int((140.4 - 139.8) * GIB * made.serving.memory_fraction)
-    missed = UNDER_RANGE.get(named(row), 0.0)
+    missed = UNDER_RANGE.get(row_name(row), 0.0)
     pool = row["available_gib"] * GIB
     assert line.low - missed * GIB <= pool <= line.high + more
     assert (pool < line.low) == bool(missed), "a known miss that is none any more"
@@ -86,7 +86,7 @@ def test_the_pool_that_the_fraction_leaves_is_in_its_range(row: dict[str, Any]) 
     assert found.reported == pytest.approx(row["tokens"], rel=0.0004)
 
 
-@pytest.mark.parametrize("row", ALONE, ids=named)
+@pytest.mark.parametrize("row", ALONE, ids=row_name)
 def test_weights_of_dimensions_alone(row: dict[str, Any]) -> None:
     made, shape = planned(row)
     found = rank_weights(made, shape, None).bytes / GIB

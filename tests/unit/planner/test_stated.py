@@ -9,7 +9,7 @@ from sparkwright.domain.units import GIB
 from sparkwright.planner.stated import bits_of, claims, disagreements
 from sparkwright.planner.weights import rank_weights
 from unit.for_each import for_each
-from unit.planner.memory_samples import recipe, shape
+from unit.planner.memory_samples import model_shape, recipe
 
 
 @for_each(
@@ -33,14 +33,14 @@ def test_the_best_statement_first() -> None:
 def test_weights_of_a_recipe_without_size_and_shape() -> None:
     """Guards that a statement counts, in a range and as an assumption."""
     stated = Stated(memory=1320 * 10**9)
-    made = replace(recipe(shape("qwen3-8b")), model=Model(id="org/x", stated=stated))
+    made = replace(recipe(model_shape("qwen3-8b")), model=Model(id="org/x", stated=stated))
     line = rank_weights(made, None, None)
     assert line.known and line.origin is Origin.ASSUMED and "source states" in line.why
     assert (line.low or 0) > 450 * GIB and (line.high or 0) > line.bytes > (line.low or 0)
 
 
 def test_dimensions_win_over_statements() -> None:
-    dims = shape("qwen3-8b")
+    dims = model_shape("qwen3-8b")
     made = recipe(dims)
     stated = replace(made, model=replace(made.model, stated=Stated(memory=1320 * 10**9)))
     assert rank_weights(stated, dims, None) == rank_weights(made, dims, None)
@@ -60,6 +60,6 @@ def test_dimensions_win_over_statements() -> None:
     ),
 )
 def test_statements_that_cannot_all_be_right(stated: Stated | None, size: int, agree: bool) -> None:
-    dims: ModelShape = shape("qwen3-8b")
+    dims: ModelShape = model_shape("qwen3-8b")
     found = list(disagreements(stated, dims, size))
     assert bool(found) is not agree

@@ -8,10 +8,10 @@ from sparkwright.domain.checkpoint import TensorGroup
 from sparkwright.planner.parts import Spread, Weights
 from sparkwright.planner.weights import tensor_parts
 from unit.for_each import for_each
-from unit.planner.memory_samples import shape
+from unit.planner.memory_samples import model_shape
 
-DENSE = shape("qwen3-8b")
-DEEPSEEK = replace(shape("dsv2-lite"), mtp_layers=1)
+DENSE = model_shape("qwen3-8b")
+DEEPSEEK = replace(model_shape("dsv2-lite"), mtp_layers=1)
 
 
 def spread(name: str, of: object = DENSE, drafts: bool = False) -> tuple[Weights, ...]:

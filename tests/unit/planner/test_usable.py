@@ -9,7 +9,7 @@ from sparkwright.domain.checkpoint import Checkpoint, Stored, Usability, Use
 from sparkwright.domain.facts import NOT_ASKED, GpuProcess, NodeFacts, RankStatus, Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Speculation
-from sparkwright.planner.usable import other_checkpoints, stoppable, use, uses
+from sparkwright.planner.usable import list_uses, other_checkpoints, recipe_use, stoppable
 from unit.for_each import for_each
 
 SHAPE = ModelShape(62, 48, 8, "MiniMaxM2ForCausalLM", hidden=3072, experts=256, format="fp8", mtp_layers=1)
@@ -26,19 +26,19 @@ def stored(name: str = "", place: str = "", shape: ModelShape | None = NVFP4, **
     return Stored(more.pop("node", "spark-1"), name, place, written, files, **more)
 
 
-def found(one: Stored, recipe: Recipe = RECIPE) -> Use:
-    what = use(recipe, one, recipe.model.shape)
+def found_use(one: Stored, recipe: Recipe = RECIPE) -> Use:
+    what = recipe_use(recipe, one, recipe.model.shape)
     assert what
     return what
 
 
 def test_the_recipes_own_is_its_own() -> None:
     """The checkpoint is known by its id, whatever the revision if the recipe pins none."""
-    assert found(stored("MiniMaxAI/M2")) == Use("m2", Usability.YES)
+    assert found_use(stored("MiniMaxAI/M2")) == Use("m2", Usability.YES)
     unfinished = stored("MiniMaxAI/M2", missing=("x.incomplete",))
-    assert found(unfinished).why == "once it is complete (x.incomplete)"
+    assert found_use(unfinished).why == "once it is complete (x.incomplete)"
     pinned = replace(RECIPE, model=replace(RECIPE.model, revision="def"))
-    assert found(stored("MiniMaxAI/M2"), pinned).change == (("model.revision", "abc"),)
+    assert found_use(stored("MiniMaxAI/M2"), pinned).change == (("model.revision", "abc"),)
 
 
 @for_each(
@@ -55,17 +55,17 @@ def test_the_recipes_own_is_its_own() -> None:
 def test_a_path_is_meant_as_the_recipe_means_it(path: str, place: str, same: bool) -> None:
     """Absolute, from home, or below the node's models folder."""
     recipe = replace(RECIPE, model=Model(path=path))
-    assert (use(recipe, stored(place=place), None) is not None) is same
+    assert (recipe_use(recipe, stored(place=place), None) is not None) is same
 
 
 def test_the_same_model_in_another_form_could_serve() -> None:
     """The answer has the keys to write, the other format, and the recipe's lack."""
-    what = found(stored("saricles/M2-NVFP4"))
+    what = found_use(stored("saricles/M2-NVFP4"))
     assert (what.how, what.change) == (Usability.COULD, (("model.id", "saricles/M2-NVFP4"),))
     assert what.why == "nvfp4 experts, bf16 instead of fp8"
     drafting = replace(RECIPE, speculation=Speculation("mtp", 2))
-    assert found(stored("x/y"), drafting).why.endswith("speculation.method mtp has no draft layers there")
-    assert found(stored(place="/models/m2-fp4")).change == (("model.path", "/models/m2-fp4"),)
+    assert found_use(stored("x/y"), drafting).why.endswith("speculation.method mtp has no draft layers there")
+    assert found_use(stored(place="/models/m2-fp4")).change == (("model.path", "/models/m2-fp4"),)
 
 
 @pytest.mark.parametrize(
@@ -79,33 +79,33 @@ def test_the_same_model_in_another_form_could_serve() -> None:
 )
 def test_another_size_is_another_model(shape: ModelShape, why: str) -> None:
     """The same architecture does not make it the same model."""
-    assert (found(stored("x/y", shape=shape)).how, found(stored("x/y", shape=shape)).why) == (Usability.NO, why)
+    assert (found_use(stored("x/y", shape=shape)).how, found_use(stored("x/y", shape=shape)).why) == (Usability.NO, why)
 
 
 def test_strangers_have_nothing_to_do_with_it() -> None:
     """Another architecture, a config that cannot be read, a simulated recipe."""
-    assert use(RECIPE, stored("x/y", shape=replace(NVFP4, architecture="Other")), SHAPE) is None
-    assert use(RECIPE, stored("x/y", shape=None), SHAPE) is None
-    assert use(replace(RECIPE, model=Model("a/b")), stored("x/y"), None) is None
+    assert recipe_use(RECIPE, stored("x/y", shape=replace(NVFP4, architecture="Other")), SHAPE) is None
+    assert recipe_use(RECIPE, stored("x/y", shape=None), SHAPE) is None
+    assert recipe_use(replace(RECIPE, model=Model("a/b")), stored("x/y"), None) is None
     made_up = replace(RECIPE, model=replace(RECIPE.model, simulated=True))
-    assert uses(stored("MiniMaxAI/M2"), [made_up]) == ()
+    assert list_uses(stored("MiniMaxAI/M2"), [made_up]) == ()
 
 
 def test_gguf_is_for_llama_cpp_only() -> None:
     """Its header names the architecture in another way; the dimensions report that it is the same model."""
     shape = replace(NVFP4, architecture="minimax-m2", quantization="gguf")
     one = stored("x/GGUF", "q4/m2.gguf", shape, format="gguf Q4_K_M")
-    assert found(one).why == "vllm recipes are not for GGUF files"
-    assert found(one, LLAMA).change == (("model.path", "/hub/x/GGUF"),)
-    assert found(stored("x/y"), LLAMA).why == "llama-cpp recipes are not for safetensors files"
+    assert found_use(one).why == "vllm recipes are not for GGUF files"
+    assert found_use(one, LLAMA).change == (("model.path", "/hub/x/GGUF"),)
+    assert found_use(stored("x/y"), LLAMA).why == "llama-cpp recipes are not for safetensors files"
 
 
 def test_a_checkpoint_on_a_disk_reports_the_dimensions() -> None:
     """A recipe without a published shape is judged by its own files, wherever they are."""
     bare = replace(RECIPE, model=Model("MiniMaxAI/M2"))
     own, other = stored("MiniMaxAI/M2", shape=SHAPE), stored("x/y")
-    assert uses(other, [bare]) == ()
-    assert [one.how for one in uses(other, [bare], [own, other])] == [Usability.COULD]
+    assert list_uses(other, [bare]) == ()
+    assert [one.how for one in list_uses(other, [bare], [own, other])] == [Usability.COULD]
 
 
 def test_the_smallest_other_checkpoint_comes_first() -> None:

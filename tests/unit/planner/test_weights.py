@@ -17,21 +17,21 @@ from sparkwright.planner.judge import verdict
 from sparkwright.planner.kv_cache import capacity
 from sparkwright.planner.ledger import ledger
 from sparkwright.planner.parts import by_bytes, settled
-from sparkwright.planner.speed import speed
+from sparkwright.planner.speed import estimate_speed
 from sparkwright.planner.weights import WeightFactors, checkpoint_size, fitted, least_by_name, rank_weights
 from unit.checks.samples import ABSENT, WHOLE
 from unit.for_each import for_each
-from unit.planner.memory_samples import node, recipe, shape
+from unit.planner.memory_samples import gb10_node, model_shape, recipe
 
-MINIMAX = shape("minimax-m2.7-nvfp4")
-V4 = shape("deepseek-v4-flash")
+MINIMAX = model_shape("minimax-m2.7-nvfp4")
+V4 = model_shape("deepseek-v4-flash")
 
 
-def sized(made: Recipe, size: float) -> Recipe:
+def with_size(made: Recipe, size: float) -> Recipe:
     return replace(made, model=replace(made.model, size=int(size)))
 
 
-def line(made: Recipe, checkpoint: object = None) -> LedgerLine:
+def weights_line(made: Recipe, checkpoint: object = None) -> LedgerLine:
     return rank_weights(made, made.model.shape, checkpoint)  # type: ignore[arg-type]
 
 
@@ -47,7 +47,7 @@ def line(made: Recipe, checkpoint: object = None) -> LedgerLine:
 )
 def test_as_vllm_printed_them(name: str, tp: int, printed: float) -> None:
     """Guards the count against `Model loading took ... GiB` of our own captures (vLLM 0.21.0), within 0.3 %."""
-    found = line(recipe(shape(name), tp=tp))
+    found = weights_line(recipe(model_shape(name), tp=tp))
     assert found.bytes / GIB == pytest.approx(printed, rel=0.003)
     assert found.low is not None and found.high is not None and found.low < printed * GIB < found.high
 
@@ -57,56 +57,59 @@ def test_tables_next_to_the_vocabulary() -> None:
 
     Gemma-4-E4B's files are 14.9 GiB; 189 of DeepSeek-V4.1's 475 GiB are Engram, in memory unless reported otherwise.
     """
-    assert line(recipe(shape("gemma-4-e4b"))).bytes / GIB == pytest.approx(14.9, rel=0.03)
-    engram = recipe(shape("deepseek-v4.1-flash"), tp=4)
+    assert weights_line(recipe(model_shape("gemma-4-e4b"))).bytes / GIB == pytest.approx(14.9, rel=0.03)
+    engram = recipe(model_shape("deepseek-v4.1-flash"), tp=4)
     off = replace(engram, model=replace(engram.model, on_disk=203_000_000_000))
-    assert (line(engram).bytes - line(off).bytes) * 4 / GIB == pytest.approx(189, rel=0.01)
-    assert line(sized(off, 510e9)).bytes == pytest.approx(line(off).bytes, rel=0.03)
-    assert line(sized(engram, 510e9)).bytes == pytest.approx(line(engram).bytes, rel=0.03)
+    assert (weights_line(engram).bytes - weights_line(off).bytes) * 4 / GIB == pytest.approx(189, rel=0.01)
+    assert weights_line(with_size(off, 510e9)).bytes == pytest.approx(weights_line(off).bytes, rel=0.03)
+    assert weights_line(with_size(engram, 510e9)).bytes == pytest.approx(weights_line(engram).bytes, rel=0.03)
 
 
 def test_numbers_of_tables_that_nobody_reports() -> None:
     """Guards a format that no key names: the size reports it; without one the range holds all that are written."""
-    mixed = replace(shape("qwen3.8-flash-next"), expert_format="nvfp4", expert_group=16)
+    mixed = replace(model_shape("qwen3.8-flash-next"), expert_format="nvfp4", expert_group=16)
     assert [settled(mixed, int(size)).table_format for size in (133e9, 183e9)] == ["fp8", "bf16"]
-    assert line(sized(recipe(mixed, tp=2), 133e9)).bytes * 2 / 1e9 == pytest.approx(129, rel=0.01)  # and 4 of MTP
-    found = line(recipe(mixed, tp=2))
+    assert weights_line(with_size(recipe(mixed, tp=2), 133e9)).bytes * 2 / 1e9 == pytest.approx(
+        129, rel=0.01
+    )  # and 4 of MTP
+    found = weights_line(recipe(mixed, tp=2))
     assert found.low is not None and found.high is not None and found.origin is Origin.ASSUMED
     assert found.low < 62e9 and 89e9 < found.bytes < found.high
 
 
 def test_tables_that_nobody_can_count() -> None:
     """Guards that a low figure does not look exact where a config names tables without their size."""
-    untold = replace(shape("qwen3-8b"), tables_unknown=True)
-    found, plain = line(recipe(untold)), line(recipe(shape("qwen3-8b")))
+    untold = replace(model_shape("qwen3-8b"), tables_unknown=True)
+    found, plain = weights_line(recipe(untold)), weights_line(recipe(model_shape("qwen3-8b")))
     assert found.high is not None and found.high > 2.4 * plain.bytes
     assert found.origin is Origin.ASSUMED and "nobody can count" in found.why and plain.origin is Origin.COMPUTED
-    told = line(sized(recipe(untold), 16.4e9))
+    told = weights_line(with_size(recipe(untold), 16.4e9))
     assert told.high is not None and told.high < 1.1 * plain.bytes
 
 
 def test_seed_minimax() -> None:
     """Guards report 001: about 65 GB of NVFP4 weights a node, and about 115 GB of FP8 ones, which leave no room."""
     fp8 = replace(MINIMAX, format="fp8", group=128, rows=128, expert_format="", expert_group=0)
-    assert line(sized(recipe(MINIMAX, tp=2), 130.6e9)).bytes / 1e9 == pytest.approx(65, rel=0.05)
-    assert line(sized(recipe(fp8, tp=2), 229e9)).bytes / 1e9 == pytest.approx(115, rel=0.02)
+    assert weights_line(with_size(recipe(MINIMAX, tp=2), 130.6e9)).bytes / 1e9 == pytest.approx(65, rel=0.05)
+    assert weights_line(with_size(recipe(fp8, tp=2), 229e9)).bytes / 1e9 == pytest.approx(115, rel=0.02)
 
 
 def test_draft_layers_are_loaded_for_speculation_only() -> None:
     """Guards that MTP layers count when they draft, and that a draft model next to the checkpoint does too."""
     plain, drafting, other = (
-        line(recipe(V4, tp=2, speculation=Speculation(method, 2))).bytes / GIB for method in ("", "mtp", "eagle3")
+        weights_line(recipe(V4, tp=2, speculation=Speculation(method, 2))).bytes / GIB
+        for method in ("", "mtp", "eagle3")
     )
     assert plain + 1 < drafting < plain + 2.5
     assert plain < other < plain + 1
-    assert line(recipe(V4, tp=2, speculation=Speculation("ngram", 5))).bytes / GIB == plain
+    assert weights_line(recipe(V4, tp=2, speculation=Speculation("ngram", 5))).bytes / GIB == plain
 
 
 def test_published_sizes() -> None:
     """Guards how a size corrects the count: nothing when it is a little less, all parts when it is more."""
-    counted = line(recipe(MINIMAX, tp=2)).bytes
-    assert line(sized(recipe(MINIMAX, tp=2), 121.6 * GIB)).bytes == counted
-    more = line(sized(recipe(MINIMAX, tp=2), 131.4 * GIB)).bytes
+    counted = weights_line(recipe(MINIMAX, tp=2)).bytes
+    assert weights_line(with_size(recipe(MINIMAX, tp=2), 121.6 * GIB)).bytes == counted
+    more = weights_line(with_size(recipe(MINIMAX, tp=2), 131.4 * GIB)).bytes
     assert more / counted == pytest.approx(131.4 / 125.2, rel=0.01)
 
 
@@ -131,8 +134,8 @@ def test_what_a_size_reports(size: int, exact: bool, wanted: WeightFactors) -> N
 
 def test_tables_that_no_dimension_describes() -> None:
     """Guards that a checkpoint far beyond the count is shared out in full, and that the line reports it is not sure."""
-    found = line(sized(recipe(MINIMAX, tp=2), 300 * GIB))
-    assert found.bytes == pytest.approx(line(recipe(MINIMAX, tp=2)).bytes + (300 - 125.3) / 2 * GIB, rel=0.01)
+    found = weights_line(with_size(recipe(MINIMAX, tp=2), 300 * GIB))
+    assert found.bytes == pytest.approx(weights_line(recipe(MINIMAX, tp=2)).bytes + (300 - 125.3) / 2 * GIB, rel=0.01)
     assert found.origin is Origin.ASSUMED
     assert found.low is not None and found.low < 90 * GIB
 
@@ -142,36 +145,36 @@ def test_tables_that_stay_on_disk() -> None:
     made = recipe(MINIMAX, tp=2)
     made = replace(made, model=replace(made.model, size=300 * GIB, on_disk=int(174.8 * GIB)))
     files = replace(WHOLE, bytes=300 * GIB)
-    assert line(made).bytes == pytest.approx(line(recipe(MINIMAX, tp=2)).bytes, rel=0.01)
-    assert line(made, files).bytes == pytest.approx(line(recipe(MINIMAX, tp=2)).bytes, rel=0.01)
+    assert weights_line(made).bytes == pytest.approx(weights_line(recipe(MINIMAX, tp=2)).bytes, rel=0.01)
+    assert weights_line(made, files).bytes == pytest.approx(weights_line(recipe(MINIMAX, tp=2)).bytes, rel=0.01)
 
 
 def test_stages_of_a_pipeline() -> None:
     """Guards that two stages hold half of the layers each, and the fuller one only one of the vocabularies."""
-    one = line(recipe(shape("qwen3-8b"))).bytes
-    two = line(recipe(shape("qwen3-8b"), parallelism=Parallelism(1, 2))).bytes
+    one = weights_line(recipe(model_shape("qwen3-8b"))).bytes
+    two = weights_line(recipe(model_shape("qwen3-8b"), parallelism=Parallelism(1, 2))).bytes
     assert two == pytest.approx(one / 2, rel=0.01)
 
 
 def test_expert_tiles_are_padded() -> None:
     """Guards Marlin's padding of gpt-oss: 2880 wide experts become 3072 x 2944, 9 % more than the files."""
-    plain = shape("gpt-oss-120b")
-    padded = line(recipe(plain)).bytes - line(recipe(plain, "sglang 0.5.20")).bytes
+    plain = model_shape("gpt-oss-120b")
+    padded = weights_line(recipe(plain)).bytes - weights_line(recipe(plain, "sglang 0.5.20")).bytes
     assert 3.5 * GIB < padded < 6 * GIB
 
 
 @pytest.mark.parametrize("found", [ABSENT, None, Unknown("", "x"), replace(WHOLE, bytes=GIB, missing=("x",))])
 def test_published_size_where_the_files_are_not_there(found: object) -> None:
     """Guards that a checkpoint that is still to be copied, or half copied, counts with its published size."""
-    made = sized(recipe(None, tp=2), 100 * GIB)
-    assert line(made, found).bytes == 50 * GIB
-    assert "100.0 GiB (model.size of the recipe) / (tp 2 x pp 1), split evenly" in line(made, found).why
+    made = with_size(recipe(None, tp=2), 100 * GIB)
+    assert weights_line(made, found).bytes == 50 * GIB
+    assert "100.0 GiB (model.size of the recipe) / (tp 2 x pp 1), split evenly" in weights_line(made, found).why
     assert checkpoint_size(made, WHOLE) == (WHOLE.bytes, "files at /hub/big/snapshots/1")
 
 
 def test_nothing_known_reports_it() -> None:
     """Guards that a missing figure is a line of 0 that is marked."""
-    found = line(recipe(None))
+    found = weights_line(recipe(None))
     assert (found.bytes, found.origin, found.why[:14]) == (0, Origin.ASSUMED, "size not known")
 
 
@@ -199,7 +202,7 @@ def test_a_name_without_a_count_hints_at_nothing(name: str) -> None:
 def test_a_name_can_only_make_the_verdict_worse() -> None:
     """550 billion parameters in BF16 do not fit on one node; 8 billion stay not known."""
     large, small = (
-        verdict([ledger(recipe(None, model=Model(f"org/Some-{size}-BF16")), node(), None, 1)])
+        verdict([ledger(recipe(None, model=Model(f"org/Some-{size}-BF16")), gb10_node(), None, 1)])
         for size in ("550B", "8B")
     )
     assert (large.fit, large.known, large.lack) == (Fit.NOT, False, Lack.POOL) and large.short > 800 * GIB
@@ -213,7 +216,7 @@ def test_the_files_own_tensors_come_first() -> None:
         TensorGroup("model.layers.#.input_layernorm.weight", "BF16", 2 * GIB, 36),
     )
     files = replace(WHOLE, tensors=groups, bytes=10 * GIB)
-    found = line(recipe(shape("qwen3-8b"), "sglang 0.5.20", tp=2), files)
+    found = weights_line(recipe(model_shape("qwen3-8b"), "sglang 0.5.20", tp=2), files)
     assert gib(found.bytes) == "6.4 GiB"  # 8 / 2 + 2, and what SGLang counts with them
     assert found.why.endswith(": tensors of /hub/big/snapshots/1")
 
@@ -221,21 +224,22 @@ def test_the_files_own_tensors_come_first() -> None:
 def test_a_tiny_file_beside_a_large_configuration_is_not_the_model() -> None:
     """One tensor of 1 MiB next to the config.json of an 8B model was planned as 1 MiB of weights."""
     files = replace(WHOLE, tensors=(TensorGroup("model.embed_tokens.weight", "BF16", MIB, 1),), bytes=MIB, weights=MIB)
-    found = line(recipe(shape("qwen3-8b"), "vllm 0.33.0"), files)
+    found = weights_line(recipe(model_shape("qwen3-8b"), "vllm 0.33.0"), files)
     assert gib(found.bytes) == "15.3 GiB" and "tensors of" not in found.why
     packed = TensorGroup("model.layers.#.mlp.up_proj.trellis", "I16", 3 * GIB, 36)
     three_bits = replace(files, tensors=(packed,), bytes=3 * GIB, weights=3 * GIB)
-    assert "tensors of" in line(recipe(shape("qwen3-8b"), "vllm 0.33.0"), three_bits).why
+    assert "tensors of" in weights_line(recipe(model_shape("qwen3-8b"), "vllm 0.33.0"), three_bits).why
 
 
 def test_llama_cpp_splits_files_by_layers() -> None:
     """Guards that a GGUF's own size is shared out over the stages, whatever its dimensions report."""
-    made = recipe(shape("qwen3-8b"), "llama-cpp 1", parallelism=Parallelism(1, 2))
-    assert line(sized(made, 10 * GIB)).bytes == 5 * GIB
+    made = recipe(model_shape("qwen3-8b"), "llama-cpp 1", parallelism=Parallelism(1, 2))
+    assert weights_line(with_size(made, 10 * GIB)).bytes == 5 * GIB
 
 
 SHAPES = [
-    shape(name) for name in ("qwen3-8b", "dsv2-lite", "deepseek-v4-flash", "minimax-m2.7-nvfp4", "gemma-4-26b-a4b")
+    model_shape(name)
+    for name in ("qwen3-8b", "dsv2-lite", "deepseek-v4-flash", "minimax-m2.7-nvfp4", "gemma-4-26b-a4b")
 ]
 
 
@@ -244,7 +248,7 @@ SHAPES = [
 def test_more_ranks_never_hold_more_each(of: ModelShape, tp: int, size: int, whole: bool) -> None:
     """Guards that splitting wider never raises what a rank holds, and that the range holds the figure."""
     files = Checkpoint("/m", "/m", "", size * GIB, 1) if whole else None
-    found = [line(sized(recipe(of, tp=n), size * GIB), files) for n in (tp, 2 * tp)]
+    found = [weights_line(with_size(recipe(of, tp=n), size * GIB), files) for n in (tp, 2 * tp)]
     # Padding of narrow slices may eat up what a split saves, not more.
     assert found[1].bytes <= found[0].bytes * 1.001
     assert all((x.low or 0) <= x.bytes <= (x.high or 0) for x in found)
@@ -267,7 +271,7 @@ def test_a_packing_s_name_gives_less_than_it_says(name: str, billions: float, bi
 )
 def test_bits_are_those_that_explain_the_files(stated: str, gigabytes: float, bits: float, tables: str) -> None:
     """Guards EXL3 next to 51 billion numbers of n-grams: tables may be packed, too, and the name says how far."""
-    plain = replace(shape("qwen3.8-flash-next"), format=stated, expert_format="", table_format="")
+    plain = replace(model_shape("qwen3.8-flash-next"), format=stated, expert_format="", table_format="")
     found = by_bytes(plain, int(gigabytes * 1e9))
     assert found.format.endswith("bit") and float(found.format[:-3]) == pytest.approx(bits, abs=0.15)
     assert found.table_format.startswith(tables)
@@ -275,7 +279,7 @@ def test_bits_are_those_that_explain_the_files(stated: str, gigabytes: float, bi
 
 def test_a_format_that_nobody_knows_is_taken_from_the_files() -> None:
     """Guards EXL3, QTIP and what comes next: the bytes of the files are shared out, and nothing raises."""
-    plain = replace(shape("qwen3-8b"), format="", tables=1_000_000_000, table_format="")
+    plain = replace(model_shape("qwen3-8b"), format="", tables=1_000_000_000, table_format="")
     for size in (0, 1, 5 * 10**9, 10**15):
         made = replace(recipe(plain), model=Model("org/odd", size=size, shape=plain))
         line = rank_weights(made, plain, None)
@@ -298,10 +302,10 @@ def test_a_format_that_nobody_knows_is_taken_from_the_files() -> None:
 @settings(max_examples=60, deadline=None)
 def test_no_format_raises(written: str, experts: str, size: int, cache: str, name: str) -> None:
     """Guards a plan for next month's packing: a figure with a range, or none, and never an error."""
-    odd = replace(shape(name), format=written, expert_format=experts, quantization=written)
+    odd = replace(model_shape(name), format=written, expert_format=experts, quantization=written)
     made = recipe(odd, tp=2, serving={"kv_dtype": cache, "context": 8192}, speculation=Speculation("dflash", 7))
     made = replace(made, model=Model("org/odd", size=size, shape=odd))
     line = rank_weights(made, odd, None)
     assert line.bytes >= 0 and (line.known or not line.bytes)
     assert capacity(made, odd, 10 * GIB).bytes == 10 * GIB
-    assert speed(made, odd, size, Load(depth=4096, prompt=4096)).load.depth == 4096
+    assert estimate_speed(made, odd, size, Load(depth=4096, prompt=4096)).load.depth == 4096

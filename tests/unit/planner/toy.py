@@ -56,7 +56,7 @@ class Toy:
         return Verdict(lack is None, lack, int(short * GIB), "spark-1", int((free - claim) * GIB), capacity)
 
     def _needs(self, recipe: Recipe) -> float:
-        graphs = 0.0 if limits.eager(recipe) else 1.5
+        graphs = 0.0 if limits.is_eager(recipe) else 1.5
         return 1.0 + recipe.serving.batched_tokens / 4096 + recipe.serving.sequences / 64 + graphs
 
     def _each(self, recipe: Recipe) -> float:
@@ -65,7 +65,7 @@ class Toy:
 
     def speed(self, recipe: Recipe, load: Load) -> Speed:
         """Decoding is shared by the streams, but for what their number gains; prefill likes large batches."""
-        step = (2.0 if limits.eager(recipe) else 1.0) * (1 + 0.1 * load.concurrency)
+        step = (2.0 if limits.is_eager(recipe) else 1.0) * (1 + 0.1 * load.concurrency)
         decode, prefill = 50 / step, 2000 * limits.batched_tokens(recipe) / (limits.batched_tokens(recipe) + 1024)
         one, each = Estimate(decode, decode, decode), Estimate(prefill, prefill, prefill)
         ttft, every = load.prompt / prefill, decode * load.concurrency

@@ -12,7 +12,7 @@ from sparkwright.domain.errors import RecipeError
 from sparkwright.recipes.cluster_file import load_cluster
 from sparkwright.recipes.file_schema import file_schema
 from sparkwright.recipes.load import load_recipe
-from sparkwright.recipes.values import plain
+from sparkwright.recipes.values import plain_value
 from sparkwright.recipes.yaml_lines import read_yaml
 from unit.for_each import for_each
 
@@ -68,10 +68,10 @@ def validator(kind: str) -> jsonschema.Draft202012Validator:
 
 
 def accepted(kind: str, text: str) -> bool:
-    return validator(kind).is_valid(plain(read_yaml(text, "f.yaml").value))
+    return validator(kind).is_valid(plain_value(read_yaml(text, "f.yaml").value))
 
 
-def loads(kind: str, text: str) -> bool:
+def is_loadable(kind: str, text: str) -> bool:
     try:
         LOADERS[kind](text, "f.yaml")
     except RecipeError:
@@ -98,13 +98,13 @@ def test_every_shipped_recipe_and_both_references_are_valid() -> None:
 @for_each("kind, text", GOOD)
 def test_what_loads_is_valid(kind: str, text: str) -> None:
     """Sizes, durations, free keys, empty keys and profiles are written as people write them."""
-    assert loads(kind, text) and accepted(kind, text)
+    assert is_loadable(kind, text) and accepted(kind, text)
 
 
 @for_each("kind, text", WRONG)
 def test_common_mistakes_are_seen_while_typing(kind: str, text: str) -> None:
     """The loader refuses everything that the schema refuses, too."""
-    assert not accepted(kind, text) and not loads(kind, text)
+    assert not accepted(kind, text) and not is_loadable(kind, text)
 
 
 def test_keys_are_explained_as_in_the_reference() -> None:

@@ -47,7 +47,7 @@ KEYS = st.dictionaries(
 
 
 @st.composite
-def lines(draw: st.DrawFn) -> list[tuple[str, ...]]:
+def option_lines(draw: st.DrawFn) -> list[tuple[str, ...]]:
     """Options of one command line, each as the words that it should be rendered with."""
     made: list[tuple[str, ...]] = []
     for name in draw(st.lists(st.sampled_from(FLAGS), max_size=3, unique=True)):
@@ -63,7 +63,7 @@ def lines(draw: st.DrawFn) -> list[tuple[str, ...]]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(lines())
+@given(option_lines())
 def test_options_come_out_as_they_went_in(options: list[tuple[str, ...]]) -> None:
     """Any options of vLLM's newest release, with any values, in the words of a shell."""
     words = [word for option in options for word in option]

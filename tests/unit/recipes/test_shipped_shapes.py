@@ -8,9 +8,9 @@ from sparkwright.domain.verdict import Load
 from sparkwright.engines.catalog import traits
 from sparkwright.planner.kv_cache import capacity
 from sparkwright.planner.parts import main, settled
-from sparkwright.planner.speed import speed
+from sparkwright.planner.speed import estimate_speed
 from unit.for_each import for_each
-from unit.planner.memory_samples import shape
+from unit.planner.memory_samples import model_shape
 from unit.recipes.test_shipped import NAMES, TINY, VARIANTS, shipped
 
 GIB = 1 << 30
@@ -50,7 +50,7 @@ REAL = [p for p in VARIANTS if p.values[0].name not in TINY]
 def test_a_shape_is_that_of_the_models_config(name: str) -> None:
     """A key that was forgotten or mistyped would make every figure of the plan wrong without a word."""
     config, other = CONFIGS[name]
-    mine, file = (asdict(one) for one in (_shape(shipped(name)), shape(config)))
+    mine, file = (asdict(one) for one in (_shape(shipped(name)), model_shape(config)))
     assert {key: value for key, value in mine.items() if key not in other} == {
         key: value for key, value in file.items() if key not in other
     }
@@ -62,7 +62,7 @@ def test_a_shape_is_that_of_the_models_config(name: str) -> None:
 def test_kv_tokens_and_speed_can_be_counted(recipe: Recipe) -> None:
     """A plan of a shipped recipe reports how much context fits and how fast it is, or why not."""
     found, model = capacity(recipe, _shape(recipe), 10 * GIB), _shape(recipe)
-    fast = speed(recipe, model, recipe.model.size - recipe.model.on_disk, Load(prompt=2048))
+    fast = estimate_speed(recipe, model, recipe.model.size - recipe.model.on_disk, Load(prompt=2048))
     if traits(recipe).opaque:
         assert "is not known here" in fast.decode.why[0] and not fast.decode.known
         return

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparkwright.recipes.values import is_secret_name, looks_secret, seconds, shown, size
+from sparkwright.recipes.values import is_secret_name, looks_secret, seconds, shown_value, size_in_bytes
 from sparkwright.recipes.yaml_lines import read_yaml
 from unit.for_each import for_each
 
@@ -25,14 +25,14 @@ def test_durations_that_are_refused(text):
 )
 def test_sizes(text, value):
     """Sizes as Docker and humans write them."""
-    assert size(text) == value
+    assert size_in_bytes(text) == value
 
 
 @for_each("text", ["64 gigs", "-1g", True, None, [], "1" * 40, "9e999", "1._.g"])
 def test_sizes_that_are_refused(text):
     """A text that is no size raises ValueError, also one that overflows."""
     with pytest.raises(ValueError, match="a size is a number with k, m, g, GiB or GB, as in 64g or 149GB"):
-        size(text)
+        size_in_bytes(text)
 
 
 @for_each("name", ["HF_TOKEN", "OPENAI_API_KEY", "hf-token", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "TOKEN"])
@@ -50,17 +50,17 @@ def test_names_that_are_no_secret(name):
 def test_values_that_look_like_keys_are_never_shown():
     """An error message must not put a key on the screen."""
     assert looks_secret("hf_abcdefghijklmn") and not looks_secret("hf_x")
-    assert shown("sk-1234567890abcdef") == "a text that looks like a key (not shown)"
+    assert shown_value("sk-1234567890abcdef") == "a text that looks like a key (not shown)"
 
 
 def test_shown():
     """One short line for any value."""
-    assert [shown(v) for v in (True, None, [1], {"a": 1}, "x")] == [
+    assert [shown_value(v) for v in (True, None, [1], {"a": 1}, "x")] == [
         "true",
         "nothing",
         "a list of 1",
         "a mapping of 1",
         "'x'",
     ]
-    assert shown(read_yaml("a: 0.20", "f").value["a"]) == "0.20"
-    assert len(shown("y" * 500)) == 60
+    assert shown_value(read_yaml("a: 0.20", "f").value["a"]) == "0.20"
+    assert len(shown_value("y" * 500)) == 60

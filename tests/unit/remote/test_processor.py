@@ -17,7 +17,7 @@ OURS = Path(sparkwright.__file__).parent
 MIB = 1 << 20
 
 
-def tree(folder: Path, page: int) -> None:
+def write_proc(folder: Path, page: int) -> None:
     """/proc of a node with three free blocks of 16 MiB, and a high watermark of 64 MiB."""
     orders = (16 * MIB // page).bit_length()  # of the buddy allocator: blocks of 1, 2, 4 ... pages
     counts = ["1"] * (orders - 1) + ["3"]
@@ -32,7 +32,7 @@ def test_the_guard_counts_in_the_pages_of_its_kernel(
     page: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks and watermarks are numbers of pages: with 64 KiB pages the same numbers are sixteen times as much."""
-    tree(tmp_path, page)
+    write_proc(tmp_path, page)
     monkeypatch.setenv("SPARKWRIGHT_SYSROOT", str(tmp_path))
     program = (OURS / "remote/programs/guard.py").read_text().rpartition("\nsys.exit(")[0]  # the last line starts it
     guard: dict[str, Any] = {"__name__": "guard"}

@@ -9,7 +9,7 @@ import pytest
 import sparkwright
 from sparkwright.domain.cluster import Transfer
 from sparkwright.remote import staging
-from sparkwright.remote.host import texts
+from sparkwright.remote.host import script_texts
 
 SCRIPTS = sorted(Path(sparkwright.__file__).parent.rglob("*.sh"))
 
@@ -27,7 +27,7 @@ def test_a_script_is_shell_and_each_section_is_used(path: Path) -> None:
 
 def test_comments_above_a_section_stay_here() -> None:
     """Guards that a node gets the section from its first line of code, with the values that the module fills in."""
-    text = texts("sparkwright.remote.service", MARK="# ours:")("mine")
+    text = script_texts("sparkwright.remote.service", MARK="# ours:")("mine")
     assert text.startswith("\nmine() {")
     assert "# ours:" in text
     assert "@MARK@" not in text

@@ -19,7 +19,7 @@ def metric(name: str, median: float) -> Metric:
     return Metric(name, 12, one, one, interval(2 * median), interval(3 * median), median / 2, median * 3)
 
 
-def level(plan: LevelPlan, part: str = "", **figures: float) -> LevelSummary:
+def level_summary(plan: LevelPlan, part: str = "", **figures: float) -> LevelSummary:
     metrics = {name: metric(name, value) for name, value in figures.items()}
     return LevelSummary(plan, part, 3, 12, 12, 1536, 10.0, metrics)
 
@@ -30,14 +30,14 @@ def summary(levels: Sequence[LevelSummary], name: str = "r-20261122-7f3a", **con
     return RunSummary(Run(name, BEGAN, work, known, "done", BEGAN + 60), tuple(levels))
 
 
-def loop(plans: Sequence[LevelPlan], ttft: Mapping[str, Sequence[float]]) -> list[LevelSummary]:
+def agent_levels(plans: Sequence[LevelPlan], ttft: Mapping[str, Sequence[float]]) -> list[LevelSummary]:
     """Agents' levels with their turns: plan's name -> TTFT by turn; 80 % are cached from the second turn on."""
     made = []
     for plan in plans:
-        made.append(level(plan, ttft=ttft[plan.name][0]))
+        made.append(level_summary(plan, ttft=ttft[plan.name][0]))
         for turn, value in enumerate(ttft[plan.name], 1):
             share = 0.8 if turn > 1 and "cold" not in plan.name else 0.0
-            made.append(level(plan, f"turn {turn}", ttft=value, cached_share=share))
+            made.append(level_summary(plan, f"turn {turn}", ttft=value, cached_share=share))
     return made
 
 
@@ -46,4 +46,4 @@ def compared(verdict: str = "worse", **more: object) -> Comparison:
     return replace(Comparison("r-1", "r-2", (row,)), **more)  # type: ignore[arg-type]
 
 
-__all__ = ["SLO", "compared", "interval", "level", "loop", "metric", "summary"]
+__all__ = ["SLO", "agent_levels", "compared", "interval", "level_summary", "metric", "summary"]

@@ -10,7 +10,7 @@ from importlib.resources import files
 from fakes.runs import agent_plans, depth_plans
 from sparkwright.domain.summary import RunSummary
 from sparkwright.report.html import report_page
-from unit.report.made import compared, level, loop, summary
+from unit.report.made import agent_levels, compared, level_summary, summary
 from unit.report.test_agentic import TTFT
 
 ASSETS = files("sparkwright.report") / "assets"
@@ -18,8 +18,8 @@ EVIL = "</script><img src=x onerror=alert(1)>"
 
 
 def example(name: str = "r-1", **conditions: object) -> RunSummary:
-    levels = [level(plan, decode=40.0, ttft=0.3) for plan in depth_plans((0, 4096))]
-    return summary([*levels, *loop(agent_plans(), TTFT)], name, **conditions)
+    levels = [level_summary(plan, decode=40.0, ttft=0.3) for plan in depth_plans((0, 4096))]
+    return summary([*levels, *agent_levels(agent_plans(), TTFT)], name, **conditions)
 
 
 def test_the_page_asks_the_network_for_nothing() -> None:
@@ -90,7 +90,7 @@ def test_runs_that_cannot_be_compared_report_why_and_are_still_drawn() -> None:
 
 def test_a_run_without_a_single_figure_is_a_page_too() -> None:
     """All its requests failed: the page reports it and draws nothing."""
-    failed = replace(level(depth_plans((0,))[0]), good=0, errors={"refused": 12})
+    failed = replace(level_summary(depth_plans((0,))[0]), good=0, errors={"refused": 12})
     text = report_page([replace(summary([failed]), invalid=("no request went well",))])
     assert "no request went well" in text and "refused" in text and 'class="plot"' not in text
     assert json.loads(re.findall(r'id="data">(.*?)</script>', text)[0])["plots"] == []

@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.report.html import data_json
-from sparkwright.report.markup import Html, join, tag
+from sparkwright.report.markup import Html, html_tag, join_html
 
 
 def test_text_is_escaped_and_markup_is_not() -> None:
     """Markup is known by type, not by memory."""
-    assert tag("p", "<b>", Html("<i>x</i>"), class_="a", title='"&') == (
+    assert html_tag("p", "<b>", Html("<i>x</i>"), class_="a", title='"&') == (
         '<p class="a" title="&quot;&amp;">&lt;b&gt;<i>x</i></p>'
     )
-    assert join("a&b", Html("<br>")) == "a&amp;b<br>"
-    assert tag("td", "x", class_=None, hidden=False) == "<td>x</td>" and tag("br") == "<br>"
+    assert join_html("a&b", Html("<br>")) == "a&amp;b<br>"
+    assert html_tag("td", "x", class_=None, hidden=False) == "<td>x</td>" and html_tag("br") == "<br>"
 
 
 @given(st.text())

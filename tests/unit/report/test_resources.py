@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fakes.runs import Machine, depth_plans, run, user_plans
+from fakes.runs import RequestMachine, depth_plans, run, user_plans
 from sparkwright.domain.run import Scrape
 from sparkwright.domain.units import GIB
 from sparkwright.report.html import resource_plots
@@ -48,5 +48,7 @@ def test_what_did_not_change_has_no_plot() -> None:
 
 def test_requests_that_waited_are_drawn_only_if_some_did() -> None:
     """Sixteen users wait where twelve fit."""
-    ids = [[plot.id for plot in resource_plots([run(user_plans((n,)), machine=Machine())], ["a"])] for n in (4, 16)]
+    ids = [
+        [plot.id for plot in resource_plots([run(user_plans((n,)), machine=RequestMachine())], ["a"])] for n in (4, 16)
+    ]
     assert "waiting-time" not in ids[0] and "waiting-time" in ids[1]

@@ -6,21 +6,27 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes.runs import Machine, depth_plans, run
+from fakes.runs import RequestMachine, depth_plans, run
 from sparkwright.domain.run import Reads, Row
 from sparkwright.report.timelines import telling, thinned, timelines
 
 
-def row(session: int, first: float, pause: float = 0.02, **more: object) -> Row:
+def make_row(session: int, first: float, pause: float = 0.02, **more: object) -> Row:
     reads = Reads((first, first + 0.02, first + 0.02 + pause), (1, 2, 1))
     return replace(Row(session, 0, 0.0, 0.0, first=first, reads=reads), **more)  # type: ignore[arg-type]
 
 
 def test_the_requests_that_show_most_are_chosen() -> None:
     """Typical, slowest, longest pause, broken; never warm-up."""
-    level = Machine().level(depth_plans((0,))[0], 0, 0.0)
-    rows = (row(0, 0.3), row(1, 0.31), row(2, 0.9), row(3, 0.2, pause=2.0), row(4, 0.3, error="cut", kind="cut"))
-    found = telling(replace(level, rows=(*rows, row(5, 9.0, warmup=True))))
+    level = RequestMachine().level(depth_plans((0,))[0], 0, 0.0)
+    rows = (
+        make_row(0, 0.3),
+        make_row(1, 0.31),
+        make_row(2, 0.9),
+        make_row(3, 0.2, pause=2.0),
+        make_row(4, 0.3, error="cut", kind="cut"),
+    )
+    found = telling(replace(level, rows=(*rows, make_row(5, 9.0, warmup=True))))
     assert [(why, one.session) for why, one in found] == [
         ("typical", 1),
         ("slowest first token", 2),
@@ -31,7 +37,7 @@ def test_the_requests_that_show_most_are_chosen() -> None:
 
 def test_a_level_without_tokens_has_no_timeline() -> None:
     """All its requests failed before the first."""
-    level = Machine().level(depth_plans((0,))[0], 0, 0.0)
+    level = RequestMachine().level(depth_plans((0,))[0], 0, 0.0)
     assert telling(replace(level, rows=(Row(0, 0, 0.0, 0.0, error="refused", kind="refused"),))) == []
 
 

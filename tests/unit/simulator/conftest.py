@@ -12,7 +12,7 @@ import pytest
 from sparkwright.simulator.link import HeadLink
 from sparkwright.simulator.rank import SimulatedRank
 from sparkwright.simulator.service import SimulatedService
-from unit.simulator.inprocess import CAPTURES, Client, MakeClient, MakeRank, rank_in
+from unit.simulator.inprocess import CAPTURES, InProcessClient, MakeClient, MakeRank, rank_in
 
 
 @pytest.fixture(scope="session")
@@ -32,10 +32,10 @@ def make_rank(tmp_path: Path) -> MakeRank:
 async def make_client(make_rank: MakeRank) -> AsyncIterator[MakeClient]:
     running: list[asyncio.Task[None]] = []
 
-    async def make(*flags: str, **more: Any) -> Client:
+    async def make(*flags: str, **more: Any) -> InProcessClient:
         service = SimulatedService(make_rank(*flags, **more), HeadLink(1), asyncio.get_running_loop().create_future())
         running.append(asyncio.create_task(service.engine.run()))
-        return Client(service)
+        return InProcessClient(service)
 
     yield make
     for task in running:

@@ -19,7 +19,7 @@ from sparkwright.simulator.settings import Faults, settings_from
 CAPTURES = Path(__file__).parents[2] / "data" / "captures" / "twin"
 FLAGS = ["--served-model-name", "tiny-qwen3", "--max-model-len", "32768", "--gpu-memory-utilization", "0.2"]
 MakeRank = Callable[..., SimulatedRank]
-MakeClient = Callable[..., Awaitable["Client"]]
+MakeClient = Callable[..., Awaitable["InProcessClient"]]
 
 
 def rank_in(folder: Path, *flags: str, config: str = "tiny-qwen3", env: dict[str, str] | None = None) -> SimulatedRank:
@@ -33,7 +33,7 @@ def rank_in(folder: Path, *flags: str, config: str = "tiny-qwen3", env: dict[str
 
 
 @dataclass
-class Reply:
+class InProcessReply:
     status: int = 0
     headers: list[tuple[str, str]] = field(default_factory=list)
     reads: list[bytes] = field(default_factory=list)
@@ -58,24 +58,26 @@ class Reply:
 
 
 @dataclass
-class Client:
+class InProcessClient:
     service: SimulatedService
 
-    async def get(self, path: str, key: str = "") -> Reply:
+    async def get(self, path: str, key: str = "") -> InProcessReply:
         return await self.send("GET", path, b"", key)
 
-    async def post(self, path: str, body: Any, key: str = "", leave_after: float | None = None) -> Reply:
+    async def post(self, path: str, body: Any, key: str = "", leave_after: float | None = None) -> InProcessReply:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         return await self.send("POST", path, raw, key, leave_after)
 
-    async def send(self, method: str, path: str, body: bytes, key: str, leave_after: float | None = None) -> Reply:
+    async def send(
+        self, method: str, path: str, body: bytes, key: str, leave_after: float | None = None
+    ) -> InProcessReply:
         rank = self.service.rank
         app = self.service.server.app((*rank.settings.api_keys, *(rank.args.api_key or ())))
         headers = [(b"content-length", str(len(body)).encode())]
         headers += [(b"authorization", f"Bearer {key}".encode())] if key else []
         scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "headers": headers}
         scope |= {"query_string": b"", "http_version": "1.1", "asgi": {"version": "3.0", "spec_version": "2.3"}}
-        reply, sent = Reply(), False
+        reply, sent = InProcessReply(), False
 
         async def receive() -> dict[str, Any]:
             nonlocal sent
@@ -112,7 +114,7 @@ def collapsed(reads: list[str]) -> list[str]:
     return [r for i, r in enumerate(plain) if i == 0 or r != plain[i - 1]]
 
 
-async def until(check: Any, seconds: float = 60.0) -> None:
+async def wait_until(check: Any, seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not check():
             await asyncio.sleep(0.005)

@@ -12,8 +12,8 @@ import pytest
 from starlette.requests import Request
 
 from simulators import llama, sglang, trtllm
-from simulators.dialect import Dialect
-from simulators.site import Site
+from simulators.dialect import SimulatorDialect
+from simulators.site import SimulatedSite
 from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.tables import metric_names
@@ -24,16 +24,21 @@ from sparkwright.simulator.service import Core, DialectTrouble
 from unit.simulator.inprocess import MakeRank
 
 GIVEN = Namespace(model="/m/tiny.gguf", enable_metrics=True, metrics=True, api_key="hidden", model_path="m")
-TALKS: dict[str, tuple[Dialect, LineForm, Callable[[str], LogEvent | None], Mapping[str, str]]] = {
+TALKS: dict[str, tuple[SimulatorDialect, LineForm, Callable[[str], LogEvent | None], Mapping[str, str]]] = {
     "sglang": (
-        sglang.Dialect(GIVEN, "0.5.12", True),
+        sglang.SglangDialect(GIVEN, "0.5.12", True),
         sglang._form(0, 2),
         dialect("sglang").read,
         metric_names("sglang"),
     ),
-    "trtllm": (trtllm.Dialect("1.3.0rc", None), trtllm._form((0, 2)), dialect("trtllm").read, metric_names("trtllm")),
+    "trtllm": (
+        trtllm.TrtllmDialect("1.3.0rc", None),
+        trtllm._form((0, 2)),
+        dialect("trtllm").read,
+        metric_names("trtllm"),
+    ),
     "llama-cpp": (
-        llama.Dialect(GIVEN),
+        llama.LlamaDialect(GIVEN),
         LineForm(llama._own, lambda: ""),
         dialect("llama-cpp").read,
         metric_names("llama-cpp"),
@@ -56,7 +61,7 @@ def talking(make_rank: MakeRank) -> Callable[[str], tuple[SimulatedRank, io.Stri
     return make
 
 
-async def start(dialect: Dialect, rank: SimulatedRank) -> None:
+async def start(dialect: SimulatorDialect, rank: SimulatedRank) -> None:
     dialect.greet(rank)
     dialect.join(rank)
     dialect.met(rank, [])
@@ -106,7 +111,7 @@ async def test_metrics_have_the_engine_s_names_and_the_mark(
     dialect, _, _, names = TALKS[engine]
     rank, _ = talking(engine)
     core = Core(rank, HeadLink(1), QUIET)
-    text = bytes((await Site(core, engine, dialect.metrics, dialect.labels).scrape(NOBODY)).body).decode()
+    text = bytes((await SimulatedSite(core, engine, dialect.metrics, dialect.labels).scrape(NOBODY)).body).decode()
     assert text.startswith("# HELP sparkwright_simulated 1") and "vllm:" not in text
     wanted = {name for role, name in names.items() if "spec" not in name and not role.startswith("tier_")}
     assert [name for name in wanted if f"\n{name}" not in text] == []
@@ -120,17 +125,17 @@ def test_unbalanced_memory_stops_sglang_unless_it_is_asked_not_to_look(
     rank = replace(rank, limits=replace(rank.limits, world=2))
     scarce = [{"free": rank.settings.free_gib * 0.8}]
     with pytest.raises(StartFailed, match="The memory capacity is unbalanced"):
-        sglang.Dialect(GIVEN, "0.5.12", balanced=True).met(rank, scarce)
-    sglang.Dialect(GIVEN, "0.5.12", balanced=False).met(rank, scarce)
+        sglang.SglangDialect(GIVEN, "0.5.12", balanced=True).met(rank, scarce)
+    sglang.SglangDialect(GIVEN, "0.5.12", balanced=False).met(rank, scarce)
     assert "The memory capacity is unbalanced" in out.getvalue()
 
 
 def test_no_key_is_shown(talking: Callable[[str], tuple[SimulatedRank, io.StringIO]]) -> None:
     """SGLang prints all its arguments; the simulator leaves the key out, in its log as in /server_info."""
-    dialect = sglang.Dialect(GIVEN, "0.5.12", balanced=True)
+    dialect = sglang.SglangDialect(GIVEN, "0.5.12", balanced=True)
     rank, out = talking("sglang")
     dialect.greet(rank)
-    site = Site(Core(rank, HeadLink(1), QUIET), "SGLang", {}, str)
+    site = SimulatedSite(Core(rank, HeadLink(1), QUIET), "SGLang", {}, str)
     assert "hidden" not in out.getvalue() + str(dialect._server(site))
 
 

@@ -11,19 +11,19 @@ import pytest
 
 from sparkwright.simulator import rank
 from sparkwright.simulator.rank import RankActivity
-from unit.simulator.inprocess import Client, MakeClient, until
+from unit.simulator.inprocess import InProcessClient, MakeClient, wait_until
 
 BODY = {"prompt": "word " * 30, "max_tokens": 20, "ignore_eos": True}
 SLOW = {"SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1", "SPARKWRIGHT_SIMULATOR_STEP_MS": "5"}
 
 
-def marks(rank: int) -> list[str]:
+def shown_states(rank: int) -> list[str]:
     """States that a rank in this process shows to readers of /proc/net/unix."""
     names = [line.split()[-1] for line in Path("/proc/net/unix").read_text().splitlines() if "@sparkwright-tw" in line]
     return [name.split("/")[1] for name in names if name.split("/")[2] == f"{os.getpid()}-{rank}"]
 
 
-def gauges(client: Client) -> tuple[float, ...]:
+def gauges(client: InProcessClient) -> tuple[float, ...]:
     client.service.metrics.refresh()
     names = ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc", "prompt_tokens_total")
     return tuple(client.service.metrics.get(f"vllm:{name}") for name in names)
@@ -40,7 +40,7 @@ async def test_an_engine_that_hangs_from_idle_reports_that_nothing_runs(make_cli
     client = await make_client(env={"SPARKWRIGHT_SIMULATOR_FAULT": "freeze_after=0"})
     hanging = asyncio.create_task(client.post("/v1/completions", BODY))
     leaving = asyncio.create_task(client.post("/v1/completions", BODY, leave_after=0.01))
-    await until(lambda: client.service.engine.running)
+    await wait_until(lambda: client.service.engine.running)
     await asyncio.wait({leaving})
     assert gauges(client) == (0, 0, 0, 0)
     assert client.service.metrics.get("vllm:request_success_total", finished_reason="abort") == 0
@@ -69,7 +69,7 @@ def test_a_mark_is_there_while_its_state_lasts() -> None:
     one, seen = RankActivity(77), []
     for state in ("work", "spin", "spin", ""):
         one.show(state)
-        seen.append(marks(77))
+        seen.append(shown_states(77))
     assert seen == [["work"], ["spin"], ["spin"], []]
 
 
@@ -78,16 +78,16 @@ async def test_the_device_works_and_rests(make_client: MakeClient, monkeypatch: 
     monkeypatch.setattr(rank, "REST_S", 0.05)
     client = await make_client(env=SLOW)
     work = asyncio.create_task(client.post("/v1/completions", BODY))
-    await until(lambda: client.service.core.activity.state == "work")
+    await wait_until(lambda: client.service.core.activity.state == "work")
     await work
-    await until(lambda: client.service.core.activity.state == "")
+    await wait_until(lambda: client.service.core.activity.state == "")
 
 
 async def test_a_deadlock_spins(make_client: MakeClient) -> None:
     """`spin_after`: the request hangs and the device is busy for nothing."""
     client = await make_client(env={"SPARKWRIGHT_SIMULATOR_FAULT": "spin_after=0"})
     hanging = asyncio.create_task(client.post("/v1/completions", BODY))
-    await until(lambda: client.service.core.activity.state == "spin")
+    await wait_until(lambda: client.service.core.activity.state == "spin")
     assert not hanging.done()
     await given_up(hanging)
 
@@ -99,11 +99,11 @@ async def test_waiting_for_a_silent_rank_spins(monkeypatch: pytest.MonkeyPatch) 
     one = RankActivity(3)
     one.begin()
     assert one.state == "work"
-    await until(lambda: one.state == "spin")
+    await wait_until(lambda: one.state == "spin")
     one.begin()
     one.end(0.05)
     assert one.state == "work"
-    await until(lambda: one.state == "")
+    await wait_until(lambda: one.state == "")
 
 
 async def test_a_frozen_web_server_is_silent_while_the_engine_goes_on(make_client: MakeClient, tmp_path: Path) -> None:
@@ -112,11 +112,11 @@ async def test_a_frozen_web_server_is_silent_while_the_engine_goes_on(make_clien
     client = await make_client(env={**SLOW, "SPARKWRIGHT_SIMULATOR_CONTROL": str(control)})
     watching = asyncio.create_task(client.service.core.watch())
     work = asyncio.create_task(client.post("/v1/completions", BODY))
-    await until(lambda: client.service.engine.running)
+    await wait_until(lambda: client.service.engine.running)
     control.write_text("freeze_api")
     client.service.core.rank.faults.refresh()
     health = asyncio.create_task(client.get("/health"))
-    await until(lambda: client.service.engine.answered == 1)
+    await wait_until(lambda: client.service.engine.answered == 1)
     await asyncio.sleep(0.05)
     assert not work.done() and not health.done()
     control.unlink()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparkwright.simulator.metrics import number
-from unit.simulator.inprocess import Client, MakeClient
+from unit.simulator.inprocess import InProcessClient, MakeClient
 
 SPECULATION = ["--speculative-config", '{"method": "ngram", "num_speculative_tokens": 5}']
 Families = dict[str, dict[str, Any]]
@@ -37,11 +37,11 @@ def vllm_only(found: Families) -> Families:
     return {k: v for k, v in found.items() if k.startswith("vllm:") and k != "vllm:cache_config_info"}
 
 
-async def scrape(client: Client) -> str:
+async def scrape(client: InProcessClient) -> str:
     return (await client.get("/metrics")).text
 
 
-def value(text: str, name: str, **labels: str) -> float:
+def metric_value(text: str, name: str, **labels: str) -> float:
     wanted = [f'{k}="{v}"' for k, v in labels.items()]
     found = re.findall(rf"^{re.escape(name)}(?:{{(.*)}})? (\S+)$", text, re.MULTILINE)
     return next(float(number) for inner, number in found if all(w in inner for w in wanted))
@@ -85,15 +85,19 @@ async def test_counters_follow_the_requests(make_client: MakeClient) -> None:
     prompt = sum(u["prompt_tokens"] for u in usages)
     cached = usages[1]["prompt_tokens_details"]["cached_tokens"]
     assert cached > 0
-    assert value(text, "vllm:prompt_tokens_total") == value(text, "vllm:prefix_cache_queries_total") == prompt
-    assert value(text, "vllm:prefix_cache_hits_total") == cached
-    assert value(text, "vllm:prompt_tokens_by_source_total", source="local_compute") == prompt - cached
-    assert value(text, "vllm:generation_tokens_total") == 40
-    assert value(text, "vllm:request_success_total", finished_reason="length") == 2
+    assert (
+        metric_value(text, "vllm:prompt_tokens_total")
+        == metric_value(text, "vllm:prefix_cache_queries_total")
+        == prompt
+    )
+    assert metric_value(text, "vllm:prefix_cache_hits_total") == cached
+    assert metric_value(text, "vllm:prompt_tokens_by_source_total", source="local_compute") == prompt - cached
+    assert metric_value(text, "vllm:generation_tokens_total") == 40
+    assert metric_value(text, "vllm:request_success_total", finished_reason="length") == 2
     for histogram in ("time_to_first_token_seconds", "e2e_request_latency_seconds", "request_decode_time_seconds"):
-        assert value(text, f"vllm:{histogram}_count") == 2
-    assert value(text, "vllm:inter_token_latency_seconds_count") == 38
-    assert value(text, "http_requests_total", handler="/v1/completions", status="2xx") == 2
+        assert metric_value(text, f"vllm:{histogram}_count") == 2
+    assert metric_value(text, "vllm:inter_token_latency_seconds_count") == 38
+    assert metric_value(text, "http_requests_total", handler="/v1/completions", status="2xx") == 2
 
 
 async def test_speculation_is_counted(make_client: MakeClient) -> None:
@@ -101,11 +105,11 @@ async def test_speculation_is_counted(make_client: MakeClient) -> None:
     client = await make_client(*SPECULATION)
     await client.post("/v1/completions", {"prompt": "x", "max_tokens": 100, "ignore_eos": True})
     text = await scrape(client)
-    drafts = value(text, "vllm:spec_decode_num_drafts_total")
-    accepted = value(text, "vllm:spec_decode_num_accepted_tokens_total")
-    assert value(text, "vllm:spec_decode_num_draft_tokens_total") == 5 * drafts
-    assert 0 < value(text, "vllm:spec_decode_num_accepted_tokens_per_pos_total", position="4") <= drafts
-    assert value(text, "vllm:inter_token_latency_seconds_count") + 1 + accepted == pytest.approx(100, abs=6)
+    drafts = metric_value(text, "vllm:spec_decode_num_drafts_total")
+    accepted = metric_value(text, "vllm:spec_decode_num_accepted_tokens_total")
+    assert metric_value(text, "vllm:spec_decode_num_draft_tokens_total") == 5 * drafts
+    assert 0 < metric_value(text, "vllm:spec_decode_num_accepted_tokens_per_pos_total", position="4") <= drafts
+    assert metric_value(text, "vllm:inter_token_latency_seconds_count") + 1 + accepted == pytest.approx(100, abs=6)
 
 
 def test_numbers_are_printed_as_prometheus_does() -> None:

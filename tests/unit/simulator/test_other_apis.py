@@ -6,7 +6,7 @@ import json
 from itertools import groupby
 from typing import Any
 
-from unit.simulator.inprocess import MakeClient, Reply
+from unit.simulator.inprocess import InProcessReply, MakeClient
 
 FLAGS = ["--reasoning-parser", "qwen3", "--enable-auto-tool-choice", "--tool-call-parser", "hermes"]
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -15,7 +15,7 @@ MESSAGES_TOOL = {"name": "weather", "input_schema": SCHEMA}
 RESPONSES_TOOL = {"type": "function", "name": "weather", "parameters": SCHEMA}
 
 
-def events(reply: Reply) -> list[Any]:
+def events(reply: InProcessReply) -> list[Any]:
     """The events of a stream with named events; each name is also the `type` of its data."""
     found = []
     for event in reply.text.split("\n\n"):
@@ -26,7 +26,7 @@ def events(reply: Reply) -> list[Any]:
     return found
 
 
-def kinds(found: list[Any]) -> list[str]:
+def event_kinds(found: list[Any]) -> list[str]:
     return [kind for kind, _ in groupby(event["type"] for event in found)]
 
 
@@ -38,7 +38,7 @@ async def test_a_message_streams_as_anthropic_has_it(make_client: MakeClient) ->
     whole = (await client.post("/v1/messages", body)).json
     found = events(await client.post("/v1/messages", {**body, "stream": True}))
     block = ["content_block_start", "content_block_delta", "content_block_stop"]
-    assert kinds(found) == ["message_start", *block, *block, "message_delta", "message_stop"]
+    assert event_kinds(found) == ["message_start", *block, *block, "message_delta", "message_stop"]
     deltas = [event["delta"] for event in found if event["type"] == "content_block_delta"]
     thought, call = whole["content"]
     assert "".join(delta.get("thinking", "") for delta in deltas) == thought["thinking"]
@@ -55,8 +55,8 @@ async def test_a_response_streams_as_openai_has_it(make_client: MakeClient) -> N
     whole = (await client.post("/v1/responses", body)).json
     found = events(await client.post("/v1/responses", {**body, "stream": True}))
     assert [event["sequence_number"] for event in found] == list(range(len(found)))
-    assert kinds(found)[:3] == ["response.created", "response.in_progress", "response.output_item.added"]
-    assert kinds(found)[-4:] == [
+    assert event_kinds(found)[:3] == ["response.created", "response.in_progress", "response.output_item.added"]
+    assert event_kinds(found)[-4:] == [
         *("response.function_call_arguments.delta", "response.function_call_arguments.done"),
         *("response.output_item.done", "response.completed"),
     ]

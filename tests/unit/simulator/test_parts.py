@@ -132,9 +132,9 @@ def test_a_hub_id_is_looked_up_in_the_cache(tmp_path: Path) -> None:
     (root / "refs").mkdir(parents=True)
     (root / "refs" / "main").write_text("abc\n", encoding="utf-8")
     (root / "snapshots" / "abc").mkdir(parents=True)
-    assert model.find("org/name", str(tmp_path)) == root / "snapshots" / "abc"
-    assert model.find("org/other", str(tmp_path)) is None
-    assert model.find("/no/where", str(tmp_path)) is None
+    assert model.find_model("org/name", str(tmp_path)) == root / "snapshots" / "abc"
+    assert model.find_model("org/other", str(tmp_path)) is None
+    assert model.find_model("/no/where", str(tmp_path)) is None
 
 
 async def test_ranks_meet_and_step_together(unused_tcp_port: int) -> None:

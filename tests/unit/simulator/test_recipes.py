@@ -33,7 +33,7 @@ def variants() -> Iterator[Recipe]:
 
 
 @cache
-def sglang_parser(version: str) -> console.Parser:
+def sglang_parser(version: str) -> console.ConsoleParser:
     return console.parser("launch_server.py", f"sglang-{version}")
 
 

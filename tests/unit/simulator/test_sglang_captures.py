@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from simulators import sglang
-from simulators.site import Site
+from simulators.site import SimulatedSite
 from sparkwright.simulator.job import Job
 from sparkwright.simulator.link import HeadLink
 from sparkwright.simulator.log import LogVoice, Voices
 from sparkwright.simulator.rank import SimulatedRank
 from sparkwright.simulator.service import Core, DialectTrouble
-from unit.simulator.inprocess import CAPTURES, Client, MakeRank, until
+from unit.simulator.inprocess import CAPTURES, InProcessClient, MakeRank, wait_until
 from unit.simulator.test_dialects import start
 
 RECORDED = CAPTURES.parent / "sglang"
@@ -39,7 +39,7 @@ def spoken(make_rank: MakeRank, *flags: str, **env: str) -> tuple[SimulatedRank,
     return replace(rank, voices=Voices(*[voice] * 4)), out
 
 
-def plain(text: str) -> list[str]:
+def plain_lines(text: str) -> list[str]:
     """The lines without times, figures, addresses and names."""
     lines = [line for line in text.replace("\r", "\n").splitlines() if line.strip() and not OTHERS.search(line)]
     lines = [re.sub(r"^\[[\d :-]+( TP\d)?\]", r"[AT\1]", line) for line in lines]
@@ -54,8 +54,8 @@ def recorded(name: str) -> str:
 async def test_one_node_starts_with_the_recorded_lines(make_rank: MakeRank) -> None:
     """Every line of the engine's own from the rendezvous to ready, in order."""
     rank, out = spoken(make_rank)
-    await start(sglang.Dialect(GIVEN, "0.5.12", True), rank)
-    assert plain(out.getvalue())[2:] == plain(recorded("start.log"))
+    await start(sglang.SglangDialect(GIVEN, "0.5.12", True), rank)
+    assert plain_lines(out.getvalue())[2:] == plain_lines(recorded("start.log"))
 
 
 async def test_a_worker_at_the_head_s_address_has_the_recorded_lines(make_rank: MakeRank) -> None:
@@ -63,7 +63,7 @@ async def test_a_worker_at_the_head_s_address_has_the_recorded_lines(make_rank: 
     flags = ["--nnodes", "2", "--node-rank", "1", "--headless", "--tensor-parallel-size", "2"]
     rank, out = spoken(make_rank, *flags, "--master-addr", "10.0.0.1")
     rank.args.host = "192.0.2.1"
-    dialect = sglang.Dialect(GIVEN, "0.5.12", True)
+    dialect = sglang.SglangDialect(GIVEN, "0.5.12", True)
     dialect.join(rank)
     dialect.met(rank, [])
     await dialect.load(rank)
@@ -72,7 +72,7 @@ async def test_a_worker_at_the_head_s_address_has_the_recorded_lines(make_rank: 
     async with dialect.companions(rank):
         assert "Dummy health check server stopped" in out.getvalue()
     # `max_total_num_tokens` is the head's line
-    assert [line for line in plain(out.getvalue()) if "max_total" not in line] == plain(
+    assert [line for line in plain_lines(out.getvalue()) if "max_total" not in line] == plain_lines(
         recorded("worker.log").replace("10.0.0.1", "192.0.2.1")
     )
 
@@ -80,26 +80,28 @@ async def test_a_worker_at_the_head_s_address_has_the_recorded_lines(make_rank: 
 async def test_a_broken_group_ends_with_the_recorded_lines(make_rank: MakeRank) -> None:
     """The scheduler's exception with Gloo's text, then SIGQUIT; then it kills itself, unless a fault forbids."""
     rank, out = spoken(make_rank, SPARKWRIGHT_SIMULATOR_FAULT="ignore_sigterm")
-    assert await sglang.Dialect(GIVEN, "0.5.12", True).lost(rank) == 1
-    ours, theirs = plain(out.getvalue()), plain(recorded("lost.log"))
+    assert await sglang.SglangDialect(GIVEN, "0.5.12", True).lost(rank) == 1
+    ours, theirs = plain_lines(out.getvalue()), plain_lines(recorded("lost.log"))
     assert (ours[0], ours[-1]) == (theirs[0].replace(" TP#", ""), theirs[-1])
     assert ours[1].partition(" Read error")[0] == theirs[-2].partition(" Read error")[0]
     assert ours[1].endswith("Connection reset by peer") and theirs[-2].endswith("Connection reset by peer")
 
 
 @pytest.fixture
-async def make_site(make_rank: MakeRank) -> AsyncIterator[Callable[..., Awaitable[tuple[Site, Client, io.StringIO]]]]:
+async def make_site(
+    make_rank: MakeRank,
+) -> AsyncIterator[Callable[..., Awaitable[tuple[SimulatedSite, InProcessClient, io.StringIO]]]]:
     running: list[asyncio.Task[None]] = []
 
-    async def make(key: str = "") -> tuple[Site, Client, io.StringIO]:
+    async def make(key: str = "") -> tuple[SimulatedSite, InProcessClient, io.StringIO]:
         rank, out = spoken(make_rank, *(["--api-key", key] if key else []))
-        dialect = sglang.Dialect(GIVEN, "0.5.12", True)
+        dialect = sglang.SglangDialect(GIVEN, "0.5.12", True)
         core = Core(rank, HeadLink(1), DialectTrouble(lambda: None, lambda _: asyncio.sleep(0)))
-        site = Site(core, "SGLang 0.5.12", dialect.metrics, dialect.labels, dialect.api)
+        site = SimulatedSite(core, "SGLang 0.5.12", dialect.metrics, dialect.labels, dialect.api)
         site.up = True
         running.append(asyncio.create_task(core.engine.run()))
         server = SimpleNamespace(app=lambda keys: site.app(dialect.routes(site), dialect.guarded))
-        return site, Client(SimpleNamespace(rank=rank, server=server)), out  # type: ignore[arg-type]
+        return site, InProcessClient(SimpleNamespace(rank=rank, server=server)), out  # type: ignore[arg-type]
 
     yield make
     for task in running:
@@ -107,7 +109,7 @@ async def make_site(make_rank: MakeRank) -> AsyncIterator[Callable[..., Awaitabl
     await asyncio.gather(*running, return_exceptions=True)
 
 
-MakeSite = Callable[..., Awaitable[tuple[Site, Client, io.StringIO]]]
+MakeSite = Callable[..., Awaitable[tuple[SimulatedSite, InProcessClient, io.StringIO]]]
 
 
 def chunks(reads: list[str]) -> list[str]:
@@ -198,13 +200,13 @@ async def test_sigterm_waits_for_requests(make_site: MakeSite) -> None:
     site, _, out = await make_site()
     job = Job("request-1", [1, 2, 3], iter(()), 10, ())
     site.core.engine.running.append(job)
-    dialect = sglang.Dialect(GIVEN, "0.5.12", True)
+    dialect = sglang.SglangDialect(GIVEN, "0.5.12", True)
     draining = asyncio.create_task(dialect.drained(site.core))
-    await until(lambda: out.getvalue().count("Gracefully exiting") >= 3)
+    await wait_until(lambda: out.getvalue().count("Gracefully exiting") >= 3)
     assert not draining.done()
     site.core.engine.running.remove(job)
     await draining
     dialect.stopping(site.core.rank)
-    ours, theirs = ({re.sub(r"\[[^]]*\]\.$", "[...].", line) for line in plain(text)} for text in (
+    ours, theirs = ({re.sub(r"\[[^]]*\]\.$", "[...].", line) for line in plain_lines(text)} for text in (
         out.getvalue(), recorded("shutdown.log")))  # fmt: skip
     assert ours == theirs

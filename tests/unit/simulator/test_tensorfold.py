@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from simulators import tensorfold
 from simulators.console import NoStart
-from simulators.site import Site
+from simulators.site import SimulatedSite
 from sparkwright.domain.deployment import Phase
 from sparkwright.engines.catalog import engine
 from sparkwright.engines.definitions import shipped_definitions
@@ -134,7 +134,7 @@ def test_a_quoted_refusal_is_the_reason() -> None:
 async def test_health_models_and_figures(talking: Callable[..., Made]) -> None:
     """The pages of docs/api.md: open health that tells less with keys, `owned_by`, and every figure of the file."""
     dialect, rank, _ = talking()
-    site = Site(Core(rank, HeadLink(1), QUIET), "TensorFold", dialect.metrics, dialect.labels, dialect.api)
+    site = SimulatedSite(Core(rank, HeadLink(1), QUIET), "TensorFold", dialect.metrics, dialect.labels, dialect.api)
     pages = {route.path: route.endpoint for route in dialect.routes(site)}
 
     async def page(path: str) -> str:
@@ -148,7 +148,7 @@ async def test_health_models_and_figures(talking: Callable[..., Made]) -> None:
     wanted = {name for name in FILE.metrics.values() if not any(word in name for word in not_counted)}
     assert [name for name in wanted if f"\n{name}" not in text] == []
     keyed = replace(rank, settings=replace(rank.settings, api_keys=("k",)))
-    site = Site(Core(keyed, HeadLink(1), QUIET), "TensorFold", dialect.metrics, dialect.labels, dialect.api)
+    site = SimulatedSite(Core(keyed, HeadLink(1), QUIET), "TensorFold", dialect.metrics, dialect.labels, dialect.api)
     pages = {route.path: route.endpoint for route in dialect.routes(site)}
     assert await page("/health") == '{"status":"ok"}'
     assert [path for path in ("/health", "/v1/models", "/metrics", "/tokenize") if dialect.guarded(path)] == [

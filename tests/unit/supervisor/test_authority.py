@@ -11,17 +11,17 @@ from fakes.hosts import FakeHosts
 from sparkwright.adapters.machine import boot_id, seconds_since_boot
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.command import Completed, shell
+from sparkwright.domain.command import Completed, shell_command
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.standby import FOLDER, TERM_FILE, Term
 from sparkwright.remote.seal import REFUSED
 from sparkwright.supervisor import run
 from sparkwright.supervisor.authority import RightReader, SealedHosts, is_copy, records_folder
 from sparkwright.supervisor.home import Home, Log
-from unit.app.scene import scene
+from unit.app.scene import make_scene
 
 CLUSTER = Cluster("lab", tuple(Node(name, name) for name in ("spark-1", "spark-2", "spark-3")), "spark-3")
-STOP = shell("stop", changes="stop it")
+STOP = shell_command("stop", changes="stop it")
 
 
 class AuthorityScene:
@@ -52,7 +52,7 @@ async def test_what_changes_a_node_goes_under_the_seal(tmp_path: Path) -> None:
     """Guards both belts: the node gets number and name with each command that changes it, and none without a term."""
     it = AuthorityScene(tmp_path)
     it.term(600.0)
-    look = shell("look")
+    look = shell_command("look")
     await it.hosts["spark-3"].run_all([look])
     assert (await it.stop()).ok
     first, second = it.node.commands
@@ -122,7 +122,7 @@ async def test_it_stands_down_and_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(run, "supervise", supervise)
     monkeypatch.setattr(run, "_ASK_AGAIN", 0.01)
     log = Log(it.home / "log", lambda: 0.0)
-    home, services = Home(it.home, log.write), replace(scene().services, hosts=FakeHosts(it.node), cluster=CLUSTER)
+    home, services = Home(it.home, log.write), replace(make_scene().services, hosts=FakeHosts(it.node), cluster=CLUSTER)
     it.term(600.0)
     work = asyncio.create_task(run._work_with_right(home, log, services, lambda made: made.hosts))  # type: ignore[arg-type,return-value]
     try:

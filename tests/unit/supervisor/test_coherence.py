@@ -10,14 +10,14 @@ from sparkwright.evals.coherence import questions
 from sparkwright.supervisor import coherence, endpoint
 from sparkwright.supervisor.core.events import Cleared, Fault
 from sparkwright.supervisor.core.state import Recovery
-from unit.supervisor.watchtower import Tower, tower
+from unit.supervisor.watchtower import Tower, make_tower
 
 SOUP = replace(ANSWER, text="rowspan kernel glob enumerable yacht pivot lantern cobalt tensor mango vortex quilt")
 GOOD = [replace(ANSWER, text=text) for text in ("Paris", "5", "Thursday")]
 
 
 def watched() -> Tower:
-    it = tower()
+    it = make_tower()
     it.bus.begin()
     return it
 
@@ -60,7 +60,7 @@ async def test_no_answer_is_not_held_against_it() -> None:
 @pytest.mark.parametrize("off", ["key", "simulated", ""])
 def test_who_is_judged(off: str) -> None:
     """A chat model, unless it is simulated or the recipe's key says no."""
-    it = tower()
+    it = make_tower()
     recipe = it.context.desired.recipe
     recipe = replace(recipe, model=replace(recipe.model, simulated=off == "simulated"))
     if off == "key":

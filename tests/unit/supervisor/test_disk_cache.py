@@ -4,7 +4,7 @@ import asyncio
 import json
 from dataclasses import replace
 
-from fakes.endpoint import reply
+from fakes.endpoint import make_reply
 from sparkwright.app.serve.cache_disks import STARTED_WITHOUT
 from sparkwright.domain.command import Completed
 from sparkwright.domain.live import LiveEngine
@@ -12,13 +12,13 @@ from sparkwright.supervisor import disk_cache
 from sparkwright.supervisor.core.events import Fault
 from sparkwright.supervisor.core.state import Recovery
 from sparkwright.supervisor.endpoint import note_cache_tiers
-from unit.supervisor.watchtower import Tower, tower
+from unit.supervisor.watchtower import Tower, make_tower
 
 SIZE = 200 * 1024**3
 
 
 def cached_tower(engine: str = "vllm", version: str = "0.33.0") -> Tower:
-    it = tower()
+    it = make_tower()
     recipe = it.context.desired.recipe
     serving = replace(recipe.serving, disk_cache="/data/kv", disk_cache_size=SIZE, sequences=2)
     recipe = replace(recipe, serving=serving, engine=replace(recipe.engine, name=engine, version=version))
@@ -51,7 +51,7 @@ async def test_slots_are_restored_and_saved_after_work() -> None:
     """Guards llama.cpp, which does neither by itself: after the judged answers, and only when more was computed."""
     it = cached_tower("llama-cpp", "b7000")
     it.scene.endpoint.answers = {
-        f"/slots/{slot}?action={what}": reply({}) for slot in (0, 1) for what in ("save", "restore")
+        f"/slots/{slot}?action={what}": make_reply({}) for slot in (0, 1) for what in ("save", "restore")
     }
     it.context.seen.engine = LiveEngine(1.0, prompt_tokens=10.0)
     it.bus.serving, it.bus.speaks = True, None
@@ -78,8 +78,8 @@ async def test_what_the_slots_got_back_and_the_engine_tells_is_noted() -> None:
     away."""
     it = cached_tower("llama-cpp", "b7000")
     it.scene.endpoint.answers = {
-        "/slots/0?action=restore": reply({"n_restored": 14_955}),
-        "/slots/1?action=restore": reply("no such file", 400),
+        "/slots/0?action=restore": make_reply({"n_restored": 14_955}),
+        "/slots/1?action=restore": make_reply("no such file", 400),
     }
     await disk_cache.ask_slots(it.bus, "restore")
     note_cache_tiers(it.context)
@@ -121,10 +121,10 @@ async def test_engines_that_write_by_themselves_are_not_asked() -> None:
 async def test_a_save_that_is_refused_once_is_asked_again() -> None:
     """Guards contexts of a server that was busy for a moment: no trouble, and nothing is lost."""
     it = cached_tower("llama-cpp", "b7000")
-    answers = [reply("busy", 503), reply({})]
+    answers = [make_reply("busy", 503), make_reply({})]
     it.scene.endpoint.answers = {
         "/slots/0?action=save": lambda body: answers.pop(0),
-        "/slots/1?action=save": reply({}),
+        "/slots/1?action=save": make_reply({}),
     }
     assert await disk_cache.ask_slots(it.bus, "save")
     assert it.events == [] and answers == []
@@ -143,7 +143,7 @@ async def test_a_round_of_saves_that_failed_is_repeated_at_the_next_rest() -> No
         it.context.seen.engine = LiveEngine(2.0, prompt_tokens=500.0)
         while not it.bus.lasting.get(disk_cache.SLOTS):
             await asyncio.sleep(0.01)
-        it.scene.endpoint.answers = {f"/slots/{slot}?action=save": reply({}) for slot in (0, 1)}
+        it.scene.endpoint.answers = {f"/slots/{slot}?action=save": make_reply({}) for slot in (0, 1)}
         while it.bus.lasting.get(disk_cache.SLOTS):
             await asyncio.sleep(0.01)
     task.cancel()

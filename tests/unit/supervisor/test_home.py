@@ -27,74 +27,83 @@ def printed() -> list[str]:
 
 
 @pytest.fixture
-def home(tmp_path: Path, printed: list[str]) -> Home:
+def supervisor_home(tmp_path: Path, printed: list[str]) -> Home:
     (tmp_path / "desired.json").write_text(to_json(DESIRED))
     return Home(tmp_path, printed.append)
 
 
-def test_what_is_wanted_is_read_as_it_was_written(home: Home, printed: list[str]) -> None:
+def test_what_is_wanted_is_read_as_it_was_written(supervisor_home: Home, printed: list[str]) -> None:
     """A recipe with all that it holds survives the way to the head."""
-    assert home.desired() == DESIRED and printed == []
+    assert supervisor_home.desired() == DESIRED and printed == []
 
 
-def test_a_broken_desired_state_falls_back_to_the_one_before(home: Home, printed: list[str]) -> None:
+def test_a_broken_desired_state_falls_back_to_the_one_before(supervisor_home: Home, printed: list[str]) -> None:
     """One clear line, and the deployment goes on being kept alive."""
-    (home.path / "desired.json").write_text("{ torn")
-    (home.path / "desired.json.bak").write_text(to_json(replace(DESIRED, by="bob@desk")))
-    assert home.desired().by == "bob@desk"
+    (supervisor_home.path / "desired.json").write_text("{ torn")
+    (supervisor_home.path / "desired.json.bak").write_text(to_json(replace(DESIRED, by="bob@desk")))
+    assert supervisor_home.desired().by == "bob@desk"
     assert len(printed) == 1 and "desired.json cannot be read" in printed[0]
-    (told,) = home.wrong().values()
-    assert f"{home.path}/desired.json cannot be read" in told and "another recipe" in told and "sparkwright up" in told
+    (told,) = supervisor_home.wrong().values()
+    assert (
+        f"{supervisor_home.path}/desired.json cannot be read" in told
+        and "another recipe" in told
+        and "sparkwright up" in told
+    )
 
 
-def test_without_any_it_states_what_to_do(home: Home) -> None:
+def test_without_any_it_states_what_to_do(supervisor_home: Home) -> None:
     """It rests then: nothing that serves is touched for a file that cannot be read."""
-    (home.path / "desired.json").write_text("null")
+    (supervisor_home.path / "desired.json").write_text("null")
     with pytest.raises(UsageError) as caught:
-        home.desired()
+        supervisor_home.desired()
     assert "nothing is changed" in caught.value.message and "sparkwright up" in caught.value.hint
 
 
-def test_a_newer_one_is_not_guessed_at(home: Home) -> None:
+def test_a_newer_one_is_not_guessed_at(supervisor_home: Home) -> None:
     """Half-understood requests start wrong engines."""
-    (home.path / "desired.json").write_text(to_json(replace(DESIRED, version=VERSION + 1)))
+    (supervisor_home.path / "desired.json").write_text(to_json(replace(DESIRED, version=VERSION + 1)))
     with pytest.raises(UsageError, match="newer sparkwright"):
-        home.desired()
+        supervisor_home.desired()
 
 
-def test_the_state_is_kept_and_read_again(home: Home) -> None:
+def test_the_state_is_kept_and_read_again(supervisor_home: Home) -> None:
     """The last supervisor's decisions are known to the next one."""
-    assert home.load() is None
-    assert home.save(STATE) == "" and home.load() == STATE
+    assert supervisor_home.load() is None
+    assert supervisor_home.save(STATE) == "" and supervisor_home.load() == STATE
 
 
-def test_a_broken_state_is_put_aside(home: Home, printed: list[str]) -> None:
+def test_a_broken_state_is_put_aside(supervisor_home: Home, printed: list[str]) -> None:
     """Reported once; the evidence stays next to it, and the loop goes on from what the nodes report."""
-    (home.path / "state.json").write_bytes(b"\x00" * 30)
-    assert home.load() is None and home.load() is None
-    assert len(printed) == 1 and (home.path / "state.json.bad").exists()
-    assert "The old file is state.json.bad." in home.wrong()["state-file"]
-    (home.path / "state.json.bad").unlink()
-    assert home.wrong() == {}
+    (supervisor_home.path / "state.json").write_bytes(b"\x00" * 30)
+    assert supervisor_home.load() is None and supervisor_home.load() is None
+    assert len(printed) == 1 and (supervisor_home.path / "state.json.bad").exists()
+    assert "The old file is state.json.bad." in supervisor_home.wrong()["state-file"]
+    (supervisor_home.path / "state.json.bad").unlink()
+    assert supervisor_home.wrong() == {}
 
 
-def test_secrets_that_cannot_be_read_or_that_others_could_are_reported(home: Home, printed: list[str]) -> None:
+def test_secrets_that_cannot_be_read_or_that_others_could_are_reported(
+    supervisor_home: Home, printed: list[str]
+) -> None:
     """The mode is fixed at once; what somebody has read by then is for a person to judge."""
-    (home.path / "secrets.json").write_text('{"VLLM_API_KEY": "k"}')
-    (home.path / "secrets.json").chmod(0o644)
-    assert home.secrets()["VLLM_API_KEY"].reveal() == "k"
-    assert (home.path / "secrets.json").stat().st_mode & 0o777 == 0o600
-    assert "think about new keys" in home.wrong()["secrets-file"]
-    (home.path / "secrets.json").write_text("{ torn")
-    assert home.secrets() == {}
-    assert "cannot be read" in home.wrong()["secrets-file"] and "sparkwright up" in home.wrong()["secrets-file"]
+    (supervisor_home.path / "secrets.json").write_text('{"VLLM_API_KEY": "k"}')
+    (supervisor_home.path / "secrets.json").chmod(0o644)
+    assert supervisor_home.secrets()["VLLM_API_KEY"].reveal() == "k"
+    assert (supervisor_home.path / "secrets.json").stat().st_mode & 0o777 == 0o600
+    assert "think about new keys" in supervisor_home.wrong()["secrets-file"]
+    (supervisor_home.path / "secrets.json").write_text("{ torn")
+    assert supervisor_home.secrets() == {}
+    assert (
+        "cannot be read" in supervisor_home.wrong()["secrets-file"]
+        and "sparkwright up" in supervisor_home.wrong()["secrets-file"]
+    )
     assert len(printed) == 2
 
 
-def test_a_full_disk_is_written_on_and_else_reported(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_written_on_and_else_reported(supervisor_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """An existing file keeps its place on the disk and is written over; there is no room for a new one, which is
     reported."""
-    home.save(STATE)
+    supervisor_home.save(STATE)
     real = os.open
 
     def full(path: Any, flags: int, *more: Any) -> int:
@@ -104,79 +113,79 @@ def test_a_full_disk_is_written_on_and_else_reported(home: Home, monkeypatch: py
 
     monkeypatch.setattr(os, "open", full)
     later = replace(STATE, since=9.0)
-    assert home.save(later) == "" and home.load() == later
-    (home.path / "state.json").unlink()
-    assert "No space left" in home.save(STATE)
+    assert supervisor_home.save(later) == "" and supervisor_home.load() == later
+    (supervisor_home.path / "state.json").unlink()
+    assert "No space left" in supervisor_home.save(STATE)
 
 
-def test_nothing_comes_back_after_down(home: Home) -> None:
+def test_nothing_comes_back_after_down(supervisor_home: Home) -> None:
     """A supervisor that is slow to end must not make the folder again."""
-    for path in home.path.iterdir():
+    for path in supervisor_home.path.iterdir():
         path.unlink()
-    home.path.rmdir()
-    home.show(Live(1.0, "twin", DeploymentState.READY, 1.0))
-    assert home.save(STATE) and not home.wanted() and not home.path.exists()
+    supervisor_home.path.rmdir()
+    supervisor_home.show(Live(1.0, "twin", DeploymentState.READY, 1.0))
+    assert supervisor_home.save(STATE) and not supervisor_home.wanted() and not supervisor_home.path.exists()
 
 
-def test_another_desired_state_is_noticed(home: Home) -> None:
+def test_another_desired_state_is_noticed(supervisor_home: Home) -> None:
     """A state with the same words is another one: somebody has called `up` since."""
-    assert home.wanted()
-    (home.path / "new").write_text(to_json(DESIRED))
-    (home.path / "new").rename(home.path / "desired.json")
-    assert not home.wanted()
+    assert supervisor_home.wanted()
+    (supervisor_home.path / "new").write_text(to_json(DESIRED))
+    (supervisor_home.path / "new").rename(supervisor_home.path / "desired.json")
+    assert not supervisor_home.wanted()
 
 
-def test_what_is_shown_names_its_process(home: Home) -> None:
+def test_what_is_shown_names_its_process(supervisor_home: Home) -> None:
     """A reader can distinguish a running supervisor from the traces of a dead one."""
-    home.show(Live(1.0, "twin", DeploymentState.READY, 1.0))
-    assert json.loads((home.path / "live.json").read_text())["pid"] == os.getpid()
+    supervisor_home.show(Live(1.0, "twin", DeploymentState.READY, 1.0))
+    assert json.loads((supervisor_home.path / "live.json").read_text())["pid"] == os.getpid()
 
 
-def test_one_supervisor_at_most(home: Home) -> None:
+def test_one_supervisor_at_most(supervisor_home: Home) -> None:
     """The second one is refused, and the holder is named; after the first has gone it may."""
-    with home.locked(), pytest.raises(Busy, match=f"process {os.getpid()}"), home.locked():
+    with supervisor_home.locked(), pytest.raises(Busy, match=f"process {os.getpid()}"), supervisor_home.locked():
         pass
-    with home.locked():
+    with supervisor_home.locked():
         pass
 
 
-def test_leases_outlive_a_killed_supervisor(home: Home) -> None:
+def test_leases_outlive_a_killed_supervisor(supervisor_home: Home) -> None:
     """The same nonce for the next one: what it holds is its own."""
-    assert home.nonce("abc") == "abc" and home.nonce("def") == "abc"
+    assert supervisor_home.nonce("abc") == "abc" and supervisor_home.nonce("def") == "abc"
 
 
-def test_secrets_that_others_could_read_are_closed(home: Home, printed: list[str]) -> None:
+def test_secrets_that_others_could_read_are_closed(supervisor_home: Home, printed: list[str]) -> None:
     """A wrong mode is fixed and reported; the values never show."""
-    path = home.path / "secrets.json"
+    path = supervisor_home.path / "secrets.json"
     path.write_text('{"KEY": "s3cr3t"}')
     path.chmod(0o644)
-    found = home.secrets()
+    found = supervisor_home.secrets()
     assert found["KEY"].reveal() == "s3cr3t" and path.stat().st_mode & 0o777 == 0o600
     assert "could read" in printed[0] and "s3cr3t" not in f"{printed}{found}"
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{"])
-def test_missing_secrets_do_not_end_it(home: Home, printed: list[str], content: str | None) -> None:
+def test_missing_secrets_do_not_end_it(supervisor_home: Home, printed: list[str], content: str | None) -> None:
     """An engine without a key needs none."""
     if content is not None:
-        write(home.path / "secrets.json", content.encode())
-    assert home.secrets() == {} and len(printed) == 1
+        write(supervisor_home.path / "secrets.json", content.encode())
+    assert supervisor_home.secrets() == {} and len(printed) == 1
 
 
-def test_figures_are_remembered(home: Home) -> None:
+def test_figures_are_remembered(supervisor_home: Home) -> None:
     """The memory before the start is known to the supervisor after the next."""
-    assert home.recall() == {}
-    home.remember({"available:spark-1": 5e9})
-    assert home.recall() == {"available:spark-1": 5e9}
+    assert supervisor_home.recall() == {}
+    supervisor_home.remember({"available:spark-1": 5e9})
+    assert supervisor_home.recall() == {"available:spark-1": 5e9}
 
 
-def test_a_request_is_never_overwritten_and_never_removed_for_another(home: Home) -> None:
+def test_a_request_is_never_overwritten_and_never_removed_for_another(supervisor_home: Home) -> None:
     """Two who ask at the same time: what is there stays, and the answer to one takes away that one only."""
-    other = Home(home.path.parent / "other", lambda text: None)
+    other = Home(supervisor_home.path.parent / "other", lambda text: None)
     other.path.mkdir()
     first, second = Request(Ask.HALT, "ann", "a", "n1"), Request(Ask.YIELD, "bob", "b", "n2")
-    home.ask("other", first)
-    home.ask("other", second)
+    supervisor_home.ask("other", first)
+    supervisor_home.ask("other", second)
     found = other.request()
     assert found and found.nonce == "n1"
     other.answered("n2")

@@ -7,19 +7,19 @@ from sparkwright.domain.progress import Notice, Progress, RankPhase, StepDone, S
 from sparkwright.supervisor.home import Log
 
 
-def log(path: Path, most: int = 1000) -> Log:
+def make_log(path: Path, most: int = 1000) -> Log:
     return Log(path / "log", lambda: 86400.5, most)
 
 
 def test_lines_have_their_time(tmp_path: Path) -> None:
     """UTC, one line each, whatever the text holds."""
-    log(tmp_path).report(Notice("two\nlines", warning=True))
+    make_log(tmp_path).report(Notice("two\nlines", warning=True))
     assert (tmp_path / "log").read_text() == "1970-01-02T00:00:00.500Z warning: two lines\n"
 
 
 def test_only_what_is_worth_a_line(tmp_path: Path) -> None:
     """No progress, and of each rank's phase the beginning."""
-    here = log(tmp_path)
+    here = make_log(tmp_path)
     here.report(StepStarted("stop", "2 ranks"))
     here.report(Progress("load", "spark-1", 1, 2, "GiB"))
     for phase in (Phase.LOAD, Phase.LOAD, Phase.COMPILE):
@@ -35,7 +35,7 @@ def test_only_what_is_worth_a_line(tmp_path: Path) -> None:
 
 def test_it_does_not_grow_for_ever(tmp_path: Path) -> None:
     """The last lines are there, and some before them."""
-    here = log(tmp_path, most=200)
+    here = make_log(tmp_path, most=200)
     for number in range(50):
         here.write(f"line {number}")
     sizes = [path.stat().st_size for path in tmp_path.iterdir()]
@@ -45,4 +45,4 @@ def test_it_does_not_grow_for_ever(tmp_path: Path) -> None:
 
 def test_a_disk_that_is_full_silences_it(tmp_path: Path) -> None:
     """Never an error: what serves matters more than what is reported of it."""
-    log(tmp_path / "gone").write("x")
+    make_log(tmp_path / "gone").write("x")

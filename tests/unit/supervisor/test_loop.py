@@ -10,7 +10,7 @@ from sparkwright.supervisor.core.events import Cleared, Disarmed, Event, Fault, 
 from sparkwright.supervisor.core.state import Recovery, Work
 from sparkwright.supervisor.event_bus import Unwatched
 from sparkwright.supervisor.loop import Loop
-from unit.supervisor.watchtower import Tower, tower
+from unit.supervisor.watchtower import Tower, make_tower
 
 READY = Resumed(1.0, (0, 1), (), ())
 
@@ -24,7 +24,7 @@ async def looping(it: Tower) -> Loop:
 
 async def test_the_state_is_on_the_disk_before_anything_is_done_about_it() -> None:
     """Guards a kill at any instruction: the next supervisor knows what this one was about to do."""
-    it = tower()
+    it = make_tower()
     loop = await looping(it)
     written: list[str] = []
     opening = it.keep.store.open
@@ -45,7 +45,7 @@ async def test_the_state_is_on_the_disk_before_anything_is_done_about_it() -> No
 async def test_a_full_disk_is_a_trouble_and_no_end() -> None:
     """Guards bad input `disk full`: it goes on from memory and reports it, and takes it back when it can write
     again."""
-    it = tower()
+    it = make_tower()
     loop = await looping(it)
     it.keep.journal.full = "no space left on device"
     await loop._step(Fault(2.0, "swap", "it swaps", Recovery.NONE))
@@ -61,7 +61,7 @@ async def test_a_full_disk_is_a_trouble_and_no_end() -> None:
 
 async def test_a_full_disk_that_has_room_again_is_no_trouble_any_more() -> None:
     """Guards a trouble that stays for days because nothing happens that would have to be written."""
-    it = tower()
+    it = make_tower()
     loop = await looping(it)
     it.keep.journal.full = "no space left on device"
     await loop._step(Fault(2.0, "swap", "it swaps", Recovery.NONE))
@@ -76,7 +76,7 @@ async def test_a_full_disk_that_has_room_again_is_no_trouble_any_more() -> None:
 
 async def test_a_clock_that_is_set_makes_no_node_unseen_and_hides_no_state() -> None:
     """Guards NTP after days without a network: back, nothing would be shown until the old time has come again."""
-    it = tower()
+    it = make_tower()
     loop = await looping(it)
     loop._look()
     for jump in (3600.0, -3600.0):
@@ -92,7 +92,7 @@ async def test_a_clock_that_is_set_makes_no_node_unseen_and_hides_no_state() -> 
 
 async def test_time_in_which_it_did_not_run_is_remembered_and_a_set_clock_is_not() -> None:
     """Guards the begin of an incident: SIGSTOP moves both clocks, an adjusted time only one."""
-    it = tower()
+    it = make_tower()
     loop = await looping(it)
     loop._look()
     before = it.context.now()
@@ -112,7 +112,7 @@ async def test_time_in_which_it_did_not_run_is_remembered_and_a_set_clock_is_not
 
 async def test_disarmed_it_changes_nothing_on_any_node() -> None:
     """Guards `down`: anyone who has taken over finds the ranks as they were."""
-    it = tower()
+    it = make_tower()
     loop = await looping(it)
     await loop._step(Disarmed(2.0))
     await loop.end()
@@ -123,7 +123,7 @@ async def test_disarmed_it_changes_nothing_on_any_node() -> None:
 
 async def test_one_that_was_disarmed_leaves_nothing_to_go_on_with() -> None:
     """Guards a second `up`: what the first supervisor wrote last must not end the next one at once."""
-    it = tower()
+    it = make_tower()
     loop = await looping(it)
     await loop._step(Disarmed(2.0))
     await loop.end()
@@ -148,7 +148,7 @@ async def reviewed(it: Tower, loop: Loop, ask: Ask) -> list[Event]:
 @pytest.mark.parametrize("ask", ASKS)
 async def test_what_serves_is_not_stopped_while_a_node_cannot_be_asked(ask: Ask) -> None:
     """The request is refused with the reason and the cure, and is gone; nothing else changes."""
-    it = tower()
+    it = make_tower()
     loop = await looping(it)
     it.scene.nodes[1].on("", Unreachable("spark-2", "the host key of spark-2 has CHANGED", "long", "ssh-keygen -R"))
     assert await reviewed(it, loop, ask) == []
@@ -163,7 +163,7 @@ async def test_what_serves_is_not_stopped_while_a_node_cannot_be_asked(ask: Ask)
 @pytest.mark.parametrize("phase", [DeploymentState.READY, DeploymentState.FAILED])
 async def test_a_request_that_can_be_done_is_taken_up_once(ask: Ask, phase: DeploymentState) -> None:
     """A deployment that does not serve has nothing to lose: the request is begun whatever the nodes say."""
-    it = tower()
+    it = make_tower()
     loop = await looping(it)
     loop._state = loop._state.__class__(phase, 1.0)
     if phase is DeploymentState.FAILED:

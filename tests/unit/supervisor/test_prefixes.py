@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from fakes.endpoint import reply
+from fakes.endpoint import make_reply
 from sparkwright.adapters.prompt_files import PromptFiles
 from sparkwright.domain.live import GatewayUse
 from sparkwright.domain.probed import Reply
 from sparkwright.gateway.prompts import KeptPrompt, prompt_to_keep
 from sparkwright.supervisor import prefixes
-from unit.supervisor.watchtower import Tower, tower
+from unit.supervisor.watchtower import Tower, make_tower
 
 CHAT = "/v1/chat/completions"
 SECRET = "the password of the vault is swordfish. "
@@ -31,7 +31,7 @@ def prompt(letter: str, uses: int, at: float) -> KeptPrompt:
 
 def remembering(folder: Path, *kept: tuple[str, int], age: float = 60.0) -> Tower:
     """A deployment that has just started and judged its answers, with prompts of these letters and uses."""
-    it = tower()
+    it = make_tower()
     home = folder / "supervision" / "twin"
     home.mkdir(parents=True)
     it.keep.journal.path = home
@@ -40,7 +40,7 @@ def remembering(folder: Path, *kept: tuple[str, int], age: float = 60.0) -> Towe
     it.context.desired = replace(it.context.desired, recipe=recipe)
     PromptFiles(home).save([prompt(*one, it.context.now() - age) for one in kept])
     it.bus.speaks = True
-    it.scene.endpoint.answers = {CHAT: reply({"usage": {"prompt_tokens": 4000, "completion_tokens": 1}})}
+    it.scene.endpoint.answers = {CHAT: make_reply({"usage": {"prompt_tokens": 4000, "completion_tokens": 1}})}
     return it
 
 
@@ -70,7 +70,7 @@ async def test_the_texts_are_nowhere_else(tmp_path: Path, caplog: pytest.LogCapt
     them in its error."""
     caplog.set_level(logging.DEBUG)
     it = remembering(tmp_path, ("a", 2), ("b", 9))
-    it.scene.endpoint.answers = {CHAT: lambda body: reply({"error": f"cannot read {body}"}, 400)}
+    it.scene.endpoint.answers = {CHAT: lambda body: make_reply({"error": f"cannot read {body}"}, 400)}
     await prefixes.send_kept(it.bus, STARTED)
     assert it.context.seen.prefixes
     said = repr((it.context.seen, it.keep.store, it.keep.journal, it.events, it.scene.sink.happenings)) + caplog.text
@@ -115,7 +115,7 @@ async def test_one_that_is_under_way_is_left_for_clients(tmp_path: Path, monkeyp
         except asyncio.CancelledError:
             left.append(tries)
             raise
-        return reply({"usage": {"prompt_tokens": 4000, "completion_tokens": 1}})
+        return make_reply({"usage": {"prompt_tokens": 4000, "completion_tokens": 1}})
 
     monkeypatch.setattr(it.scene.endpoint, "post", post)
     async with asyncio.timeout(5):

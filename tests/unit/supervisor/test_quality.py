@@ -15,7 +15,7 @@ from sparkwright.supervisor.core.state import Recovery
 from unit.evals.playing import PARSERS
 from unit.simulator.conftest import make_client, make_rank
 from unit.simulator.inprocess import MakeClient
-from unit.supervisor.watchtower import Tower, tower
+from unit.supervisor.watchtower import Tower, make_tower
 
 __all__ = ["make_client", "make_rank"]
 HEALTHY = 200
@@ -24,7 +24,7 @@ HEALTHY = 200
 async def supervised(make: MakeClient, fault: str = "") -> Tower:
     """Its engine is a simulator in this process."""
     client = await make(*PARSERS, env={"SPARKWRIGHT_SIMULATOR_FAULT": fault})
-    it = tower()
+    it = make_tower()
     it.bus.quality = Quality(("tool-call", "thinking", "length"))
     recipe = replace(it.context.desired.recipe, parsers=Parsers(tool="hermes", reasoning="qwen3"))
     it.context.desired = replace(it.context.desired, recipe=recipe)
@@ -42,14 +42,14 @@ async def test_a_wrong_parser_is_a_trouble(make_client: MakeClient) -> None:
     it = await supervised(make_client, "wrong@tool_text")
     for _ in range(STRIKES + 1):
         assert not [one for one in it.events if isinstance(one, Fault)]
-        await quality.probe(it.bus, "tool-call")
+        await quality.run_probe(it.bus, "tool-call")
         if it.bus.quality.wrong:
             break
     (fault,) = it.events
     assert isinstance(fault, Fault)
     assert (fault.kind, fault.recovery) == ("parser", Recovery.NONE)
     assert "tool parser hermes" in fault.what and "SUP009" in fault.what
-    await quality.probe(it.bus, "length")
+    await quality.run_probe(it.bus, "length")
     assert it.events == []
 
 
@@ -58,7 +58,7 @@ async def test_it_is_over_when_it_passes(make_client: MakeClient) -> None:
     it = await supervised(make_client)
     it.bus.set_trouble(quality.PARSER, "wrong before")
     assert isinstance(it.events[0], Fault)
-    await quality.probe(it.bus, "tool-call")
+    await quality.run_probe(it.bus, "tool-call")
     assert [type(one) for one in it.events] == [Cleared]
 
 
@@ -71,7 +71,7 @@ async def test_an_engine_that_does_not_answer_is_not_judged(make_client: MakeCli
 
     it.scene.endpoint.post = gone  # type: ignore[method-assign]
     for _ in range(2 * STRIKES):
-        await quality.probe(it.bus, "thinking")
+        await quality.run_probe(it.bus, "thinking")
     assert it.events == [] and it.bus.quality.wrong == {}
 
 
@@ -81,6 +81,6 @@ async def test_healthy_engines_raise_nothing(make_client: MakeClient) -> None:
     it = await supervised(make_client)
     for _ in range(HEALTHY):
         for name in it.bus.quality.names:
-            await quality.probe(it.bus, name)
+            await quality.run_probe(it.bus, name)
             assert not it.bus.quality._strikes
     assert it.events == []

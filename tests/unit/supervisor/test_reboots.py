@@ -13,7 +13,7 @@ from sparkwright.domain.incident import Incident
 from sparkwright.domain.sample import Sample
 from sparkwright.facts.settings import TIMES
 from sparkwright.supervisor.reboots import copy_to_peer, note_boot
-from unit.supervisor.watchtower import Tower, tower
+from unit.supervisor.watchtower import Tower, make_tower
 
 LAST = "@@ now\n1.0\n@@ uptime\n9.0 1.0\n@@ boots\n{}"
 UNCLEAN = LAST.format("reboot   system boot  6.17  today\nreboot   system boot  6.17  before\n")
@@ -42,7 +42,7 @@ async def history_after(it: Tower, before: str, sample: Sample, times: Any = CLE
 )
 async def test_a_boot_is_told_with_how_the_last_one_ended(was_reset: bool, times: Any, sentence: str) -> None:
     """Guards the line that an owner looks for after a freeze; what the node does not tell is not claimed."""
-    assert await history_after(tower(), "a:1", Sample(1.0, "b:1", was_reset=was_reset), times) == [sentence]
+    assert await history_after(make_tower(), "a:1", Sample(1.0, "b:1", was_reset=was_reset), times) == [sentence]
 
 
 OWN = """clock 1000 100.0 9.0
@@ -56,7 +56,7 @@ gpu 54 %, 31 %, 118.20 W, 2405 MHz, 63
 
 async def test_the_last_seconds_come_from_whoever_has_the_latest() -> None:
     """Guards a node's own disk against the head's view, which ends with the connection."""
-    it = tower()
+    it = make_tower()
     await it.keep.store.open(Incident("twin", "rank-exited", "rank 1 on spark-2 ended", 1.0))
     it.context.seen.sample("spark-2", Sample(1050.0, "a:1"))
     it.scene.nodes[1].on(lambda command: command.argv[-2:] == ("twin", "a:1"), OWN)
@@ -71,14 +71,14 @@ async def test_the_last_seconds_come_from_whoever_has_the_latest() -> None:
 
 async def test_a_reboot_in_order_has_no_last_seconds() -> None:
     """Guards the page: who reboots a node by hand knows why."""
-    it = tower()
+    it = make_tower()
     await history_after(it, "a:1", Sample(1.0, "b:1"), CLEAN)
     assert "last-seconds" not in {event.kind for event, _ in it.keep.store.events}
 
 
 async def test_a_reset_is_the_cause_of_its_incident() -> None:
     """Guards a node that was away when its evidence was collected: the diagnosis is corrected once it is back."""
-    it = tower()
+    it = make_tower()
     await it.keep.store.open(Incident("twin", "rank-exited", "rank 1 on spark-2 ended", 1.0))
     await history_after(it, "a:1", Sample(1.0, "b:1", was_reset=True))
     (incident,) = it.keep.store.incidents
@@ -88,14 +88,14 @@ async def test_a_reset_is_the_cause_of_its_incident() -> None:
 
 async def test_what_is_no_reboot_is_not_told() -> None:
     """Guards a supervisor's first sample, and one whose marker could not be read."""
-    assert await history_after(tower(), "", Sample(1.0, "b:1", was_reset=True)) == []
-    assert await history_after(tower(), "a:1", Sample(1.0, "a:1", was_reset=True)) == []
-    assert await history_after(tower(), "a:1", Sample(1.0, "", was_reset=True)) == []
+    assert await history_after(make_tower(), "", Sample(1.0, "b:1", was_reset=True)) == []
+    assert await history_after(make_tower(), "a:1", Sample(1.0, "a:1", was_reset=True)) == []
+    assert await history_after(make_tower(), "a:1", Sample(1.0, "", was_reset=True)) == []
 
 
 async def test_without_an_incident_the_reset_is_told_all_the_same() -> None:
     """Guards a reboot while nothing served: a line of the history, no cause of anything."""
-    it = tower()
+    it = make_tower()
     assert len(await history_after(it, "a:1", Sample(1.0, "b:1", was_reset=True), incident=0)) == 1
     assert not it.keep.store.files
 
@@ -106,7 +106,7 @@ def is_copy(command: Command) -> bool:
 
 async def test_the_head_s_last_minutes_go_to_the_second_node_and_come_back() -> None:
     """Guards a head whose own disk has nothing: its peer's copy is what the incident shows."""
-    it = tower()
+    it = make_tower()
     it.bus.serving, it.context.seen.boots = True, {"spark-1": "a:1"}
     it.scene.nodes[0].on(lambda command: command.argv[-2:] == ("twin", "a:1"), OWN)
     copying = asyncio.create_task(copy_to_peer(it.bus))
@@ -127,7 +127,7 @@ async def test_the_head_s_last_minutes_go_to_the_second_node_and_come_back() -> 
 
 async def test_a_peer_that_is_away_costs_only_the_copy() -> None:
     """Guards the supervisor: it goes on, and tries again."""
-    it = tower()
+    it = make_tower()
     it.bus.serving, it.context.seen.boots = True, {"spark-1": "a:1"}
     it.scene.nodes[0].on(lambda command: command.argv[-2:] == ("twin", "a:1"), Unreachable("spark-1", "gone"), OWN)
     copying = asyncio.create_task(copy_to_peer(it.bus))
@@ -139,7 +139,7 @@ async def test_a_peer_that_is_away_costs_only_the_copy() -> None:
 
 async def test_a_node_that_is_alone_has_nobody_to_copy_to() -> None:
     """Guards a single node: the task ends, nothing is read again and again."""
-    it = tower()
+    it = make_tower()
     recipe = replace(it.context.desired.recipe, nodes=1)
     it.context.desired = replace(it.context.desired, recipe=recipe)
     assert len(it.context.nodes) == 1

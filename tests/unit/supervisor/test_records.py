@@ -3,12 +3,12 @@
 from sparkwright.supervisor import event_bus
 from sparkwright.supervisor.core.events import Cleared, Fault
 from sparkwright.supervisor.core.state import Recovery
-from unit.supervisor.watchtower import tower
+from unit.supervisor.watchtower import make_tower
 
 
 async def test_a_torn_file_and_a_newer_store_are_troubles_until_they_are_fixed() -> None:
     """Guards bad input: one finding each where somebody looks, reported again to a start, which has forgotten it."""
-    it = tower()
+    it = make_tower()
     told = event_bus.check_files(it.bus, set())
     assert it.events == []
     it.keep.journal.troubles, it.keep.store.trouble = {"state-file": "state.json could not be read"}, "version 99"

@@ -18,7 +18,7 @@ from sparkwright.gateway.keys import ROUTE, RouteSetting
 from sparkwright.supervisor.core.term import Vote
 from sparkwright.supervisor.home import Log
 from sparkwright.supervisor.standby import VoteKeeper, parse_vote
-from unit.app.scene import scene
+from unit.app.scene import make_scene
 
 NODES = ("spark-1", "spark-2", "spark-3")
 
@@ -33,7 +33,7 @@ class KeeperScene:
         cluster = Cluster("lab", tuple(Node(name, name) for name in NODES), "spark-1")
         self.role = StandbyRole(node, "spark-1", "spark-2", cluster, NODES, str(self.tree), url="https://spark-2/v1")
         self.hosts = [FakeHost(name, Completed(0, "held -\n")) for name in NODES]
-        services = replace(scene().services, hosts=FakeHosts(*self.hosts), cluster=cluster)
+        services = replace(make_scene().services, hosts=FakeHosts(*self.hosts), cluster=cluster)
         self.keeper = VoteKeeper(self.home, self.role, services, Log(self.home / "log", lambda: 0.0))
         inner = self.tree / "supervision" / FOLDER if node == "spark-2" else self.home
         self.path = inner / TERM_FILE

@@ -10,14 +10,14 @@ from sparkwright.app.setup import wake as use
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import CommandFailed, NotReady, Unreachable, UsageError
 from sparkwright.supervisor import wake
-from unit.supervisor.watchtower import Tower, tower
+from unit.supervisor.watchtower import Tower, make_tower
 
 MAC = "48:b0:2d:00:00:01"
 
 
 def wakeable_tower(away: bool = True) -> Tower:
     """spark-2 has an address to wake it by."""
-    it = tower()
+    it = make_tower()
     services = it.scene.services
     nodes = tuple(replace(one, wake=MAC if one.name == "spark-2" else "") for one in services.cluster.nodes)
     it.context.services = replace(services, cluster=replace(services.cluster, nodes=nodes))
@@ -64,7 +64,7 @@ async def test_a_node_that_answers_is_left_alone() -> None:
     await asyncio.sleep(0.1)
     task.cancel()
     assert not sent
-    await wake.wake_nodes(tower().bus)  # no node may be woken: it ends
+    await wake.wake_nodes(make_tower().bus)  # no node may be woken: it ends
 
 
 async def test_a_node_that_cannot_send_stops_nothing() -> None:

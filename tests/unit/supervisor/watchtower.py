@@ -14,7 +14,7 @@ from sparkwright.supervisor.core.detect.setting import Setting
 from sparkwright.supervisor.core.events import Event
 from sparkwright.supervisor.core.state import Policy
 from sparkwright.supervisor.event_bus import EventBus
-from unit.app.scene import Scene, recipe, scene
+from unit.app.scene import ClusterScene, make_scene, recipe
 
 KIB = 1024
 AVAILABLE = 100 * 1024**3
@@ -22,7 +22,7 @@ AVAILABLE = 100 * 1024**3
 
 @dataclass
 class Tower:
-    scene: Scene = field(default_factory=scene)
+    scene: ClusterScene = field(default_factory=make_scene)
     keep: FakeKeep = field(default_factory=FakeKeep)
     more: dict[str, Any] = field(default_factory=dict)
 
@@ -59,7 +59,7 @@ class Tower:
         self.scene.nodes[node].on(lambda command: command == asking.memory(), text)
 
 
-def tower(**more: Any) -> Tower:
+def make_tower(**more: Any) -> Tower:
     """Both ranks run; memory as before the start."""
     made = Tower(more=more)
     for number in (0, 1):

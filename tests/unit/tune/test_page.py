@@ -17,23 +17,23 @@ SETTINGS = (
 )
 
 
-def tuned(*trials: Trial, best: tuple[int, ...] | None = (1,), goal: TuneGoal = TuneGoal.THROUGHPUT) -> Tuned:
+def make_tuned(*trials: Trial, best: tuple[int, ...] | None = (1,), goal: TuneGoal = TuneGoal.THROUGHPUT) -> Tuned:
     candidates = (Candidate((0,), {}), Candidate((2,), {"flags.threads": 4}, refused="does not fit"))
     return Tuned("t-1", goal, "a", SETTINGS, candidates, trials, 3, best, text="name: a\n", profile="tuned-x")
 
 
-def trial(place: int, rung: int, *scores: float, state: Tried = Tried.MEASURED, detail: str = "") -> Trial:
+def make_trial(place: int, rung: int, *scores: float, state: Tried = Tried.MEASURED, detail: str = "") -> Trial:
     return Trial((place,), rung, state, scores, detail)
 
 
 def test_the_gain_is_of_equal_measurements() -> None:
     """Medians are compared, without the trial that found the pace; repeats that overlap are no certain gain."""
-    found = verdict(tuned(trial(0, 0, 999.0), trial(0, 2, 100.0, 102.0), trial(1, 2, 150.0, 152.0)))
+    found = verdict(make_tuned(make_trial(0, 0, 999.0), make_trial(0, 2, 100.0, 102.0), make_trial(1, 2, 150.0, 152.0)))
     assert found == "best: threads 2: 151 tok/s, 1.50 times the recipe's own (101 tok/s)"
-    assert "not certain" in verdict(tuned(trial(0, 2, 90.0, 160.0), trial(1, 2, 150.0, 152.0)))
-    assert "were not measured" in verdict(tuned(trial(1, 2, 150.0)))
-    assert "no setting" in verdict(tuned(trial(0, 2, 1.0), best=(0,)))
-    assert verdict(tuned(best=None)) == "nothing was measured"
+    assert "not certain" in verdict(make_tuned(make_trial(0, 2, 90.0, 160.0), make_trial(1, 2, 150.0, 152.0)))
+    assert "were not measured" in verdict(make_tuned(make_trial(1, 2, 150.0)))
+    assert "no setting" in verdict(make_tuned(make_trial(0, 2, 1.0), best=(0,)))
+    assert verdict(make_tuned(best=None)) == "nothing was measured"
 
 
 def test_latency_is_shown_in_seconds() -> None:
@@ -45,8 +45,8 @@ def test_latency_is_shown_in_seconds() -> None:
 def test_each_way_to_fail_is_counted() -> None:
     """The counts are of failed starts, exclusions and the plan's refusals; a loader's trial has its name and no
     score."""
-    trials = (trial(0, 0, 1.0), trial(1, 0, state=Tried.NOT_STARTED, detail="out of memory"))
-    found = tuned(*trials, trial(0, START, 0.1, detail="{'flags.load-format': 'x'}"))
+    trials = (make_trial(0, 0, 1.0), make_trial(1, 0, state=Tried.NOT_STARTED, detail="out of memory"))
+    found = make_tuned(*trials, make_trial(0, START, 0.1, detail="{'flags.load-format': 'x'}"))
     assert counts_text(found) == "1 of 3 settings measured; 3 trials: 2 measured, 1 not started, 1 refused by the plan"
     rows = trial_table(found).rows
     assert rows[1][-1] == "not started: out of memory"
@@ -55,7 +55,9 @@ def test_each_way_to_fail_is_counted() -> None:
 
 def test_a_search_without_a_comparison_has_no_winner() -> None:
     """Guards the claim that the recipe's own settings are the best of one."""
-    found = replace(tuned(trial(0, 0, 9.0), trial(0, 1, 9.0, 11.0), best=None), most=3, needs=600.0, resume="CMD")
+    found = replace(
+        make_tuned(make_trial(0, 0, 9.0), make_trial(0, 1, 9.0, 11.0), best=None), most=3, needs=600.0, resume="CMD"
+    )
     assert found.compared == 1
     assert (
         verdict(found) == "only the recipe's own settings were measured (10.0 tok/s): there is nothing to compare with"
@@ -82,25 +84,25 @@ def test_the_budget_is_judged_before_a_search(minutes: int, said: str) -> None:
 
 def test_the_page_escapes() -> None:
     """A cause from a log cannot become a tag."""
-    bad = trial(1, 0, state=Tried.NOT_STARTED, detail="<script>alert(1)</script>")
-    page = tuning_page(tuned(trial(0, 0, 1.0), trial(0, 1, 1.0, 2.0), bad, best=(0,)), "us")
+    bad = make_trial(1, 0, state=Tried.NOT_STARTED, detail="<script>alert(1)</script>")
+    page = tuning_page(make_tuned(make_trial(0, 0, 1.0), make_trial(0, 1, 1.0, 2.0), bad, best=(0,)), "us")
     assert "<script>alert" not in page and "&lt;script&gt;alert" in page and 'id="plot-trials"' in page
 
 
 def test_the_best_and_the_recipes_own_are_tiles() -> None:
     """Guards the big figures: both ends in order, also of seconds, and no table without rows."""
-    page = tuning_page(tuned(trial(0, 2, 99.0, 101.0), trial(1, 2, 98.0, 102.0)), "test")
+    page = tuning_page(make_tuned(make_trial(0, 2, 99.0, 101.0), make_trial(1, 2, 98.0, 102.0)), "test")
     assert "98.0 to 102" in page and "99.0 to 101" in page and "Tuning report</span>" in page
     assert "What each setting is worth" not in page and 'id="plot-trials"' in page
-    seconds = tuning_page(tuned(trial(1, 2, 0.5, 0.25), goal=TuneGoal.LATENCY), "test")
+    seconds = tuning_page(make_tuned(make_trial(1, 2, 0.5, 0.25), goal=TuneGoal.LATENCY), "test")
     assert "2.000 to 4.000" in seconds
 
 
 def test_trials_are_drawn_in_their_order() -> None:
     """Guards units and ends of the plot: latency in seconds, so the best so far falls, and no plot of one trial."""
-    page = tuning_page(tuned(trial(0, 2, 0.5, 0.25), trial(1, 2, 1.0), goal=TuneGoal.LATENCY), "test")
+    page = tuning_page(make_tuned(make_trial(0, 2, 0.5, 0.25), make_trial(1, 2, 1.0), goal=TuneGoal.LATENCY), "test")
     (plot,) = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])["plots"]  # type: ignore[index]
     first, best = (curve["points"] for curve in plot["curves"])
     assert plot["y"]["unit"] == "s" and first[0] == [1, 1 / 0.375, 2.0, 4.0, 2]
     assert best == [[1, 1 / 0.375], [2, 1.0]]
-    assert "plot-trials" not in tuning_page(tuned(trial(1, 2, 0.5)), "test")
+    assert "plot-trials" not in tuning_page(make_tuned(make_trial(1, 2, 0.5)), "test")

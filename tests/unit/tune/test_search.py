@@ -20,7 +20,7 @@ WORTH = ((0.0, -0.7, 0.0, 0.3), (0.0, -0.3, -0.1, 0.05), (0.0, -0.6, -0.2, 0.1, 
 OWN = (0, 0, 0)
 
 
-def truth(point: Point) -> float:
+def true_score(point: Point) -> float:
     return 100 * exp(sum(WORTH[n][value] for n, value in enumerate(point)))
 
 
@@ -34,7 +34,7 @@ def searched(seed: int, noise: float = 0.03, bad: frozenset[Point] = frozenset()
     first = (OWN, *search.design(SETTINGS, seed, anything))
     while len(trials) < stop and (then := search.upcoming(SETTINGS, first, trials, anything)):
         rung, point = then
-        scores = tuple(truth(point) * exp(dice.gauss(0, noise)) for _ in range(search.repeats(rung)))
+        scores = tuple(true_score(point) * exp(dice.gauss(0, noise)) for _ in range(search.repeats(rung)))
         state = Tried.NOT_STARTED if point in bad else Tried.MEASURED
         trials.append(Trial(point, rung, state, () if point in bad else scores))
     return trials
@@ -43,13 +43,13 @@ def searched(seed: int, noise: float = 0.03, bad: frozenset[Point] = frozenset()
 @pytest.mark.full
 def test_it_finds_the_best_with_few_starts() -> None:
     """The search reaches 95 % of the best of 80 settings in 19 of 20 seeds, with a third of the starts or fewer."""
-    most = max(map(truth, search.points(SETTINGS, 0)))
+    most = max(map(true_score, search.points(SETTINGS, 0)))
     shares = []
     for seed in range(20):
         trials = searched(seed)
         chosen = search.best_point(SETTINGS, trials)
         assert chosen is not None
-        shares.append(truth(chosen) / most)
+        shares.append(true_score(chosen) / most)
         assert len({one.point for one in trials}) <= 80 / 3 and search.space_size(SETTINGS) == 80
     assert sum(share >= 0.95 for share in shares) >= 19, sorted(shares)[:6]
 
@@ -64,7 +64,7 @@ def test_the_next_trial_follows_from_those_before() -> None:
 
 def test_what_does_not_start_is_out() -> None:
     """It is tried once, never chosen, and another takes its place; with nothing measured there is no best."""
-    best = max(search.points(SETTINGS, 0), key=truth)
+    best = max(search.points(SETTINGS, 0), key=true_score)
     trials = searched(1, bad=frozenset({best}))
     assert sum(one.point == best for one in trials) <= 1 and search.best_point(SETTINGS, trials) != best
     nothing = searched(1, bad=frozenset(search.points(SETTINGS, 0)))
@@ -76,7 +76,7 @@ def test_what_is_clearly_worse_is_measured_once() -> None:
     trials = searched(2)
     assert [one.rung for one in trials[: len(search.REPEATS)]] == [0, 1, 2]
     assert {one.point for one in trials[: len(search.REPEATS)]} == {OWN}
-    slow = [point for point in {one.point for one in trials} if truth(point) < 60]
+    slow = [point for point in {one.point for one in trials} if true_score(point) < 60]
     assert slow and all(sum(one.point == point for one in trials) == 1 for point in slow)
 
 

@@ -15,7 +15,7 @@ from sparkwright.tune.settings import add_settings, own_value, settings
 RECIPE = Recipe("a", "A", Model(id="a/b"), EngineChoice("vllm", "0.21.0"), serving=Serving(batched_tokens=4096))
 
 
-def names(recipe: Recipe, goal: TuneGoal = TuneGoal.THROUGHPUT, cores: int = 8) -> set[str]:
+def setting_names(recipe: Recipe, goal: TuneGoal = TuneGoal.THROUGHPUT, cores: int = 8) -> set[str]:
     return {one.name for one in settings(recipe, goal, cores)}
 
 
@@ -23,16 +23,16 @@ def test_every_engine_has_settings() -> None:
     """Each engine with a module has values for each goal in its file, or in the file that it shares."""
     for name in ENGINES:
         for goal in TuneGoal:
-            assert names(replace(RECIPE, engine=EngineChoice(name, "1.0")), goal), (name, goal)
+            assert setting_names(replace(RECIPE, engine=EngineChoice(name, "1.0")), goal), (name, goal)
 
 
 def test_what_a_recipe_lacks_is_not_searched() -> None:
     """Speculation depth needs speculation, NCCL more than one node, and latency no number of sequences."""
-    assert not names(RECIPE) & {"speculation", "nccl-protocol"}
+    assert not setting_names(RECIPE) & {"speculation", "nccl-protocol"}
     both, more = replace(RECIPE, nodes=2, speculation=Speculation("mtp", 1)), {"speculation", "nccl-protocol"}
     for engine in ("vllm", "sglang", "trtllm"):
-        assert names(replace(both, engine=EngineChoice(engine, "1.0"))) >= more
-    assert "sequences" in names(RECIPE) and "sequences" not in names(RECIPE, TuneGoal.LATENCY)
+        assert setting_names(replace(both, engine=EngineChoice(engine, "1.0"))) >= more
+    assert "sequences" in setting_names(RECIPE) and "sequences" not in setting_names(RECIPE, TuneGoal.LATENCY)
 
 
 def test_the_own_value_comes_first() -> None:
@@ -42,7 +42,7 @@ def test_the_own_value_comes_first() -> None:
     llama = replace(RECIPE, engine=EngineChoice("llama-cpp", "1.0"), flags={"--threads": 4})
     (threads,) = [one for one in settings(llama, TuneGoal.LATENCY, 20) if one.name == "threads"]
     assert threads.values == (4, 5, 10, 15, 20)
-    assert "threads" not in names(llama, cores=0)
+    assert "threads" not in setting_names(llama, cores=0)
 
 
 def test_values_of_the_command_line() -> None:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
 
-from drills.routing.candidates import Candidate, candidates, free
+from drills.routing.candidates import RoutingCandidate, candidates, free_port
 
 FIRST, STEP, TOKENS, PROMPT, SPREAD = 0.1, 0.02, 100, 4000, 1.0
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -52,7 +52,7 @@ async def engine(port: int) -> None:
     await server.serve_forever()
 
 
-async def stream(candidate: Candidate) -> tuple[float, list[float]]:
+async def stream(candidate: RoutingCandidate) -> tuple[float, list[float]]:
     """Seconds to the first token, and between tokens."""
     opened = asyncio.open_unix_connection(candidate.socket) if candidate.socket else None
     began = time.monotonic()
@@ -72,7 +72,7 @@ async def stream(candidate: Candidate) -> tuple[float, list[float]]:
     return times[0] - began, [after - before for before, after in pairwise(times)]
 
 
-async def one_round(candidate: Candidate, streams: int) -> tuple[list[float], list[float]]:
+async def one_round(candidate: RoutingCandidate, streams: int) -> tuple[list[float], list[float]]:
     """They begin within SPREAD seconds: the last ones while all others stream."""
 
     async def later(number: int) -> tuple[float, list[float]]:
@@ -87,7 +87,7 @@ def percentile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
-async def measure(found: list[Candidate], rounds: int, streams: int) -> None:
+async def measure(found: list[RoutingCandidate], rounds: int, streams: int) -> None:
     for one in tuple(found):
         try:
             await stream(one)
@@ -122,13 +122,13 @@ def main() -> None:
     if given.engine:
         asyncio.run(engine(given.engine))
         return
-    port, replica = free(), free()
+    port, replica = free_port(), free_port()
     servers = [
         subprocess.Popen([sys.executable, "-m", "drills.routing", "--engine", str(one)]) for one in (port, replica)
     ]
     with tempfile.TemporaryDirectory() as folder:
         time.sleep(1)
-        found = [Candidate("direct", port), *candidates(Path(folder), port, replica)]
+        found = [RoutingCandidate("direct", port), *candidates(Path(folder), port, replica)]
         chosen = [one for one in found if one.name == "direct" or any(part in one.name for part in given.only)]
         try:
             asyncio.run(measure(chosen, given.rounds, given.streams))

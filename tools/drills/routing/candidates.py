@@ -79,7 +79,7 @@ uvicorn.run(app, port=int(sys.argv[1]), log_level="error")
 
 
 @dataclass
-class Candidate:
+class RoutingCandidate:
     """socket: in place of the port."""
 
     name: str
@@ -89,16 +89,16 @@ class Candidate:
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
 
-def free() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def candidates(folder: Path, engine: int, replica: int) -> list[Candidate]:
+def candidates(folder: Path, engine: int, replica: int) -> list[RoutingCandidate]:
     """replica: port of a second engine, for those that choose between the two."""
-    found = [caddy(folder, engine), *ours(folder, engine), *ours(folder / "two", engine, replica)]
-    for make in (haproxy, nginx, asgi):
+    found = [start_caddy(folder, engine), *start_ours(folder, engine), *start_ours(folder / "two", engine, replica)]
+    for make in (haproxy, start_nginx, start_asgi):
         made = make(folder, engine)
         found += [made] if made else []
     for program in ("sglang-router", "vllm-router"):
@@ -106,11 +106,11 @@ def candidates(folder: Path, engine: int, replica: int) -> list[Candidate]:
             made = rust_router(program, folder, *engines)
             found += [made] if made else []
     for one in found:
-        wait(one)
+        wait_for_answer(one)
     return found
 
 
-def wait(candidate: Candidate) -> None:
+def wait_for_answer(candidate: RoutingCandidate) -> None:
     until = time.monotonic() + 60
     while time.monotonic() < until:
         family, at = (socket.AF_UNIX, candidate.socket) if candidate.socket else (socket.AF_INET, ("", candidate.port))
@@ -122,13 +122,13 @@ def wait(candidate: Candidate) -> None:
     raise SystemExit(f"{candidate.name} does not listen")
 
 
-def started(name: str, port: int, argv: list[str], folder: Path) -> Candidate:
+def started(name: str, port: int, argv: list[str], folder: Path) -> RoutingCandidate:
     with (folder / f"{name.split()[0]}.log").open("wb") as log:
-        return Candidate(name, port, processes=[subprocess.Popen(argv, cwd=folder, stdout=log, stderr=log)])
+        return RoutingCandidate(name, port, processes=[subprocess.Popen(argv, cwd=folder, stdout=log, stderr=log)])
 
 
-def caddy(folder: Path, engine: int) -> Candidate:
-    port = free()
+def start_caddy(folder: Path, engine: int) -> RoutingCandidate:
+    port = free_port()
     to = {"handler": "reverse_proxy", "upstreams": [{"dial": f"127.0.0.1:{engine}"}]}
     server = {"listen": [f"127.0.0.1:{port}"], "automatic_https": {"disable": True}, "routes": [{"handle": [to]}]}
     whole = {"admin": {"disabled": True}, "apps": {"http": {"servers": {"one": server}}}}
@@ -136,9 +136,9 @@ def caddy(folder: Path, engine: int) -> Candidate:
     return started("Caddy alone, without keys and routing", port, [CADDY, "run", "--config", "alone.json"], folder)
 
 
-def ours(folder: Path, *engines: int) -> list[Candidate]:
+def start_ours(folder: Path, *engines: int) -> list[RoutingCandidate]:
     """The process alone, and with Caddy before it as `up` sets it up (without TLS, which all would have alike)."""
-    home, port = folder / "supervision/_gateway", free()
+    home, port = folder / "supervision/_gateway", free_port()
     (home / "door").mkdir(parents=True)
     calls, of = routes("vllm").calls, "alpha" if len(engines) > 1 else ""
     for number, engine in enumerate(engines, 1):
@@ -147,7 +147,7 @@ def ours(folder: Path, *engines: int) -> list[Candidate]:
         )
         (route := folder / f"supervision/alpha-r{number}/door").mkdir(parents=True)
         (route / "door.json").write_text(to_json(replace(setting, replica_of=of)))
-    (home / "door" / "gateway.json").write_text(to_json(FrontSetting(port, str(folder / "keys.json"), free())))
+    (home / "door" / "gateway.json").write_text(to_json(FrontSetting(port, str(folder / "keys.json"), free_port())))
     (folder / "keys.json").write_text(text_of(Keys((Key("k", digest(KEY)),))))
     front = GatewayConfig(("127.0.0.1",), port, str(folder / "ca"), GatewayTls.OFF)
     (home / "door" / "caddy.json").write_text(json.dumps(config(front)))
@@ -158,33 +158,33 @@ def ours(folder: Path, *engines: int) -> list[Candidate]:
     return [alone, started(f"Caddy and our process{more}", port, argv, home / "door")]
 
 
-def haproxy(folder: Path, engine: int) -> Candidate | None:
+def haproxy(folder: Path, engine: int) -> RoutingCandidate | None:
     program = shutil.which("haproxy", path="/usr/sbin:/usr/bin:" + os.environ["PATH"])
     if not program:
         return None
-    (folder / "haproxy.cfg").write_text(HAPROXY.format(port=(port := free()), engine=engine))
+    (folder / "haproxy.cfg").write_text(HAPROXY.format(port=(port := free_port()), engine=engine))
     return started("HAProxy 2.6, json_query on the buffered body", port, [program, "-f", "haproxy.cfg"], folder)
 
 
-def nginx(folder: Path, engine: int) -> Candidate | None:
+def start_nginx(folder: Path, engine: int) -> RoutingCandidate | None:
     program = shutil.which("nginx", path="/usr/sbin:/usr/bin")
     if not program or not Path("/usr/lib/nginx/modules/ngx_http_js_module.so").exists():
         return None
     (folder / "m.js").write_text(NJS)
-    (folder / "nginx.conf").write_text(NGINX.format(port=(port := free()), engine=engine, folder=folder))
+    (folder / "nginx.conf").write_text(NGINX.format(port=(port := free_port()), engine=engine, folder=folder))
     return started("nginx 1.22 with njs", port, [program, "-c", str(folder / "nginx.conf")], folder)
 
 
-def asgi(folder: Path, engine: int) -> Candidate | None:
+def start_asgi(folder: Path, engine: int) -> RoutingCandidate | None:
     if find_spec("httpx") is None:
         return None
     (folder / "asgi.py").write_text(ASGI)
     return started(
-        "ASGI: starlette and httpx", (port := free()), [sys.executable, "asgi.py", str(port), str(engine)], folder
+        "ASGI: starlette and httpx", (port := free_port()), [sys.executable, "asgi.py", str(port), str(engine)], folder
     )
 
 
-def rust_router(name: str, folder: Path, *engines: int) -> Candidate | None:
+def rust_router(name: str, folder: Path, *engines: int) -> RoutingCandidate | None:
     """sglang-router or vLLM's router with its policy that knows prompts. Found in a virtual environment of their own,
     whose folder is in ROUTERS."""
     program = shutil.which(name, path=f"{os.environ.get('ROUTERS', '/tmp/routers')}/bin:{os.environ['PATH']}")
@@ -192,7 +192,7 @@ def rust_router(name: str, folder: Path, *engines: int) -> Candidate | None:
         return None
     argv = [program, *(["launch"] if name == "sglang-router" else []), "--policy", "cache_aware", "--worker-urls"]
     argv += [f"http://127.0.0.1:{engine}" for engine in engines]
-    port = free()
-    argv += ["--host", "127.0.0.1", "--port", str(port), "--prometheus-port", str(free())]
+    port = free_port()
+    argv += ["--host", "127.0.0.1", "--port", str(port), "--prometheus-port", str(free_port())]
     more = f", {len(engines)} replicas" if len(engines) > 1 else ""
     return started(f"{name}{more}", port, argv, folder)

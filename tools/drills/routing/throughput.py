@@ -26,7 +26,7 @@ from statistics import median
 
 import httpx
 
-from drills.routing.candidates import KEY, Candidate, free, ours, wait
+from drills.routing.candidates import KEY, RoutingCandidate, free_port, start_ours, wait_for_answer
 from functional import tiny_gguf
 from functional.simulator.process import CAPTURES, FAST
 from sparkwright.domain.cluster import NodePaths
@@ -83,7 +83,9 @@ def cpu_share(name: str, share: float) -> Iterator[Path | None]:
 
 def simulators(folder: Path, slots: int, stack: ExitStack) -> Engines:
     """Four simulated engines that give each of their sequences a token every STEP_MS and a bit."""
-    made = Engines([free() for _ in range(4)], (1, 2, 4), slots, f"simulated, {slots} sequences, {STEP_MS} ms a token")
+    made = Engines(
+        [free_port() for _ in range(4)], (1, 2, 4), slots, f"simulated, {slots} sequences, {STEP_MS} ms a token"
+    )
     env = {**FAST, "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1", "SPARKWRIGHT_SIMULATOR_STEP_MS": str(STEP_MS)}
     for port in made.ports:
         (own := folder / f"engine{port}").mkdir()
@@ -101,7 +103,7 @@ def llamas(folder: Path, slots: int, share: float, stack: ExitStack) -> Engines:
     if len(cores) < 2:
         raise SystemExit("two cores are needed, one for each replica")
     what = f"llama.cpp, {slots} sequences, {share:.0%} of a core"
-    made = Engines([free(), free()], (1, 2), slots, what)
+    made = Engines([free_port(), free_port()], (1, 2), slots, what)
     tiny_gguf.WIDTH, tiny_gguf.LAYERS, tiny_gguf.FEED_FORWARD = 512, 6, 1408  # 16 million weights
     model = tiny_gguf.write_tiny_gguf(folder / "tiny.gguf")
     for port, core in zip(made.ports, cores, strict=True):
@@ -165,7 +167,7 @@ def _answers(port: int) -> bool:
         return False
 
 
-async def tokens_a_second(gateway: Candidate, streams: int, seconds: float) -> float:
+async def tokens_a_second(gateway: RoutingCandidate, streams: int, seconds: float) -> float:
     """Tokens of all streams in the window after WARM seconds; each stream asks again as soon as it has its answer."""
     began, numbers = time.monotonic() + WARM, itertools.count()
     until, counted = began + seconds, 0
@@ -199,7 +201,9 @@ def _is_token(line: str) -> bool:
     return bool(choices[0].get("delta", {}).get("content"))
 
 
-async def measure(engines: Engines, gateways: dict[int, Candidate], rounds: int, seconds: float) -> dict[int, float]:
+async def measure(
+    engines: Engines, gateways: dict[int, RoutingCandidate], rounds: int, seconds: float
+) -> dict[int, float]:
     """Medians of rounds, by number of replicas; each round measures all numbers one after the other."""
     streams = engines.slots * max(engines.counts) * 3 // 2
     found: dict[int, list[float]] = {count: [] for count in engines.counts}
@@ -232,14 +236,14 @@ def main() -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         engines = llamas(folder, slots, given.share, stack) if llama else simulators(folder, slots, stack)
         until_ready(engines, folder)
-        gateways: dict[int, Candidate] = {}
+        gateways: dict[int, RoutingCandidate] = {}
         for count in engines.counts:
             (own := folder / f"gateway{count}").mkdir()
-            alone, gateways[count] = ours(own, *engines.ports[:count])
+            alone, gateways[count] = start_ours(own, *engines.ports[:count])
             for process in (*alone.processes, *gateways[count].processes):
                 stack.callback(process.wait)
                 stack.callback(process.terminate)
-            wait(gateways[count])
+            wait_for_answer(gateways[count])
         medians = asyncio.run(measure(engines, gateways, given.rounds, given.seconds))
     return int(medians[2] < WANTED * medians[1])
 

@@ -44,7 +44,7 @@ class ProcessClient:
         async with AsyncExitStack() as stack:
             workers = [await stack.enter_async_context(_worker()) for _ in range(parts)]
             jobs = [pack_frame({**_wire(job, key, part, parts), "authority": self._authority}) for part in range(parts)]
-            feeding = [asyncio.ensure_future(process.feed(*pair)) for pair in zip(workers, jobs, strict=True)]
+            feeding = [asyncio.ensure_future(process.feed_stdin(*pair)) for pair in zip(workers, jobs, strict=True)]
             stack.callback(lambda: [task.cancel() for task in feeding])
             rows = await stack.enter_async_context(aclosing(_together(job, workers)))
             async for heard in rows:
@@ -67,7 +67,7 @@ async def _worker() -> AsyncIterator[Process]:
     try:
         yield started
     finally:
-        await process.end(started, 0.0)
+        await process.end_process(started, 0.0)
 
 
 async def _together(job: LoadJob, workers: list[Process]) -> AsyncGenerator[Row | Lag, None]:

@@ -133,11 +133,11 @@ def _read(data: bytes, name: str) -> Run:
 
 
 def _of_yaml(text: str, name: str) -> Run:
-    from sparkwright.recipes.values import plain  # pydantic, which other formats can do without
+    from sparkwright.recipes.values import plain_value  # pydantic, which other formats can do without
     from sparkwright.recipes.yaml_lines import read_yaml
 
     try:
-        tree = plain(read_yaml(text, name).value)
+        tree = plain_value(read_yaml(text, name).value)
     except RecipeError as error:
         raise UsageError(error.message, error.hint) from None
     if not sparkrun_results.is_sparkrun(tree):

@@ -20,7 +20,7 @@ _MICRO = 1e6
 _GAP, _TOKENS = 2**32, 2**16
 
 
-def pack(reads: Reads) -> bytes | None:
+def pack_reads(reads: Reads) -> bytes | None:
     """None of no reads at all."""
     if reads == Reads():
         return None
@@ -38,7 +38,7 @@ def _packed(numbers: Sequence[int], kind: str) -> bytes:
 
 
 def unpack(blob: bytes | None) -> Reads:
-    """Raises struct.error where the bytes are not what `pack` made."""
+    """Raises struct.error where the bytes are not what `pack_reads` made."""
     if blob is None:
         return Reads()
     flags, count = _HEAD.unpack_from(blob)
@@ -66,16 +66,16 @@ def run_record(run: Run) -> Record:
     trees = {"workload": to_json(run.workload), "conditions": to_json(run.conditions), "tags": json.dumps(run.tags)}
     trees["evaluation"] = to_json(run.evaluation) if run.evaluation else ""
     told = {**{name: getattr(run, name) for name in _PLAIN}, **trees}
-    return {name: clean(value) if isinstance(value, str) else value for name, value in told.items()}
+    return {name: drop_surrogates(value) if isinstance(value, str) else value for name, value in told.items()}
 
 
-def clean(text: str) -> str:
+def drop_surrogates(text: str) -> str:
     """The text without lone surrogates, which models and logs with odd bytes leave: SQLite and terminals reject
     them."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def run_of(record: Record, levels: tuple[Level, ...]) -> Run:
+def run_from_record(record: Record, levels: tuple[Level, ...]) -> Run:
     """Raises Unreadable."""
     workload, conditions = from_json(Workload, record["workload"]), from_json(RunConditions, record["conditions"])
     evaluation = from_json(Evaluation, record["evaluation"]) if record["evaluation"] else None
@@ -145,10 +145,10 @@ def row_record(row: Row) -> tuple[int, str, bytes | None]:
     data = {name: getattr(row, name) for name in _ALWAYS}
     data |= {name: value for name, default in _DEFAULTS.items() if (value := getattr(row, name)) != default}
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return int(bool(row.error)), clean(text), pack(row.reads)
+    return int(bool(row.error)), drop_surrogates(text), pack_reads(row.reads)
 
 
-def row_of(data: str, reads: bytes | None) -> Row:
+def row_from_json(data: str, reads: bytes | None) -> Row:
     """The row; fields that a later version added are left out."""
     told = json.loads(data)
     return Row(**{name: told[name] for name in told if name in _KNOWN}, reads=unpack(reads))

@@ -160,7 +160,7 @@ class SqliteRuns:
     @threaded
     def set_evaluation(self, run_id: str, evaluation: Evaluation) -> None:
         with self._change() as connection:
-            text = records.clean(to_json(evaluation))
+            text = records.drop_surrogates(to_json(evaluation))
             connection.execute("UPDATE runs SET evaluation = ? WHERE id = ?", (text, run_id))
 
     @threaded
@@ -202,7 +202,7 @@ class SqliteRuns:
                 record = connection.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
                 if record is None:
                     raise UsageError(f"no run {run_id}", "sparkwright runs list shows what there is")
-                return records.run_of(record, tuple(_levels(connection, run_id)))
+                return records.run_from_record(record, tuple(_levels(connection, run_id)))
             finally:
                 connection.execute("COMMIT")
 
@@ -251,13 +251,13 @@ def _insert_rows(connection: sqlite3.Connection, key: int, rows: Sequence[Row]) 
 def _levels(connection: sqlite3.Connection, run: str) -> Iterator[Level]:
     for record in connection.execute("SELECT * FROM levels WHERE run = ? ORDER BY key", (run,)).fetchall():
         rows = connection.execute("SELECT data, reads FROM requests WHERE level = ? ORDER BY id", (record["key"],))
-        yield records.level_of(record, tuple(records.row_of(row["data"], row["reads"]) for row in rows))
+        yield records.level_of(record, tuple(records.row_from_json(row["data"], row["reads"]) for row in rows))
 
 
 def _is_of(record: records.Record, workload: Workload, endpoint: str) -> bool:
     """True if the record is of this workload as it reads today."""
     try:
-        kept = records.run_of(record, ())
+        kept = records.run_from_record(record, ())
     except Unreadable:
         return False
     return kept.workload == workload and kept.conditions.endpoint == endpoint

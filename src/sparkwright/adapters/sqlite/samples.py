@@ -18,7 +18,7 @@ _READ_NODES = """SELECT at, node, available, total, temperature, power FROM node
 WHERE at >= ? AND deployment = ? ORDER BY at, node LIMIT ?"""
 
 
-def keep(connection: sqlite3.Connection, minute: Minute) -> int:
+def keep_minute(connection: sqlite3.Connection, minute: Minute) -> int:
     """Adds a minute and drops those that are older than a day."""
     m = minute
     connection.execute(_MINUTE, (m.at, m.deployment, m.state, m.serving, m.decode, m.prefill, m.running, m.kv))

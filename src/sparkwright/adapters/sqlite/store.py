@@ -15,7 +15,7 @@ from typing import TypeVar
 from sparkwright.adapters.sqlite import samples, threaded
 from sparkwright.adapters.sqlite.database import History, Seldom
 from sparkwright.adapters.sqlite.folders import Folders, shortened
-from sparkwright.adapters.sqlite.run_records import clean
+from sparkwright.adapters.sqlite.run_records import drop_surrogates
 from sparkwright.domain.history import Minute
 from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent
 from sparkwright.domain.known_keys import mask_keys
@@ -55,7 +55,7 @@ _ENDED = "UPDATE deployments SET ended_at = ?, ended = ? WHERE deployment = ? AN
 
 def _shown(text: str) -> str:
     """Text of an incident, which people send to each other: no keys, no odd bytes."""
-    return mask_keys(clean(text))
+    return mask_keys(drop_surrogates(text))
 
 
 class SqliteStore:
@@ -83,7 +83,7 @@ class SqliteStore:
 
     def sample(self, minute: Minute) -> None:
         """A row of the last day. Does not wait until it is written."""
-        self._thread.submit(self._history.write, partial(samples.keep, minute=minute))
+        self._thread.submit(self._history.write, partial(samples.keep_minute, minute=minute))
 
     @threaded
     def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...], what: str = "") -> None:

@@ -238,8 +238,8 @@ async def answers(
     """`eval same`: each prompt greedily, and all of them once more, so that the noise of the server is known."""
     given = await given_of(ready, 0, (), watch.note)
     prompts, send = same.prompts(given.seed, count), Sender(ready)
-    served = not (await send(same.ask(given, prompts[0], True, more))).refused
-    asks = [same.ask(given, prompt, served, more) for prompt in prompts]
+    served = not (await send(same.greedy_request(given, prompts[0], True, more))).refused
+    asks = [same.greedy_request(given, prompt, served, more) for prompt in prompts]
     first = await ask_all(ready, asks, watch)
     again = await ask_all(ready, asks[::-1], watch)
     pairs = zip(prompts, first, again[::-1], strict=True)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from importlib import import_module
 
-from sparkwright.app.gather import gather, lost, reached
+from sparkwright.app.gather import gather, reached, unanswered_nodes
 from sparkwright.app.lease import holding
 from sparkwright.app.services import Services
 from sparkwright.domain.errors import NodeError
@@ -51,7 +51,7 @@ async def check_nodes(services: Services) -> CheckReport:
     findings = worst_first((*fabric, *check_all(Context(services.cluster, facts))))
     ways = {name: decision.choice for name, decision in chosen.items()}
     took = services.clock.monotonic() - began
-    return CheckReport(findings, tuple(lost(gathered).values()), len(nodes), facts, ways, took)
+    return CheckReport(findings, tuple(unanswered_nodes(gathered).values()), len(nodes), facts, ways, took)
 
 
 async def check_deeply(services: Services, seize: bool = False) -> CheckReport:

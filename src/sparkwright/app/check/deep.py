@@ -11,7 +11,7 @@ from itertools import combinations
 from sparkwright.app.services import Services, finished, together
 from sparkwright.checks.containers import engine_of
 from sparkwright.checks.deep import CHECKS
-from sparkwright.checks.rails import Rail, link_local_index, network_of, rails
+from sparkwright.checks.rails import Rail, link_local_index, network_of, rails_of
 from sparkwright.checks.reading import running
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Node
@@ -20,7 +20,7 @@ from sparkwright.domain.fabric_facts import Bandwidth, Clocks, DeepMeasurements,
 from sparkwright.domain.facts import Gid, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.progress import StepDone, StepStarted
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import dataclass
 from sparkwright.facts import deep_check
 
@@ -73,10 +73,10 @@ async def run_deep_checks(
 def _unfit(*pair: NodeFacts) -> str:
     """The reason why nothing can be measured between the two nodes; '' if it can."""
     for facts in pair:
-        nic = known(facts.nic)
+        nic = known_or_none(facts.nic)
         if nic is None or "ib_write_bw" not in nic.tools:
             return f"{facts.node} has no ib_write_bw"
-        if not rails(facts):
+        if not rails_of(facts):
             return f"{facts.node} has no ACTIVE RDMA port"
         if running(facts) is None or running(facts):
             return f"a rank runs there ({facts.node}), or that is not known: it would be disturbed"
@@ -85,14 +85,14 @@ def _unfit(*pair: NodeFacts) -> str:
 
 def _lanes(one: NodeFacts, other: NodeFacts) -> Iterator[_Lane]:
     """Rails that share a subnet; and the other ports of their cages without addresses, by link-local GIDs."""
-    far = rails(other)
-    for rail in rails(one):
+    far = rails_of(other)
+    for rail in rails_of(one):
         met = next((peer for peer in far if set(peer.networks) & set(rail.networks)), None)
         ends = (_end(rail, met), _end(met, rail)) if met else (None, None)
         if met and ends[0] and ends[1]:
             way = ends[0].ipv4, ends[1].ipv4
             yield _Lane(rail, met, (ends[0].index, ends[1].index), way)
-            twin, mate = rail.pair_mate(rails(one)), met.pair_mate(far)
+            twin, mate = rail.pair_mate(rails_of(one)), met.pair_mate(far)
             if twin and mate and not twin.networks and not mate.networks:
                 first, second = link_local_index(twin.port), link_local_index(mate.port)
                 if first is not None and second is not None:
@@ -133,7 +133,7 @@ async def _clocks(services: Services, facts: NodeFacts) -> Clocks | Skipped:
     """Clocks under load. A running rank of ours is only watched; otherwise ten seconds of matrix products run and leave
     nothing."""
     ranks = running(facts)
-    if not known(facts.gpus) or ranks is None:
+    if not known_or_none(facts.gpus) or ranks is None:
         return Skipped(_CLOCKS, facts.node, "no GPU" if ranks is not None else "what runs there is not known")
     host, name = services.hosts[facts.node], f"sparkwright-clock-{services.nonce}"
     image = _image(facts)
@@ -149,6 +149,6 @@ async def _clocks(services: Services, facts: NodeFacts) -> Clocks | Skipped:
 
 def _image(facts: NodeFacts) -> str:
     """An image on the node that should hold torch: one of vLLM or SGLang."""
-    docker = known(facts.containers)
+    docker = known_or_none(facts.containers)
     tags = [tag for image in (docker.images if docker else ()) for tag in image.tags]
     return next((tag for tag in tags if engine_of(tag) in ("vLLM", "SGLang")), "")

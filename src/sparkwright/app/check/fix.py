@@ -6,7 +6,7 @@ from typing import Any
 
 from sparkwright.app.check.checking import CheckReport, check_nodes
 from sparkwright.app.lease import holding
-from sparkwright.app.services import Services, by_node, each, finished
+from sparkwright.app.services import Services, by_node, finish_all, finished
 from sparkwright.checks.attention import FORMER
 from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.errors import CommandFailed, NodeError
@@ -14,7 +14,7 @@ from sparkwright.domain.finding import AppliedFix, Fix, Rights
 from sparkwright.domain.progress import StepStarted
 from sparkwright.domain.unknown import Unknown
 from sparkwright.domain.values import dataclass, replace
-from sparkwright.facts.changes import INIT, RIGHTS, as_root, file, recorded, rights_with, text
+from sparkwright.facts.changes import INIT, RIGHTS, as_root, record_path, record_text, recorded, rights_with
 from sparkwright.facts.fact import Fact, first_line
 
 _OTHERS = "somebody else changed it meanwhile: it is left as it is"
@@ -144,7 +144,7 @@ async def _everywhere(services: Services, wanted: Sequence[WantedFix], work: Wor
     async def on(node: str) -> list[Result]:
         return [await _tried(services, one, work) for one in wanted if one.fix.node == node]
 
-    done = await each(on(node) for node in dict.fromkeys(one.fix.node for one in wanted))
+    done = await finish_all(on(node) for node in dict.fromkeys(one.fix.node for one in wanted))
     return tuple(result for results in done for result in results)
 
 
@@ -241,10 +241,10 @@ async def record_of(services: Services, node: str) -> tuple[AppliedFix, ...]:
     state = services.state_on(node)
     made = await services.read(node, recorded(state))
     if isinstance(made, Unknown):
-        what = f"{file(state)}, the record of `check --fix`, cannot be read: {made.why} {made.raw}"
+        what = f"{record_path(state)}, the record of `check --fix`, cannot be read: {made.why} {made.raw}"
         raise CommandFailed(node, what.strip(), "inspect it: without it nothing can be undone")
     return made
 
 
 async def _keep(services: Services, node: str, made: Sequence[AppliedFix]) -> None:
-    await services.hosts[node].put(text(made), file(services.state_on(node)), 0o600)
+    await services.hosts[node].put(record_text(made), record_path(services.state_on(node)), 0o600)

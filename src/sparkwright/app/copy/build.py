@@ -147,7 +147,7 @@ async def _make_and_ship(services: Services, job: BuildJob) -> tuple[bool, tuple
 
 async def _ids(services: Services, job: BuildJob) -> dict[str, tuple[str, int]]:
     """Node -> (id, bytes) of the image where it is."""
-    names, asked = [node.name for node in job.nodes], staging.image(job.name)
+    names, asked = [node.name for node in job.nodes], staging.inspect_image(job.name)
     answers = await by_node(names, lambda name: services.run(name, asked))
     return {name: image for name, done in answers.items() if (image := image_of(done))}
 

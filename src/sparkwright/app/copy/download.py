@@ -60,14 +60,14 @@ async def fetch(
     """
     model, node = plan.recipe.model, services.cluster.node(plan.head)
     if model.path or not model.id:
-        lacks = "; ".join(f"{name}: {lack(cluster_state, name)}" for name in cluster_state.checkpoints)
+        lacks = "; ".join(f"{name}: {missing_files(cluster_state, name)}" for name in cluster_state.checkpoints)
         hint = "copy the missing files to one node; the others get them from there"
         raise CommandFailed(node.name, f"{model.label} is complete on no node ({lacks})", hint)
     token = services.secrets.get("HF_TOKEN")
     command = staging.download(node.paths.hub, model.id, model.revision, token.reveal() if token else "")
     services.notice(f"{model.id}: whole on no node; {node.name} fetches it from the hub")
     code, said = await _followed(services, plan, command, stops, what)
-    where = f"{model.id} is complete on no node (here: {lack(cluster_state, plan.head)})"
+    where = f"{model.id} is complete on no node (here: {missing_files(cluster_state, plan.head)})"
     if code == NO_PROGRAM:
         hint = "install the hub's client there (`pipx install huggingface_hub` or `uv tool install huggingface_hub`)"
         raise CommandFailed(node.name, f"{where}, and there is no `hf` to fetch it with", hint)
@@ -104,7 +104,7 @@ async def _followed(
     return end[0]
 
 
-def lack(cluster_state: ClusterState, node: str) -> str:
+def missing_files(cluster_state: ClusterState, node: str) -> str:
     """The missing files of the model on a node, as text."""
     found = cluster_state.checkpoints.get(node)
     if not isinstance(found, Checkpoint):

@@ -1,7 +1,7 @@
 """Weights and image on every node: what one has goes to the others over the fabric, what none has is fetched once."""
 
-from sparkwright.app.cluster_state import UNASKED, model_path, stock
-from sparkwright.app.copy.download import fetch, lack
+from sparkwright.app.cluster_state import UNASKED, gather_stock, model_path
+from sparkwright.app.copy.download import fetch, missing_files
 from sparkwright.app.copy.transfer import Copied, CopyStop, copy_chain, follow, manners, not_copied, peer_of
 from sparkwright.app.services import ClusterState, Services
 from sparkwright.domain.checkpoint import Checkpoint
@@ -70,7 +70,9 @@ async def stage_image(services: Services, plan: Plan, cluster_state: ClusterStat
         if code:
             raise not_copied(source, node, f"image {reference}", code, said)
     # What was copied is inspected again: two ranks of one deployment never run two images
-    now = (await stock(services, [services.cluster.node(n) for n in {*needs.lacking, source}], plan.recipe)).images
+    now = (
+        await gather_stock(services, [services.cluster.node(n) for n in {*needs.lacking, source}], plan.recipe)
+    ).images
     for node in needs.lacking:
         if node not in now:
             raise CommandFailed(node, f"image {reference} is still not there after staging")
@@ -96,10 +98,10 @@ async def stage_model(services: Services, plan: Plan, cluster_state: ClusterStat
     if lacking:
         await copy_chain(services, plan, what, stops)
     # As for the image: an engine would find a gap only after minutes of loading
-    now = await stock(services, [services.cluster.node(n) for n in needs.lacking], plan.recipe)
+    now = await gather_stock(services, [services.cluster.node(n) for n in needs.lacking], plan.recipe)
     for node in needs.lacking:
         if not _complete(now, node):
-            lacks = f"{plan.recipe.model.label} is still not complete after staging: {lack(now, node)}"
+            lacks = f"{plan.recipe.model.label} is still not complete after staging: {missing_files(now, node)}"
             raise CommandFailed(node, lacks, "remove the model's folder there and call `up` again")
     return True
 
@@ -120,7 +122,7 @@ async def _pull(services: Services, plan: Plan, node: str) -> None:
     if _is_built(plan.recipe):
         what = f"image {reference} is on no node, and no registry has it: it is built from the recipe"
         raise CommandFailed(node, what, f"`sparkwright build {plan.recipe.label}`, then call `up` again")
-    code, said = await follow(services, node, docker.pull(reference), "docker pull", 0)
+    code, said = await follow(services, node, docker.pull_image(reference), "docker pull", 0)
     if code:
         hint = f"check the reference and the registry login on {node}, or `docker load` the image there"
         raise CommandFailed(node, f"image {reference} is on no node, and `docker pull` failed: {said}", hint)

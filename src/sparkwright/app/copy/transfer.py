@@ -198,7 +198,7 @@ async def peer_of(services: Services, plan: Plan | None, source: str, node: str)
 
     Raises CommandFailed when it does not answer, or when the two share no fabric.
     """
-    reach = understood(node, "how to log in there", parse_peer(await services.run(node, staging.peer())))
+    reach = understood(node, "how to log in there", parse_peer(await services.run(node, staging.peer_login())))
     address, port = await _address(services, plan, source, node), reach.port
     local = services.cluster.node(source).is_local and services.cluster.node(node).is_local
     keys = staging.known_hosts(address, port, reach.keys)

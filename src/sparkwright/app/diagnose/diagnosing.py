@@ -9,20 +9,20 @@ from math import inf
 from sparkwright.app import queries
 from sparkwright.app.check.checking import CheckReport, check_nodes
 from sparkwright.app.diagnose.examine import Examined, Named, read
-from sparkwright.app.diagnose.split_log import SplitReader, end_lines, keys
+from sparkwright.app.diagnose.split_log import SplitReader, cause_keys, end_lines
 from sparkwright.app.services import Services, together
-from sparkwright.causes.diagnose import VERSIONS, Reader, book, diagnosis, with_explanation
+from sparkwright.causes.diagnose import VERSIONS, Reader, diagnosis, log_book, with_explanation
 from sparkwright.causes.whole_log.rules import ENDS
 from sparkwright.domain.diagnosis import Cause, Diagnosis
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.live import DeploymentState, Live
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.kernel import OOM
 from sparkwright.facts.store import supervised_fact
-from sparkwright.logscan.logline import when, zone_seconds
+from sparkwright.logscan.logline import line_time, zone_seconds
 from sparkwright.remote import evidence as ask
 
 _ROUND_TRIP = 2.0  # seconds: less says nothing about a clock
@@ -53,8 +53,11 @@ def versions_on(facts: Mapping[str, NodeFacts]) -> list[Named]:
     """The versions that nodes report, as sources of a diagnosis."""
     texts = {}
     for node, one in facts.items():
-        kernel, driver = known(one.kernel), known(one.driver)
-        found = ((f"Linux {node}", kernel and kernel.release), ("Driver Version:", driver and known(driver.version)))
+        kernel, driver = known_or_none(one.kernel), known_or_none(one.driver)
+        found = (
+            (f"Linux {node}", kernel and kernel.release),
+            ("Driver Version:", driver and known_or_none(driver.version)),
+        )
         texts[node] = "".join(f"{what} {version}\n" for what, version in found if version)
     return [(f"{VERSIONS}{node}", [text.encode("utf-8", "replace")]) for node, text in texts.items() if text]
 
@@ -105,19 +108,19 @@ def _judged(
     """The diagnosis of the present state, and the causes that only earlier lines show."""
     kernels = {one.node: oom_killed(one.kernel_log, one.kernel_log) for one in given.around}
     over = [rank for rank in given.ranks if not rank.running]
-    ended = read(book(), ENDS, [end_lines(over, kernels).encode()], year)
-    found = (read(book(), name, chunks, year) for name, chunks in given.versions)
+    ended = read(log_book(), ENDS, [end_lines(over, kernels).encode()], year)
+    found = (read(log_book(), name, chunks, year) for name, chunks in given.versions)
     beside = [reader for reader in (ended, *(one.gpu for one in given.around), *found) if reader.source().lines]
     every = (*given.logs, *given.kernels)
     current = [*(reader for log in every for reader in log.current), *beside]
     early = [log.early for log in every if log.early]
-    clients = keys(stops=False, family="api-and-client")
+    clients = cause_keys(stops=False, family="api-and-client")
     now = diagnosis(current, words, clocks, clients if over else frozenset(), early)
     known = {cause.key for cause in now.causes}
     slow = [log.early for log in given.logs if log.early] if given.answered else []
     still = [
         cause
-        for cause in diagnosis(slow, words, clocks, clients | keys(stops=True)).causes
+        for cause in diagnosis(slow, words, clocks, clients | cause_keys(stops=True)).causes
         if cause.key not in known and not cause.severity.stops
     ]
     known |= {cause.key for cause in still}
@@ -136,7 +139,7 @@ async def _clocks(services: Services, deployment: str) -> dict[str, _Clock]:
 async def _clock(services: Services, node: str, deployment: str) -> _Clock:
     fact, before = supervised_fact(node, services.cluster.node(node).paths.state), services.clock.now()
     try:
-        clock, watched = await services.hosts[node].run_all([ask.clock(), fact.command])
+        clock, watched = await services.hosts[node].run_all([ask.read_clock(), fact.command])
     except NodeError:
         return _Clock()
     text, _, zone = clock.stdout.strip().partition(" ")
@@ -165,7 +168,7 @@ def _since(ranks: Sequence[RankStatus], clocks: Mapping[str, _Clock]) -> tuple[f
 
 def _started(rank: RankStatus) -> float | None:
     """The start of a rank by its node's clock; Docker writes it as text for a container."""
-    return float(rank.started) if rank.started.isdigit() else when(rank.started, 1970)
+    return float(rank.started) if rank.started.isdigit() else line_time(rank.started, 1970)
 
 
 def _border(rank: RankStatus, clock: _Clock, since: float | None, first: float) -> float:
@@ -241,7 +244,7 @@ async def _around(services: Services, node: str) -> _Around | str:
     except NodeError as error:
         return error.message
     busy = [gpu.stdout.encode("utf-8", "replace")]
-    return _Around(node, kernel.stdout, read(book(), f"nvidia-smi dmon on {node}", busy, year_of(services)))
+    return _Around(node, kernel.stdout, read(log_book(), f"nvidia-smi dmon on {node}", busy, year_of(services)))
 
 
 def _of(checked: CheckReport, nodes: Sequence[str]) -> tuple[Finding, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Set
 
-from sparkwright.causes.diagnose import Reader, book, diagnosis, with_explanation
+from sparkwright.causes.diagnose import Reader, diagnosis, log_book, with_explanation
 from sparkwright.domain.diagnosis import Cause, Diagnosis
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.values import dataclass
@@ -37,7 +37,7 @@ def examine(
     described: bool = True,
 ) -> Diagnosis:
     """Logs given as (name, bytes). described: a few lines may be somebody's sentence about a failure."""
-    rules = book()
+    rules = log_book()
     readers = [read(rules, name, chunks, year) for name, chunks in sources]
     found = diagnosis(readers, words, impossible=impossible)
     return with_explanation(found, readers, words, impossible, described)

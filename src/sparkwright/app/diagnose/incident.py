@@ -8,7 +8,7 @@ from typing import Any
 
 from sparkwright.app.diagnose.diagnosing import oom_killed, year_of
 from sparkwright.app.diagnose.examine import examine
-from sparkwright.app.diagnose.split_log import end_lines, keys
+from sparkwright.app.diagnose.split_log import cause_keys, end_lines
 from sparkwright.app.gather import gather
 from sparkwright.app.services import Services
 from sparkwright.causes.diagnose import VERSIONS
@@ -17,12 +17,12 @@ from sparkwright.domain.command import Command
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import asdict, dataclass, field
 from sparkwright.engines.dialect import without_clients
 from sparkwright.facts import sample
 from sparkwright.facts.ranks import docker_away, ranks_fact
-from sparkwright.logscan.logline import when
+from sparkwright.logscan.logline import line_time
 from sparkwright.remote import evidence
 
 # Bytes of one rank's log; what decides stands in its first error and its last lines.
@@ -150,7 +150,7 @@ async def complete(services: Services, found: Evidence, nodes: Sequence[str], li
     """The rest, for who reads the evidence later."""
     work: list[Part] = []
     for node in nodes:
-        work.append(_text(services, found, node, (f"gpu-{node}.txt", ""), evidence.gpu()))
+        work.append(_text(services, found, node, (f"gpu-{node}.txt", ""), evidence.read_gpu()))
         work.append((f"facts of {node}", _facts(services, found, node)))
     await _all(found, work, limit)
 
@@ -176,7 +176,7 @@ async def _ended(services: Services, found: Evidence, node: str) -> None:
     done = await services.run(node, fact.command)
     if away := docker_away(done):
         found.dockerless.append(f"{away} on {node}")
-    ranks = known(fact.read(done)) or ()
+    ranks = known_or_none(fact.read(done)) or ()
     found.ended.extend(rank for rank in ranks if rank.deployment == found.deployment and not rank.running)
 
 
@@ -224,7 +224,7 @@ async def explain(
         # First: a line without a known beginning would be taken as the rest of the one before
         logs[ENDS] = "".join(f"{node} {RESET}\n" for node in resets) + logs[ENDS]
     sources = [(name, [text.encode("utf-8", "replace")]) for name, text in sorted(logs.items()) if text]
-    year, impossible = year_of(services), keys(stops=False) if outage else frozenset[str]()
+    year, impossible = year_of(services), cause_keys(stops=False) if outage else frozenset[str]()
     return await asyncio.to_thread(lambda: examine(sources, year, words, impossible, described=False))
 
 
@@ -235,5 +235,5 @@ def _after(name: str, text: str, outage: Outage, year: int) -> str:
     if not name.startswith(_KERNEL):
         return text
     lines, since = text.splitlines(keepends=True), outage.good_at - _CLOCKS
-    at = next((n for n, line in enumerate(lines) if (when(line, year) or 0.0) >= since), len(lines))
+    at = next((n for n, line in enumerate(lines) if (line_time(line, year) or 0.0) >= since), len(lines))
     return "".join(lines[at:])

@@ -123,7 +123,7 @@ async def incident_logs(
         of = "" if rank is None else f" of rank {rank}"
         raise UsageError(f"incident {shown.incident.number} has no log{of} on {shown.node}", kept)
     for number, node, name in mine:
-        lines = services.hosts[shown.node].stream(store.log(f"{shown.incident.folder}/{name}", tail))
+        lines = services.hosts[shown.node].stream(store.incident_log(f"{shown.incident.folder}/{name}", tail))
         async with aclosing(lines) as stream:  # type: ignore[type-var]
             async for line in stream:
                 yield number, node, line

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from sparkwright.app import queries
 from sparkwright.app.diagnose.diagnosing import name_of, words_of, year_of
 from sparkwright.app.services import Services
-from sparkwright.causes.diagnose import Reader, book, diagnosis, with_explanation
+from sparkwright.causes.diagnose import Reader, diagnosis, log_book, with_explanation
 from sparkwright.domain.diagnosis import Cause, Explanation, likely
 from sparkwright.logscan.book import Book
 
@@ -19,7 +19,7 @@ class Watching:
 
     year: int
     words: Mapping[str, str]
-    rules: Book = field(default_factory=book)
+    rules: Book = field(default_factory=log_book)
     readers: dict[str, Reader] = field(default_factory=dict)
     told: set[str] = field(default_factory=set)
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from sparkwright.causes.diagnose import Reader, book, known
+from sparkwright.causes.diagnose import Reader, line_causes, log_book
 from sparkwright.causes.load import families
 from sparkwright.domain.facts import RankStatus
 from sparkwright.engines.catalog import ENGINES
-from sparkwright.logscan.logline import when
+from sparkwright.logscan.logline import line_time
 
 # Signals that nothing inside an engine sends to its first process: HUP, INT, KILL (but for `kills_itself`), TERM.
 _KILLED = 137
@@ -24,10 +24,10 @@ class SplitReader:
         self._name, self._year, self._border = name, year, border
         self._limit: float | None = None
         self._settled = False
-        self._reader = Reader(book(), name, year)
+        self._reader = Reader(log_book(), name, year)
 
     def feed(self, line: str) -> None:
-        if not self._settled and (at := when(line, self._year)) is not None:
+        if not self._settled and (at := line_time(line, self._year)) is not None:
             self._pass(at)
         self._reader.feed(f"{line}\n".encode("utf-8", "replace"))
 
@@ -39,7 +39,7 @@ class SplitReader:
         self._settled = True
         if self.early:
             self.early.close()
-            self._reader = Reader(book(), self._name, self._year, self.early.source().lines)
+            self._reader = Reader(log_book(), self._name, self._year, self.early.source().lines)
 
     def close(self) -> None:
         self._reader.close()
@@ -84,10 +84,10 @@ def _label(rank: RankStatus) -> str:
     return f"rank {rank.rank} on {rank.node}"
 
 
-def keys(stops: bool, family: str = "") -> frozenset[str]:
+def cause_keys(stops: bool, family: str = "") -> frozenset[str]:
     """Keys of the causes that end a service (none has happened while it answers), or of those that only degrade it.
 
     family: only of it (`api-and-client`: what a client did wrong, or was refused).
     """
-    causes = families()[family] if family else known().values()
+    causes = families()[family] if family else line_causes().values()
     return frozenset(cause.key for cause in causes if cause.severity.stops is stops)

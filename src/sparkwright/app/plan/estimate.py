@@ -32,7 +32,7 @@ from sparkwright.planner.knobs import Surroundings, context_of, contexts, kv_dty
 from sparkwright.planner.ledger import memory_fraction
 from sparkwright.planner.parallelism import advise
 from sparkwright.planner.parts import main, missing
-from sparkwright.planner.remedies import first, remedies
+from sparkwright.planner.remedies import first_good, remedies
 from sparkwright.planner.stock import NodeType, node_types, stock_node
 from sparkwright.planner.usable import with_published
 from sparkwright.planner.weights import checkpoint_size
@@ -363,7 +363,7 @@ def _longest(recipe: Recipe, judge: RealJudge) -> int:
         found = judge.verdict(replace(recipe, serving=replace(recipe.serving, context=every[index])))
         return found.known and found.fit is Fit.FITS and bool(found.kv) and found.sequences >= 1
 
-    index = first(len(every), fits)
+    index = first_good(len(every), fits)
     return every[index] if index is not None else 0
 
 

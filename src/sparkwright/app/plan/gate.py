@@ -24,7 +24,7 @@ from sparkwright.planner.knobs import Surroundings, kv_dtypes
 from sparkwright.planner.ledger import memory_fraction, simulated
 from sparkwright.planner.optimize import optimize
 from sparkwright.planner.parallelism import Checkpoints, known_shape
-from sparkwright.planner.pool import actions, pool
+from sparkwright.planner.pool import actions, memory_pool
 from sparkwright.planner.remedies import Refusal, remedies
 from sparkwright.planner.speed import loader_name
 from sparkwright.planner.usable import other_checkpoints, with_published
@@ -46,7 +46,9 @@ def calibrated(services: Services, request: LaunchRequest, found: ClusterState) 
         if one and request.measured:
             _same_model(one, recipe, found.checkpoints)
         if one:
-            known[node.name] = calibrate.onto(one, recipe, pool_bytes(found, node.name, recipe, request.deployment))
+            known[node.name] = calibrate.calibrate_for_pool(
+                one, recipe, pool_bytes(found, node.name, recipe, request.deployment)
+            )
     return replace(found, calibrations=known)
 
 
@@ -74,7 +76,7 @@ def conditions_of(recipe: Recipe, found: ClusterState, rank: int, node: str) -> 
 
 def pool_bytes(found: ClusterState, node: str, recipe: Recipe, deployment: str) -> int:
     """Bytes that the engine's memory fraction refers to: all memory, or the memory free at its start. 0: unknown."""
-    there = pool(found.facts[node], deployment, 1)
+    there = memory_pool(found.facts[node], deployment, 1)
     if isinstance(there, Unknown):
         return 0
     return there.free if traits(recipe).claim in (Claim.FREE, Claim.REST) else there.total.bytes

@@ -19,7 +19,7 @@ from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.homes import expand_home, home_of, resolved_paths
 from sparkwright.domain.plan import Keeper, Placement, Plan, RankSpec, stopping
 from sparkwright.domain.recipe import Expose, Recipe, Runtime
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.verdict import Action, Remedy
 from sparkwright.engines.catalog import engine_of, rehearse, review, simulator
 from sparkwright.engines.engine import RenderContext, served_name
@@ -127,7 +127,7 @@ def _count_replaced_as_ours(request: LaunchRequest, cluster_state: ClusterState)
 
 def _newcomers(request: LaunchRequest, cluster_state: ClusterState) -> tuple[str, ...]:
     """Deployments that were forced onto the nodes of one that was there before them: it may come back."""
-    ranks = [rank for facts in cluster_state.facts.values() for rank in known(facts.ranks) or ()]
+    ranks = [rank for facts in cluster_state.facts.values() for rank in known_or_none(facts.ranks) or ()]
     if all(rank.deployment != request.deployment for rank in ranks):
         return ()
     return tuple({rank.deployment for rank in ranks if rank.forced and rank.deployment != request.deployment})

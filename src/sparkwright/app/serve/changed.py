@@ -10,7 +10,7 @@ from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import EngineFound, NodeFacts
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import dataclass
 from sparkwright.facts.fact import Plain, parsed_json
 from sparkwright.remote.host import script
@@ -52,18 +52,18 @@ def served(recipe: Recipe, nodes: Iterable[str], state: ClusterState) -> dict[st
 
 
 def _of_node(facts: NodeFacts) -> Iterator[tuple[str, str]]:
-    if kernel := known(facts.kernel):
+    if kernel := known_or_none(facts.kernel):
         yield "kernel", kernel.release
         yield "kernel command line", kernel.cmdline
-    if driver := known(facts.driver):
-        yield "driver", known(driver.version) or ""
-        yield "GPU firmware", known(driver.gsp_firmware) or ""
-    if board := known(facts.board):
+    if driver := known_or_none(facts.driver):
+        yield "driver", known_or_none(driver.version) or ""
+        yield "GPU firmware", known_or_none(driver.gsp_firmware) or ""
+    if board := known_or_none(facts.board):
         yield "BIOS", board.bios
         yield "EC", board.ec
-    if identity := known(facts.identity):
-        yield "DGX OS", known(identity.ota_version) or ""
-    if upkeep := known(facts.upkeep):
+    if identity := known_or_none(facts.identity):
+        yield "DGX OS", known_or_none(identity.ota_version) or ""
+    if upkeep := known_or_none(facts.upkeep):
         yield "GPU clock cap", "on" if upkeep.active(CLOCK_UNIT) else "off"
 
 

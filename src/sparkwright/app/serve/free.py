@@ -1,20 +1,20 @@
 """MemFree before a launch: page cache of model files is evicted where the plan needs more than is free."""
 
-from sparkwright.app.services import ClusterState, Services, each
+from sparkwright.app.services import ClusterState, Services, finish_all
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.homes import resolved_paths
 from sparkwright.domain.host_facts import LARGE_BLOCK
 from sparkwright.domain.ledger import Counts, MemoryLedger
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import GIB, gib
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import dataclass
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.traits import Claim
 from sparkwright.facts.memory import MEMORY, parse_cache
 from sparkwright.planner.pool import gpu_memory
 from sparkwright.remote import repair
-from sparkwright.remote.programs import evict
+from sparkwright.remote.programs import evict_pages
 
 _WORTH = GIB // 2
 
@@ -47,7 +47,7 @@ async def free_memory(services: Services, plan: Plan, state: ClusterState) -> No
     if not services.cluster.simulated:
         there = [one for one in plan.ledgers if one.node in state.facts and not gpu_memory(state.facts[one.node])]
         needs = [_need(services, plan, state, ledger) for ledger in there]
-        await each(_on_node(services, plan, need) for need in needs)
+        await finish_all(_on_node(services, plan, need) for need in needs)
 
 
 def _need(services: Services, plan: Plan, state: ClusterState, ledger: MemoryLedger) -> Need:
@@ -59,14 +59,14 @@ def _need(services: Services, plan: Plan, state: ClusterState, ledger: MemoryLed
 
 
 async def _on_node(services: Services, plan: Plan, need: Need) -> None:
-    before = known(await services.read(need.node, MEMORY))
+    before = known_or_none(await services.read(need.node, MEMORY))
     if before is None or before.free >= need.free:
         return
-    found = known(parse_cache(await services.run(need.node, evict(need.folders, need.free, need.last))))
-    now = known(await services.read(need.node, MEMORY)) or before
+    found = known_or_none(parse_cache(await services.run(need.node, evict_pages(need.folders, need.free, need.last))))
+    now = known_or_none(await services.read(need.node, MEMORY)) or before
     short = now.free < need.free - _WORTH or now.fragmented
     if short and plan.recipe.loading.drop_caches and (await services.run(need.node, repair.drop_caches())).ok:
-        now = known(await services.read(need.node, MEMORY)) or now
+        now = known_or_none(await services.read(need.node, MEMORY)) or now
     text = f"{need.node}: MemFree {gib(before.free)}, the load takes {gib(need.free)}: "
     if found is None:
         text += "page cache was not evicted (no python3 there)"

@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-from sparkwright.app.lease import did
+from sparkwright.app.lease import run_or_raise
 from sparkwright.app.serve.certificates import mend_certificates
 from sparkwright.app.services import Services, together, understood
 from sparkwright.app.setup import keys as key_work
@@ -103,12 +103,12 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, r
     found = _judged(plan, seen)
     codes = {finding.code for finding in found}
     front = _front(plan, at, seen, replace(gateway, tls=GatewayTls.INTERNAL) if PAIR in codes else gateway)
-    await did(services, where.node, commands.folders(where.state, at.home, certificate_folders(front)))
+    await run_or_raise(services, where.node, commands.folders(where.state, at.home, certificate_folders(front)))
     # A route that clients use now is never replaced by none.
     works, moved = before == gateway.port and seen.ours, before not in (0, gateway.port)
     none = bool(codes & {NO_CADDY, PORT, DIFFERS}) and not works
     route = _put(services, where, ROUTE, to_json(_route(plan, none)))
-    await together([did(services, where.node, commands.behind(where.home, gateway.port)), route])
+    await together([run_or_raise(services, where.node, commands.behind(where.home, gateway.port)), route])
     door = Service("door", at.argv("door"), cwd=f"{at.home}/door", watchdog=True)
     if DIFFERS in codes:
         return GatewayInstall(gateway_name(gateway.port), at, (), found, moved=moved)
@@ -122,7 +122,7 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, r
     if front.tls is GatewayTls.INTERNAL:
         await mend_certificates(services, where.node, front.store, f"{at.home}/door", renew=True)
     _, (key, said) = await asyncio.gather(
-        did(services, where.node, commands.reload(where.python, f"{at.home}/door")), _first_key(services, plan)
+        run_or_raise(services, where.node, commands.reload(where.python, f"{at.home}/door")), _first_key(services, plan)
     )
     console = Service("console", at.argv("console"), cwd=f"{at.home}/door", watchdog=True)
     programs = (_caddy(gateway_name(gateway.port), at, seen, front), door, console)
@@ -146,8 +146,8 @@ async def install_standby_gateway(services: Services, plan: Plan, where: Install
     front = _front(plan, at, seen, replace(gateway, tls=GatewayTls.INTERNAL) if PAIR in codes else gateway)
     own = {Expose.ALL: ("",), Expose.FABRIC: (node.fabric.address or "", "127.0.0.1")}
     front = replace(front, addresses=own.get(expose, ("127.0.0.1",)))
-    await did(services, where.node, commands.folders(where.state, at.home, certificate_folders(front)))
-    await did(services, where.node, commands.behind(where.home, gateway.port))
+    await run_or_raise(services, where.node, commands.folders(where.state, at.home, certificate_folders(front)))
+    await run_or_raise(services, where.node, commands.behind(where.home, gateway.port))
     # Prompts are kept on the head only
     route = replace(_route(plan, none=False), remember=0)
     await together(
@@ -205,7 +205,7 @@ async def _look(services: Services, plan: Plan, where: Installation, replaces: s
     """Raises CommandFailed."""
     gateway = plan.recipe.serving.gateway
     home, pair = shared(where, gateway.port).home, (gateway.certificate, gateway.key)
-    asked = facts.fact(where.node, where.state, home, gateway.port, pair)
+    asked = facts.gateway_fact(where.node, where.state, home, gateway.port, pair)
     seen = understood(where.node, "what it has for a gateway", await services.read(where.node, asked))
     model = plan.replica.of if plan.replica else ""
     others = (name for name in seen.behind if name != replaces and not (model and is_part_of(model, name)))
@@ -316,7 +316,7 @@ def endpoint(plan: Plan, called: str) -> str:
 async def _first_key(services: Services, plan: Plan) -> tuple[str, tuple[str, ...]]:
     """The file with a key, and what to print of it."""
     try:
-        path = await key_work.first(services, plan.replica.of if plan.replica else plan.deployment)
+        path = await key_work.ensure_key(services, plan.replica.of if plan.replica else plan.deployment)
     except SparkwrightError as error:
         return "", (f"no key could be made: {error.message}; {error.hint or '`sparkwright keys add NAME` later'}",)
     if path or not services.keyring:
@@ -347,11 +347,11 @@ async def _give_root(services: Services, plan: Plan, where: Installation, root: 
     """The CA's certificate stored on this machine and noted on the head; a finding if clients have another one."""
     ring, cluster = services.keyring, plan.cluster.name
     here = ring.text(cluster, AUTHORITY) if ring else ""
-    done = await services.run(where.node, commands.trust(where.state, root_certificate(ca_folder(where.state))))
+    done = await services.run(where.node, commands.read_trust(where.state, root_certificate(ca_folder(where.state))))
     given, _ = given_root(done.stdout)
     older = next((one for one in (here, given) if one and one.strip() != root.strip()), "")
     if given.strip() != root.strip():
-        await did(services, where.node, commands.give(where.state, root))
+        await run_or_raise(services, where.node, commands.note_trust(where.state, root))
     kept = ring.save(cluster, f"ca-{fingerprint(older)[:8]}.crt", older) if ring and older == here and older else ""
     path = ring.save(cluster, AUTHORITY, root) if ring else ""
     if not older:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sparkwright.app.lease import did
+from sparkwright.app.lease import run_or_raise
 from sparkwright.app.services import Services, understood
 from sparkwright.checks import supervision as sup
 from sparkwright.domain.finding import Finding
@@ -28,7 +28,7 @@ async def unpacked(services: Services, name: str, service_host: ServiceHost) -> 
     assert services.program, "supervising needs the program"
     digest, state = services.program.digest, service_host.state
     if digest not in service_host.runtimes:
-        await did(services, name, service.unpack(state, digest, services.program.archive()))
+        await run_or_raise(services, name, service.unpack(state, digest, services.program.archive()))
     return digest, f"{state}/runtime/{digest}"
 
 
@@ -54,7 +54,7 @@ async def keep_running(
     manager, service_host = kept
     env = (*service_host.env, *services.cluster.node(where.node).env)
     runtime = f"{where.runtime.rpartition('/')[2]}\n".encode()
-    await did(services, where.node, service.write(where.home, "runtime", runtime))
+    await run_or_raise(services, where.node, service.write(where.home, "runtime", runtime))
     for bare in programs:
         argv = service.intact(where.runtime, bare.argv) if where.runtime in bare.argv else bare.argv
         one = replace(bare, argv=argv, env=(*env, *bare.env))
@@ -63,4 +63,4 @@ async def keep_running(
         else:
             text = unit_text(one, deployment, where.home, manager, service_host.user)
             command = service.install(manager, unit_name(one, deployment), text)
-        await did(services, where.node, command)
+        await run_or_raise(services, where.node, command)

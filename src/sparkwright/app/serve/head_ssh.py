@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sparkwright.app.lease import did
+from sparkwright.app.lease import run_or_raise
 from sparkwright.app.services import Services, by_node, understood
 from sparkwright.checks.supervision import NO_SSH
 from sparkwright.domain.errors import CommandFailed
@@ -23,12 +23,12 @@ async def open_ways(
 
     The key is added on a worker only where the user's own keys on the head do not open it. Raises NodeError.
     """
-    key = (await did(services, where.node, node_ssh.make_key(where.home, tag))).stdout.strip()
+    key = (await run_or_raise(services, where.node, node_ssh.make_key(where.home, tag))).stdout.strip()
     if not Plain.HOST_KEY.fits(key):
         raise CommandFailed(where.node, f"the supervisor's ssh key is none: {key[:100]!r}")
 
     async def reach(name: str) -> Reach:
-        return understood(name, "how others reach it", parse_reach(await services.run(name, service.reach())))
+        return understood(name, "how others reach it", parse_reach(await services.run(name, service.read_reach())))
 
     reaches = await by_node(workers, reach)
     await _configure(services, where, reaches)
@@ -53,14 +53,14 @@ async def _opened(
 ) -> dict[str, str]:
     tried = await _tried(services, where, name, reach)
     if _OK not in tried.values():
-        await did(services, name, node_ssh.authorize(*key))
+        await run_or_raise(services, name, node_ssh.authorize(*key))
         tried = await _tried(services, where, name, reach)
     return tried
 
 
 async def _tried(services: Services, where: Installation, name: str, reach: Reach) -> dict[str, str]:
     """Address -> `ok`, or what ssh printed."""
-    done = await did(services, where.node, node_ssh.attempt(where.home, name, reach.addresses))
+    done = await run_or_raise(services, where.node, node_ssh.attempt(where.home, name, reach.addresses))
     return {at: said for at, tab, said in (row.partition("\t") for row in done.stdout.splitlines()) if tab}
 
 

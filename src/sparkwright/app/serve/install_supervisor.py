@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from sparkwright.app.lease import did, holding, pause, remove_supervisor, tag_of, taken_down
+from sparkwright.app.lease import holding, pause_supervisor, remove_supervisor, run_or_raise, supervisor_tag, taken_down
 from sparkwright.app.serve.gateway import GatewayInstall, GatewayReach, install_gateway, settled
 from sparkwright.app.serve.head_program import keep_running, manager_of, service_host_of, unpacked
 from sparkwright.app.serve.head_ssh import open_ways
@@ -63,7 +63,7 @@ class InstallOptions:
 async def record(services: Services, launch_request: LaunchRequest, plan: Plan) -> None:
     """Records the started plan on the head, unsupervised, so that the next `up` and `restart` find it."""
     content = to_json(_desired(services, launch_request, plan, InstallOptions()))
-    await did(
+    await run_or_raise(
         services,
         plan.supervisor_node,
         service.record_desired(services.state_on(plan.supervisor_node), plan.deployment, content),
@@ -140,7 +140,11 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     workers = _remote_workers(plan)
     if workers:
         services.sink.report(StepStarted(_STEP, f"ssh from {plan.supervisor_node} to {', '.join(workers)}"))
-    lost = await open_ways(services, where, service_host, workers, tag_of(services, plan.deployment)) if workers else ()
+    lost = (
+        await open_ways(services, where, service_host, workers, supervisor_tag(services, plan.deployment))
+        if workers
+        else ()
+    )
     if lost:
         return InstallResult(findings=lost)
     desired = _desired(services, launch_request, plan, options)
@@ -157,7 +161,7 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     if gateway.services:
         await keep_running(services, gateway.where, gateway.name, gateway.services, kept)
     if gateway.moved:
-        await did(services, plan.supervisor_node, service.remove_unused_gateways(state))
+        await run_or_raise(services, plan.supervisor_node, service.remove_unused_gateways(state))
     if options.replaces:
         why = f"replaced by {plan.deployment}"
         await remove_supervisor(services, services.cluster.names, options.replaces, why)
@@ -165,7 +169,7 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     services.sink.report(StepStarted(_STEP, f"waiting for {awaited}the supervisor's report"))
     second = await install_standby(services, plan, where, kept, desired) if gateway.listens else StandbyInstall()
     (reach, more), done = await asyncio.gather(
-        _settled(services, plan, where, gateway), services.run(plan.supervisor_node, service.alive(where.home))
+        _settled(services, plan, where, gateway), services.run(plan.supervisor_node, service.await_alive(where.home))
     )
     if not done.ok:
         doubts = (*doubts, _no_report(plan.supervisor_node, done))
@@ -257,12 +261,14 @@ async def _ordered(services: Services, where: Installation, desired: Desired, op
     known, kept = (done.stdout for done in await host.run_all(asked))
     if _same(known, desired) and kept.encode() == content and not fresh:
         return
-    await pause(services, (where.node,), desired.deployment)
-    await did(services, where.node, service.write(where.home, "secrets.json", content))
-    await did(services, where.node, service.write(where.home, "desired.json", to_json(desired).encode(), fresh))
+    await pause_supervisor(services, (where.node,), desired.deployment)
+    await run_or_raise(services, where.node, service.write(where.home, "secrets.json", content))
+    await run_or_raise(
+        services, where.node, service.write(where.home, "desired.json", to_json(desired).encode(), fresh)
+    )
     if fresh:
         figures = json.dumps(dict(options.figures)).encode()
-        await did(services, where.node, service.write(where.home, "figures.json", figures))
+        await run_or_raise(services, where.node, service.write(where.home, "figures.json", figures))
 
 
 def _same(known: str, desired: Desired) -> bool:

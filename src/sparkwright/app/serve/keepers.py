@@ -7,14 +7,14 @@ from contextlib import aclosing, suppress
 
 from sparkwright.app.ranks import End, Way, follow, keepers_on
 from sparkwright.app.serve.load_guard import LoadGuard
-from sparkwright.app.services import Services, each, finished, first_error, together
+from sparkwright.app.services import Services, finish_all, finished, first_error, together
 from sparkwright.domain.errors import CommandFailed, NodeError, NotReady
 from sparkwright.domain.facts import KeeperStatus, NodeFacts
 from sparkwright.domain.ledger import KEEPER, WEIGHTS
 from sparkwright.domain.plan import Keeper, Plan
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import duration
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import replace
 from sparkwright.engines.catalog import engine_of
 from sparkwright.remote import docker, process
@@ -40,7 +40,7 @@ async def end_keepers(
         if not done.ok:
             raise CommandFailed(one.node, f"{one.handle} still keeps weights after SIGKILL", "see `status`")
 
-    await each(map(remove, old))
+    await finish_all(map(remove, old))
     return old
 
 
@@ -69,7 +69,7 @@ def left_free(plan: Plan, facts: Mapping[str, NodeFacts]) -> dict[str, float]:
     """MemAvailable by node before the ranks start: less by what is kept from then on, if it was not there yet."""
     found: dict[str, float] = {}
     sizes = {one.node: {line.name: line.bytes for line in one.lines} for one in plan.ledgers}
-    for node, memory in ((node, known(told.memory)) for node, told in facts.items()):
+    for node, memory in ((node, known_or_none(told.memory)) for node, told in facts.items()):
         if memory:
             new = any(spec.keeper for spec in plan.specs) and plan.deployment not in facts[node].keepers
             kept = sum(sizes.get(node, {}).get(name, 0) for name in (WEIGHTS, KEEPER)) if new else 0

@@ -23,10 +23,10 @@ from sparkwright.app.serve.install_supervisor import InstallOptions, install_sup
 from sparkwright.app.serve.keepers import end_keepers, keep_weights, left_free
 from sparkwright.app.serve.load_guard import LoadGuard, figures_of, load_floors
 from sparkwright.app.serve.prepare import Outcome, prepare
-from sparkwright.app.serve.ready import ask, until_ready
-from sparkwright.app.serve.running import is_up, replaced, require_its_nodes
+from sparkwright.app.serve.ready import ask_model, until_ready
+from sparkwright.app.serve.running import is_running, replaced, require_its_nodes
 from sparkwright.app.serve.standby import reclaim_role
-from sparkwright.app.serve.stop import clean, forget, old_ranks
+from sparkwright.app.serve.stop import clean_nodes, forget, old_ranks
 from sparkwright.app.serve.swap import Swap, swapping
 from sparkwright.app.services import ClusterState, LaunchRequest, Services, finished, together
 from sparkwright.checks.supervision import GARBAGE
@@ -76,7 +76,7 @@ async def up(services: Services, request: LaunchRequest, options: Options) -> Ou
     ranks = old_ranks(outcome.plan, outcome.cluster_state)
     if ranks and options.supervise and services.program:
         await refuse_shared_change(services, outcome.plan)
-    if not request.replaces and is_up(outcome.plan, ranks):
+    if not request.replaces and is_running(outcome.plan, ranks):
         if not options.dry_run:
             await _attach(services, outcome)
             await _supervise(services, request, outcome, options)
@@ -85,7 +85,7 @@ async def up(services: Services, request: LaunchRequest, options: Options) -> Ou
         outcome.old = await replaced(services, request, ranks)
     if not options.dry_run:
         back = options.rollback and not options.detach
-        swap = Swap(services, request, outcome.old, back, partial(again, services), options.drain)
+        swap = Swap(services, request, outcome.old, back, partial(restore_previous, services), options.drain)
         async with swapping(swap, lambda: outcome.plan):
             await _serve(services, request, outcome, options, swap)
             swap.kept = True
@@ -93,7 +93,7 @@ async def up(services: Services, request: LaunchRequest, options: Options) -> Ou
     return outcome
 
 
-async def again(services: Services, request: LaunchRequest, wait: bool) -> None:
+async def restore_previous(services: Services, request: LaunchRequest, wait: bool) -> None:
     """Starts the previous deployment again from here; nothing supervises it."""
     outcome = await prepare(services, request)
     request = outcome.request or request
@@ -153,7 +153,7 @@ async def _attach(services: Services, outcome: Outcome) -> None:
     """The same ranks run already: serving, or still on their way."""
     with suppress(NotReady, TimeoutError):
         async with asyncio.timeout(_ATTACH):
-            _answered(outcome, await ask(services, outcome.plan))
+            _answered(outcome, await ask_model(services, outcome.plan))
             outcome.done = "already serving"
             return
     services.notice(f"{outcome.plan.deployment}: its ranks run already and do not answer yet; watching them")
@@ -179,7 +179,7 @@ async def start_ranks(
         async with taking_over(services, nodes, name, why, seize) as held:
             # What was gathered may be history: it was taken before the lease.
             old = tuple(r for r in await all_ranks(services, nodes) if r.deployment in swap.names)
-            if is_up(outcome.plan, old) and not elsewhere and not swap.other:
+            if is_running(outcome.plan, old) and not elsewhere and not swap.other:
                 return False
             if not early:
                 await _stage(services, request, outcome, seize)
@@ -253,7 +253,7 @@ async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus
                 await together(finished(rank_work.start(services, plan, spec, way)) for spec, way in ways)
         except BaseException as error:
             if not held.lost:
-                await finished(clean(services, plan))
+                await finished(clean_nodes(services, plan))
             if isinstance(error, CommandFailed):
                 await report_changes(services, plan, outcome.cluster_state)
             raise

@@ -23,7 +23,7 @@ from sparkwright.engines.catalog import engine_of
 from sparkwright.facts.sample import parse_load
 from sparkwright.planner.floors import floors
 from sparkwright.remote import docker, process
-from sparkwright.remote.programs import Floors, guard, leave_guard
+from sparkwright.remote.programs import Floors, guard_node, leave_guard
 
 _KEPT, _SHOWN = 7200, 8
 _AGAIN = 1.0
@@ -66,7 +66,7 @@ class LoadGuard:
         services = self._services
         if not self._is_asked:
             return
-        command = guard(self._floors(node), _files(services, self._plan.recipe, node), self._stop(node))
+        command = guard_node(self._floors(node), _files(services, self._plan.recipe, node), self._stop(node))
         while True:
             try:
                 async with aclosing(services.hosts[node].stream(command)) as lines:  # type: ignore[type-var]
@@ -142,7 +142,7 @@ class LoadGuard:
         if why == "stall":
             what = f"all tasks of {node} waited for memory in {last.stall:.0f} % of the last 10 s"
         message = f"stopped while loading: {what}; all ranks were stopped before the node stalls"
-        return NotReady(message, lower(self._plan.recipe), tuple(self.curve(node)))
+        return NotReady(message, setting_to_lower(self._plan.recipe), tuple(self.curve(node)))
 
     def _floors(self, node: str) -> Floors:
         if self._plan.recipe.model.simulated:
@@ -176,7 +176,7 @@ def figures_of(node: str, floors: Floors) -> dict[str, float]:
     return {f"{word}{node}": float(size) for word, size in zip(_FLOORS, (floors.soft, floors.hard), strict=True)}
 
 
-def lower(recipe: Recipe) -> str:
+def setting_to_lower(recipe: Recipe) -> str:
     """The setting whose value leaves the node more."""
     serving = recipe.serving
     if serving.kv_cache_bytes:

@@ -1,6 +1,6 @@
 """Notifications of the owner: `notify:` of the cluster file brought to the head, and tried from there."""
 
-from sparkwright.app.lease import did
+from sparkwright.app.lease import run_or_raise
 from sparkwright.app.serve.head_program import service_host_of, unpacked
 from sparkwright.app.services import Services
 from sparkwright.domain.codec import Unreadable, from_json, to_json
@@ -39,7 +39,7 @@ async def apply_notify(services: Services, node: str) -> Applied | None:
     folder = f"{services.state_on(node)}/{FOLDER}"
     if missing and (await services.run(node, service.read(folder, FILE))).stdout.strip():
         return Applied(node, (), missing, kept=True)
-    await did(services, node, service.write(folder, FILE, to_json(receivers).encode()))
+    await run_or_raise(services, node, service.write(folder, FILE, to_json(receivers).encode()))
     return Applied(node, tuple(str(one.form) for one in receivers.receivers), missing)
 
 

@@ -11,7 +11,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _exact(request: LaunchRequest) -> Recipe:
 
 def neighbours(request: LaunchRequest, found: ClusterState) -> set[str]:
     """Other deployments that run on its nodes, and stay."""
-    ranks = [rank for facts in found.facts.values() for rank in known(facts.ranks) or ()]
+    ranks = [rank for facts in found.facts.values() for rank in known_or_none(facts.ranks) or ()]
     return {rank.deployment for rank in ranks if rank.running} - {request.deployment, request.replaces}
 
 
@@ -97,10 +97,10 @@ def next_to_others(
 ) -> tuple[LaunchRequest, Plan]:
     """Moves the request to the next free ports if another deployment has the recipe's own: clients see the
     gateway's."""
-    ranks = [rank for facts in found.facts.values() for rank in known(facts.ranks) or ()]
+    ranks = [rank for facts in found.facts.values() for rank in known_or_none(facts.ranks) or ()]
     own = next((r for r in ranks if r.deployment == request.deployment and r.rank == 0 and r.running), None)
     first = own.port - request.recipe.serving.port if own and request.supervised else 0
-    request = moved(request, first if 0 <= first < _PORTS else 0)
+    request = move_ports(request, first if 0 <= first < _PORTS else 0)
     plan = plan_of(services, request, found)
     others = {r.port for r in ranks if r.deployment not in (request.deployment, request.replaces)}
 
@@ -111,14 +111,14 @@ def next_to_others(
     # A supervisor starts it where its clients and its gateway know it
     may_move = request.supervised and services.program and others
     for step in range(1, _PORTS) if may_move and not free(request, plan) else ():
-        there = moved(request, step)
+        there = move_ports(request, step)
         other = plan_of(services, there, found)
         if free(there, other):
             return there, other
     return request, plan
 
 
-def moved(request: LaunchRequest, by: int) -> LaunchRequest:
+def move_ports(request: LaunchRequest, by: int) -> LaunchRequest:
     serving = request.recipe.serving
     serving = replace(serving, port=serving.port + by, master_port=serving.master_port + by)
     return replace(request, recipe=replace(request.recipe, serving=serving)) if by else request

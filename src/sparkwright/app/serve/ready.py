@@ -141,7 +141,7 @@ async def _probed(services: Services, plan: Plan, watch: StartWatch) -> None:
         if watch.may_be_ready:
             with contextlib.suppress(SparkwrightError, TimeoutError):
                 async with asyncio.timeout(watch.limit(Phase.ANSWER)):
-                    await ask(services, plan)
+                    await ask_model(services, plan)
                 watch.ready.set()
 
 
@@ -166,10 +166,10 @@ async def _answered(services: Services, plan: Plan, limit: float) -> Answer:
         async with asyncio.timeout(limit):
             for _ in range(_TRIES - 1):
                 try:
-                    return await ask(services, plan)
+                    return await ask_model(services, plan)
                 except NotReady:
                     await services.clock.sleep(_ASK_AGAIN_AFTER)
-            return await ask(services, plan)
+            return await ask_model(services, plan)
     except TimeoutError:
         raise NotReady(
             f"stuck: {plan.deployment}: the server on {plan.head} is up, but has given no complete answer in "
@@ -178,7 +178,7 @@ async def _answered(services: Services, plan: Plan, limit: float) -> Answer:
         ) from None
 
 
-async def ask(services: Services, plan: Plan) -> Answer:
+async def ask_model(services: Services, plan: Plan) -> Answer:
     """One answer of the model's kind through a tunnel to the head: the same way whatever the endpoint is bound to."""
     address = "127.0.0.1" if plan.bind == "0.0.0.0" else plan.bind
     key = services.secrets.get(plan.recipe.serving.api_key_env)

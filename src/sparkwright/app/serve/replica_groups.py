@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
 
-from sparkwright.app.cluster_state import stock
+from sparkwright.app.cluster_state import gather_stock
 from sparkwright.app.gather import Gathered, gather
 from sparkwright.app.queries import status
-from sparkwright.app.serve.prepare import moved
+from sparkwright.app.serve.prepare import move_ports
 from sparkwright.app.serve.running import state_of
 from sparkwright.app.services import LaunchRequest, Services, api_key, together
 from sparkwright.domain.checkpoint import Checkpoint
@@ -21,7 +21,7 @@ from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.live import SERVING, Desired
 from sparkwright.domain.recipe import Expose, Recipe
 from sparkwright.domain.replica import MOST_REPLICAS, ReplicaPlace, is_part_of, replica_name, split_replica_name
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.catalog import rehearse
 from sparkwright.planner.fabric import fabric_networks, shared_addresses
@@ -133,7 +133,7 @@ async def survey(services: Services, recipe: Recipe) -> Survey:
     nodes = services.cluster.ordered
     gathered = await gather(services.hosts, nodes, services.clock)
     there = [node for node in nodes if isinstance(gathered[node.name], NodeFacts)]
-    found = await stock(services, there, recipe)
+    found = await gather_stock(services, there, recipe)
     return Survey(gathered, [n for n, c in found.checkpoints.items() if isinstance(c, Checkpoint) and c.complete])
 
 
@@ -152,7 +152,7 @@ def _group_node(name: str, seen: Survey) -> GroupNode:
     facts = seen.facts(name)
     if facts is None:
         return GroupNode(name, away=str(seen.gathered[name]).removeprefix(f"{name}: "))
-    memory = known(facts.memory)
+    memory = known_or_none(facts.memory)
     return GroupNode(name, memory.available if memory else 0, name in seen.having, fabric_networks(facts))
 
 
@@ -192,7 +192,7 @@ async def starts_of(
 
 def group_ports(cluster: Cluster, request: LaunchRequest, number: int) -> LaunchRequest:
     """The request with ports of its own where the nodes are one machine and have its ports in common."""
-    return moved(request, number - 1) if _is_one_machine(cluster) else request
+    return move_ports(request, number - 1) if _is_one_machine(cluster) else request
 
 
 def _is_one_machine(cluster: Cluster) -> bool:
@@ -258,7 +258,7 @@ async def _routed(services: Services, node: Node, facts: NodeFacts) -> str:
         address = str(ip_address(await services.hosts[node.name].address()))
     except ValueError:
         return ""
-    own = {entry.ipv4 for link in known(facts.interfaces) or () for entry in link.addresses}
+    own = {entry.ipv4 for link in known_or_none(facts.interfaces) or () for entry in link.addresses}
     return address if address in own else ""
 
 

@@ -22,7 +22,7 @@ from sparkwright.app.serve.replica_groups import (
     starts_of,
     survey,
 )
-from sparkwright.app.serve.restart import halt, restart
+from sparkwright.app.serve.restart import halt_deployment, restart
 from sparkwright.app.serve.stop import Removed, down
 from sparkwright.app.services import LaunchRequest, Services, together
 from sparkwright.checks.supervision import NO_SSH
@@ -31,7 +31,7 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.progress import StepStarted
 from sparkwright.domain.replica import replica_name, split_replica_name
 from sparkwright.domain.units import DRAIN_SECONDS
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.store import supervised_fact
 
@@ -53,7 +53,7 @@ async def wants_replicas(services: Services, request: LaunchRequest, asked: int)
     count = asked or request.recipe.serving.replicas
     head = services.cluster.supervisor_node
     try:
-        found = known(await services.read(head, supervised_fact(head, services.state_on(head)))) or ()
+        found = known_or_none(await services.read(head, supervised_fact(head, services.state_on(head)))) or ()
     except NodeError:
         if count > 1:
             raise
@@ -93,7 +93,7 @@ async def up_replicas(services: Services, request: LaunchRequest, options: Optio
     if not options.dry_run:
         for member in surplus:
             if member.serves:  # its requests under way end first
-                await halt(services, member.name)
+                await halt_deployment(services, member.name)
             await down(services, member.name)
     return ReplicasOutcome(request.deployment, tuple(made[n] for n in sorted(made)), tuple(one.name for one in surplus))
 

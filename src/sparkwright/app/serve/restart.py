@@ -4,8 +4,8 @@ import asyncio
 
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.lease import taking_over
-from sparkwright.app.serve.launch import again
-from sparkwright.app.serve.running import Old, find, missing, require_its_nodes, state_of, until_serving
+from sparkwright.app.serve.launch import restore_previous
+from sparkwright.app.serve.running import Old, find_running, missing, require_its_nodes, state_of, until_serving
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import Busy, CommandFailed, NotReady, UsageError
@@ -24,7 +24,7 @@ async def restart(services: Services, name: str, drain: float = DRAIN_SECONDS) -
 
     Raises UsageError, NotReady, Busy; NodeError also if it serves and one of its nodes cannot be asked.
     """
-    old = await find(services, name)
+    old = await find_running(services, name)
     if old is None:
         raise await missing(services, name)
     await require_its_nodes(services, old)
@@ -35,12 +35,12 @@ async def restart(services: Services, name: str, drain: float = DRAIN_SECONDS) -
     return services.clock.monotonic() - began
 
 
-async def halt(services: Services, name: str) -> float:
+async def halt_deployment(services: Services, name: str) -> float:
     """Seconds until its ranks were gone; supervisor and gateway stay, and `restart` starts it again.
 
     Raises UsageError, NotReady, NodeError.
     """
-    old = await find(services, name)
+    old = await find_running(services, name)
     if old is None:
         raise await missing(services, name)
     await require_its_nodes(services, old)
@@ -116,4 +116,4 @@ async def _from_here(services: Services, old: Old) -> None:
     nodes = list(dict.fromkeys(rank.node for rank in old.ranks))
     async with taking_over(services, nodes, old.name, f"restart {old.name}", False):
         await rank_work.stop_all(services, old.ranks, _GRACE, remove=True)
-    await again(services, launch_request, True)
+    await restore_previous(services, launch_request, True)

@@ -52,7 +52,7 @@ async def replaced(services: Services, launch_request: LaunchRequest, ranks: Seq
     if name != launch_request.deployment and any(rank.running for rank in ranks):
         said = f"{launch_request.deployment} runs already: it can be changed, not take the place of {name}"
         raise UsageError(said, f"`sparkwright down {name}` ends that one")
-    old = await find(services, name)
+    old = await find_running(services, name)
     if old is None and launch_request.replaces:
         raise await missing(services, name)
     return old
@@ -82,13 +82,14 @@ async def serving(services: Services, names: Collection[str]) -> tuple[str, ...]
 
 
 async def missing(services: Services, name: str) -> UsageError:
-    """The error for a name that `find` has not found. Raises NodeError: it may be on a node that does not answer."""
+    """The error for a name that `find_running` has not found. Raises NodeError: it may be on a node that does not
+    answer."""
     reached(await listed(services, services.cluster.names))
     found, _ = await status(services, probe=False)
     return unknown(services, name, (one.name for one in found))
 
 
-async def find(services: Services, name: str) -> Old | None:
+async def find_running(services: Services, name: str) -> Old | None:
     """None where nothing of it is on any node that answers."""
     found, _ = await status(services, probe=False)
     one = next((one for one in found if one.name == name), None)
@@ -159,7 +160,7 @@ def replaced_text(old: Old, new: Recipe) -> str:
     return f"{old.name} {state} ({old.label}); it is replaced by recipe {new.label}{changed}"
 
 
-def is_up(plan: Plan, found: Sequence[RankStatus]) -> bool:
+def is_running(plan: Plan, found: Sequence[RankStatus]) -> bool:
     """True if exactly the plan's ranks run, on its nodes."""
     alive = _alive(found)
     placed = [r.node for r in alive] == list(plan.placement.nodes)
@@ -171,7 +172,7 @@ def describe_running(plan: Plan, cluster_state: ClusterState, old: Old | None = 
     found = old_ranks(plan, cluster_state)
     if old and old.ranks:
         return replaced_text(old, plan.recipe)
-    if is_up(plan, found):
+    if is_running(plan, found):
         return f"{plan.deployment} runs already, as planned here: `up` would start nothing"
     count = len(_alive(found))
     changed = f"runs, but not as planned here: `up` would stop its {count} rank(s) and start it again"

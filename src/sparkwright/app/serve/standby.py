@@ -8,12 +8,12 @@ import json
 from collections.abc import Sequence
 from hashlib import sha256
 
-from sparkwright.app.lease import did, remove_supervisor, tag_of
+from sparkwright.app.lease import remove_supervisor, run_or_raise, supervisor_tag
 from sparkwright.app.serve.gateway import ENDPOINT, GatewayInstall, install_standby_gateway
 from sparkwright.app.serve.head_program import Kept, keep_running, manager_of, service_host_of, unpacked
 from sparkwright.app.serve.head_ssh import open_ways
 from sparkwright.app.serve.notify import apply_notify
-from sparkwright.app.services import Services, each
+from sparkwright.app.services import Services, finish_all
 from sparkwright.checks.supervision import NO_STANDBY, TWO_NODES
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import Unreadable, from_json, to_json
@@ -79,7 +79,7 @@ async def install_standby(
     site = _Site(replace(where, home=home), kept)
     try:
         if not cluster.standby:
-            if "role" in (await did(services, head, commands.note_second(where.home, ""))).stdout.split():
+            if "role" in (await run_or_raise(services, head, commands.note_second(where.home, ""))).stdout.split():
                 await _remove_from(services, sorted(cluster.names, key=lambda name: name == head))
             return StandbyInstall()
         services.sink.report(StepStarted(_STEP, f"standby on {cluster.standby}"))
@@ -99,8 +99,8 @@ async def reclaim_role(services: Services) -> None:
         if "lost" not in (await services.run(head, commands.lost_votes(services.state_on(head)))).stdout.split():
             return
         services.notice(f"{cluster.standby} serves in place of {head}; it gives the role back first")
-        await did(services, cluster.standby, commands.give_back(_role_home(services, cluster.standby)))
-        await did(services, head, commands.await_votes(_role_home(services, head), 4 * TERM))
+        await run_or_raise(services, cluster.standby, commands.give_back(_role_home(services, cluster.standby)))
+        await run_or_raise(services, head, commands.await_votes(_role_home(services, head), 4 * TERM))
     except NodeError as error:
         services.notice(f"{head} has not got its role back: {error.message}", warning=True)
 
@@ -123,7 +123,7 @@ async def _remove_from(services: Services, nodes: list[str]) -> None:
     for name in nodes:
         await remove_supervisor(services, (name,), FOLDER, "the standby's role")
     # Only now: a program that still had the role would make them again
-    await each(did(services, name, remove_seals(services.state_on(name))) for name in nodes)
+    await finish_all(run_or_raise(services, name, remove_seals(services.state_on(name))) for name in nodes)
 
 
 async def _role_text(services: Services, where: Installation) -> str:
@@ -155,7 +155,7 @@ async def _install(services: Services, plan: Plan, head: _Site, deployment: str,
         raise
     programs, words = _programs(left, gateway), standby.where.argv("run")[:-1]
     await _start(services, standby, replace(role, node=standby.node, programs=programs, supervisor=words))
-    await did(services, head.node, commands.note_second(deployment, gateway.url))
+    await run_or_raise(services, head.node, commands.note_second(deployment, gateway.url))
     await apply_notify(services, standby.node)
     alone = (TWO_NODES.on(standby.node, f"votes: {', '.join(role.voters)}"),) if len(role.voters) == 1 else ()
     return StandbyInstall(gateway.url, alone)
@@ -199,7 +199,7 @@ def _reached(cluster: Cluster, plan: Plan, known: str) -> tuple[str, ...]:
 
 async def _ways(services: Services, head: _Site, standby: _Site, wanted: Sequence[str]) -> tuple[Finding, ...]:
     """Each of the two reaches the other and those nodes by ssh, with a key of its own."""
-    cluster, tag = services.cluster, tag_of(services, FOLDER)
+    cluster, tag = services.cluster, supervisor_tag(services, FOLDER)
     for site in (head, standby):
         others = [name for name in wanted if name != site.node and not _is_same_machine(cluster, name, site.node)]
         if others and (lost := await open_ways(services, site.where, site.host, others, tag)):
@@ -218,13 +218,13 @@ async def _write_deployment(services: Services, plan: Plan, standby: _Site, desi
     names = (plan.recipe.serving.api_key_env, *SECRETS)
     secrets = {name: services.secrets[name].reveal() for name in names if name in services.secrets}
     needed = ", ".join(plan.placement.nodes) if plan.supervisor_node in plan.placement.nodes else ""
-    await did(services, node, service.write(home, "secrets.json", json.dumps(secrets).encode()))
-    await did(services, node, service.write(f"{home}/door", ENDPOINT, f"{url}\n".encode()))
-    await did(services, node, commands.mark_folder(home, NEEDS_HEAD, needed))
+    await run_or_raise(services, node, service.write(home, "secrets.json", json.dumps(secrets).encode()))
+    await run_or_raise(services, node, service.write(f"{home}/door", ENDPOINT, f"{url}\n".encode()))
+    await run_or_raise(services, node, commands.mark_folder(home, NEEDS_HEAD, needed))
     runtime = f"{standby.where.runtime.rpartition('/')[2]}\n".encode()
-    await did(services, node, service.write(home, "runtime", runtime))
+    await run_or_raise(services, node, service.write(home, "runtime", runtime))
     content = to_json(replace(desired, cluster=_seen_from(services.cluster, plan, node))).encode()
-    await did(services, node, service.write(home, "desired.json", content))
+    await run_or_raise(services, node, service.write(home, "desired.json", content))
 
 
 def _seen_from(cluster: Cluster, plan: Plan, site: str) -> Cluster:
@@ -255,7 +255,7 @@ async def _start(services: Services, site: _Site, role: StandbyRole) -> None:
     )
     cluster = replace(services.cluster, nodes=nodes, head=role.head, supervised_on="", notify=None)
     content = to_json(replace(role, cluster=cluster)).encode()
-    await did(services, site.node, service.write(site.where.home, ROLE, content))
+    await run_or_raise(services, site.node, service.write(site.where.home, ROLE, content))
     # Another role is another environment, and so another unit: its program is started again
     mark = (("SPARKWRIGHT_ROLE", sha256(content).hexdigest()[:16]),)
     program = Service("standby", site.where.argv("standby"), env=mark, watchdog=True)
@@ -277,7 +277,7 @@ async def _await_votes(services: Services, head: _Site, standby: _Site, known: s
         if done.ok:
             return
         if give_back and known:
-            await did(services, standby.node, commands.give_back(standby.where.home))
+            await run_or_raise(services, standby.node, commands.give_back(standby.where.home))
     said = done.stdout.strip()[-300:]
     hint = f"its log: {head.where.home}/log on {head.node}"
     raise CommandFailed(head.node, f"its gateway has not got the votes of most nodes: {said}", hint)

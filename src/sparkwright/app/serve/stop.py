@@ -9,12 +9,12 @@ from sparkwright.app.queries import taken_down_by, unknown
 from sparkwright.app.ranks import listed, reached
 from sparkwright.app.serve.keepers import end_keepers
 from sparkwright.app.serve.standby import end_unused_role
-from sparkwright.app.services import ClusterState, Services, each, together
+from sparkwright.app.services import ClusterState, Services, finish_all, together
 from sparkwright.domain.errors import CommandFailed, SparkwrightError
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import StepDone, StepStarted
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import dataclass, field
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.remote import docker
@@ -119,7 +119,7 @@ async def _remove(services: Services, deployment: str, nodes: Sequence[str], sei
 
 def old_ranks(plan: Plan, cluster_state: ClusterState) -> tuple[RankStatus, ...]:
     """Ranks of the same deployment that the survey saw, running or not."""
-    seen = [rank for facts in cluster_state.facts.values() for rank in known(facts.ranks) or ()]
+    seen = [rank for facts in cluster_state.facts.values() for rank in known_or_none(facts.ranks) or ()]
     return tuple(rank for rank in seen if rank.deployment == plan.deployment)
 
 
@@ -133,11 +133,11 @@ async def forget(services: Services, nodes: Sequence[str], deployment: str) -> t
             raise CommandFailed(name, f"files of {deployment} cannot be removed from {state}: {done.stderr.strip()}")
         return "was" in done.stdout.split()
 
-    had = await each(one(name) for name in nodes)
+    had = await finish_all(one(name) for name in nodes)
     return tuple(name for name, was in zip(nodes, had, strict=True) if was)
 
 
-async def clean(services: Services, plan: Plan) -> None:
+async def clean_nodes(services: Services, plan: Plan) -> None:
     """Takes away what there is of the deployment, as far as the nodes can be reached; reports what could not be."""
     try:
         found = await rank_work.listing(services, plan.placement.nodes)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sparkwright.app.lease import RENEW_EVERY, holding, remove_supervisor
 from sparkwright.app.serve.running import Old, replaced_text, state_of, until_serving, watched
-from sparkwright.app.serve.stop import clean
+from sparkwright.app.serve.stop import clean_nodes
 from sparkwright.app.services import LaunchRequest, Services, api_key, finished
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import (
@@ -186,7 +186,7 @@ class Swap:
         """Removes the ranks and files of the new deployment; its logs are kept here."""
         try:
             async with holding(self.services, plan.placement.nodes, f"roll back {plan.deployment}"):
-                await clean(self.services, plan)
+                await clean_nodes(self.services, plan)
         except SparkwrightError as error:
             self.services.notice(f"not everything could be removed: {error.message}", warning=True)
         if self.stands_by:

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.lease import taking_over
-from sparkwright.app.serve.restart import halt, restart
-from sparkwright.app.serve.running import Old, answers_clients, find, missing, require_its_nodes
+from sparkwright.app.serve.restart import halt_deployment, restart
+from sparkwright.app.serve.running import Old, answers_clients, find_running, missing, require_its_nodes
 from sparkwright.app.serve.swap import Swap
 from sparkwright.app.services import LaunchRequest, Services, finished
 from sparkwright.domain.errors import SparkwrightError
@@ -24,7 +24,7 @@ async def switch_to_resting(here: Services, there: Services, name: str, other: s
     here, there: services with the cluster of `name` and of `other`. Cancellation leaves the end to the supervisor of
     `name`. Raises UsageError, NotReady, Busy, NodeError.
     """
-    old, new = await find(here, name), await find(there, other)
+    old, new = await find_running(here, name), await find_running(there, other)
     if old is None:
         raise await missing(here, name)
     if new is None or new.desired is None:
@@ -58,5 +58,5 @@ async def _stop(services: Services, old: Old, other: str) -> None:
 
 async def _roll_back(swap: Swap, there: Services, error: Exception) -> None:
     with suppress(SparkwrightError):
-        await halt(there, swap.launch_request.deployment)
+        await halt_deployment(there, swap.launch_request.deployment)
     await swap.hand_back(error)

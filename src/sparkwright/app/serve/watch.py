@@ -312,11 +312,12 @@ class StartWatch:
     def _exited(self) -> NotReady:
         ended = [rank for rank in self.ranks if rank.ended]
         first, *others = sorted(ended, key=lambda rank: (lost_a_peer(rank.lines), rank.ended_at))
-        after = "".join(f"; with it {rank.label} {how(rank.ended)}" for rank in others)
+        after = "".join(f"; with it {rank.label} {describe_end(rank.ended)}" for rank in others)
         waited = duration(max(first.ended_at - self.began, 0.0))
         left = _BACKGROUND if self._described and first.ended.split()[1:2] == ["0"] else ""
         return NotReady(
-            f"{first.label} {how(first.ended)} in phase {first.phase} after {waited} ({first.text}){left}{after}",
+            f"{first.label} {describe_end(first.ended)} in phase {first.phase} after {waited} "
+            f"({first.text}){left}{after}",
             _HINT.format(self._plan.deployment),
             tail=_proof(first),
         )
@@ -352,7 +353,7 @@ _BACKGROUND = "; it may have gone into the background: give it the option that k
 _SIGNALS = {137: " (SIGKILL: often the kernel's out-of-memory killer)", 139: " (SIGSEGV)", 143: " (SIGTERM)"}
 
 
-def how(ended: str) -> str:
+def describe_end(ended: str) -> str:
     """The end of a rank as a sentence; ended: as in End.how."""
     status, code, oom = (*ended.split(), "", "", "")[:3]
     if status == "gone":

@@ -57,7 +57,7 @@ class EndpointCheck:
         return not any(trouble.fails for trouble in self.troubles)
 
 
-async def way_to(services: Services, deployment: str, key: str, authority: str) -> EndpointWay:
+async def find_endpoint(services: Services, deployment: str, key: str, authority: str) -> EndpointWay:
     """The way to a deployment's gateway. key: name of a key made on this machine, '' for the first that opens it.
 
     Raises UsageError when there is no such deployment, gateway or key.
@@ -116,11 +116,11 @@ async def _key(services: Services, deployment: str, name: str) -> tuple[str, Sec
 
 
 async def check(asker: Endpoint, way: EndpointWay, client: Client) -> EndpointCheck:
-    """Finds the endpoint and sends one request as the client would. Raises as `found` does."""
-    return await _asked(asker, way, client, await found(asker, way))
+    """Finds the endpoint and sends one request as the client would. Raises as `check_endpoint` does."""
+    return await _asked(asker, way, client, await check_endpoint(asker, way))
 
 
-async def found(asker: Endpoint, way: EndpointWay) -> EndpointCheck:
+async def check_endpoint(asker: Endpoint, way: EndpointWay) -> EndpointCheck:
     """The endpoint as it reports itself; the model is asked nothing. Raises NotReady if nothing answers, UsageError for
     values that settings cannot hold."""
     listing = await asker.get(f"{way.url.removesuffix('/v1')}/v1/models", way.key, _SOON)

@@ -27,7 +27,7 @@ from sparkwright.domain.fabric_facts import WakeCard
 from sparkwright.domain.facts import DockerTrouble, NodeFacts
 from sparkwright.domain.finding import AppliedFix, Fix, Rights
 from sparkwright.domain.service import Reach
-from sparkwright.domain.unknown import Unknown, known
+from sparkwright.domain.unknown import Unknown, known_or_none
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.cabling import Cabling
 from sparkwright.facts.changes import RIGHTS, rights_with
@@ -78,7 +78,7 @@ async def survey(services: Services, rights: Mapping[str, Rights], forced: bool 
     wires = await by_node(services.cluster.names, lambda name: wires_of(services, name, facts[name], rights[name]))
     wires = await pinged(services, facts, wires)
     layout, notes = await planned(services, rights, facts, wires)
-    homes = {name: identity.home for name in facts if (identity := known(facts[name].identity))}
+    homes = {name: identity.home for name in facts if (identity := known_or_none(facts[name].identity))}
     if lost := [name for name in facts if not Plain.FOLDER.fits(homes.get(name))]:
         raise UsageError(f"{', '.join(lost)}: the ssh user's home could not be read", "sparkwright facts shows why")
     reaches = await by_node(services.cluster.names, lambda name: _reach(services, name, layout))
@@ -138,7 +138,7 @@ async def _introductions(services: Services, homes: Mapping[str, str], reaches: 
     told = await by_node(tuple(homes), lambda name: services.run(name, node_ssh.public_key(_folder(homes[name]))))
     keys = {name: done.stdout.strip() for name, done in told.items() if Plain.HOST_KEY.fits(done.stdout.strip())}
     lines = {n: node_ssh.authorized_line(keys[n], reaches[n].addresses, _tag(services, n)) for n in keys}
-    return [node_ssh.let_in(name, lines[n], _tag(services, n)) for n in keys for name in homes if name != n]
+    return [node_ssh.admit_node(name, lines[n], _tag(services, n)) for n in keys for name in homes if name != n]
 
 
 def _tag(services: Services, node: str) -> str:
@@ -160,7 +160,7 @@ def _key_fix(services: Services, node: str, home: str) -> Fix:
 
 async def _reach(services: Services, node: str, layout: Layout) -> Reach:
     """Fabric addresses first: those that it is about to have."""
-    found = understood(node, "how others reach it", parse_reach(await services.run(node, service.reach())))
+    found = understood(node, "how others reach it", parse_reach(await services.run(node, service.read_reach())))
     fabric = [str(port.address.ip) for port in layout.of(node)]
     return Reach(found.user, tuple(dict.fromkeys((*fabric, *found.addresses))), found.port, found.keys)
 
@@ -178,16 +178,16 @@ def _fabric_fixes(services: Services, wires: Mapping[str, Cabling], layout: Layo
 
 
 def _system_fixes(node: str, facts: NodeFacts) -> Iterator[tuple[str, Fix]]:
-    docker, identity, memory = known(facts.docker), known(facts.identity), known(facts.memory)
+    docker, identity, memory = known_or_none(facts.docker), known_or_none(facts.identity), known_or_none(facts.memory)
     there = docker is not None and docker.trouble is not DockerTrouble.NOT_INSTALLED and not docker.rootless
     if there and identity and identity.user != "root" and Plain.USER.fits(identity.user):
         yield "docker", repair.group_fix(node, identity.user)
     if memory and memory.swap_total and is_gb10(facts):
         yield "swap", repair.swap_fix(node)
-    if known(facts.upkeep) and is_gb10(facts):
+    if known_or_none(facts.upkeep) and is_gb10(facts):
         yield "clock", repair.clock_fix(node)
-    upkeep = known(facts.upkeep)
-    found = known(upkeep.watchdog) if upkeep else None
+    upkeep = known_or_none(facts.upkeep)
+    found = known_or_none(upkeep.watchdog) if upkeep else None
     if found and is_gb10(facts) and (found.device or found.driver) and found.armed is False:
         yield "watchdog", repair.watchdog_fix(node, "" if found.device else found.driver)
 
@@ -219,7 +219,7 @@ def _notes(
         bare = [port.name for port in mine if port.name not in wires[node].managers]
         if bare:
             yield f"{node}: neither NetworkManager nor systemd-networkd manages {', '.join(bare)}: set it up by hand"
-        network = known(facts[node].network)
+        network = known_or_none(facts[node].network)
         yield from _unread(node, facts[node])
         if network and network.firewall and layout.ports:
             yield f"{node}: {network.firewall.name} is on: it must let in what comes over the fabric"
@@ -232,14 +232,16 @@ def _notes(
 
 def _is_set(port: PlannedPort, facts: NodeFacts) -> bool:
     """True if the port has its address and MTU now, whoever set them."""
-    links = [link for link in known(facts.interfaces) or () if link.name == port.name and link.mtu == cabling.MTU]
+    links = [
+        link for link in known_or_none(facts.interfaces) or () if link.name == port.name and link.mtu == cabling.MTU
+    ]
     return any(f"{one.ipv4}/{one.prefix}" == str(port.address) for link in links for one in link.addresses)
 
 
 def login_fix(node: str, key: str) -> Fix:
     """This machine's key, as `TYPE BASE64`, lets its user in."""
     tag = f"sparkwright-init:{hashlib.sha256(key.encode()).hexdigest()[:12]}"
-    return node_ssh.let_in(node, f"{key} {tag}", tag)
+    return node_ssh.admit_node(node, f"{key} {tag}", tag)
 
 
 async def record_login(services: Services, key: str) -> None:

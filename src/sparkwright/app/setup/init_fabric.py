@@ -16,7 +16,7 @@ from sparkwright.app.check.fix import (
     settle,
     value_of,
 )
-from sparkwright.app.lease import did
+from sparkwright.app.lease import run_or_raise
 from sparkwright.app.services import Services, finished, together
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.finding import AppliedFix
@@ -93,7 +93,7 @@ async def _proven(services: Services, one: WantedFix, ends: Ends) -> None:
                 raise CommandFailed(peer, f"{node} is not reached over the new path: {why[:300]}")
     if not token:
         raise CommandFailed(node, "no other node is on its fabric ports")
-    await did(services, node, as_root(cabling.confirm(token), one.rights.password))
+    await run_or_raise(services, node, as_root(cabling.confirm(token), one.rights.password))
 
 
 async def _heal(

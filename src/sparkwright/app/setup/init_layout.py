@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import AddressValueError, IPv4Interface, IPv4Network
 from itertools import islice, product
 
-from sparkwright.app.services import Services, by_node, each, together, understood
+from sparkwright.app.services import Services, by_node, finish_all, together, understood
 from sparkwright.checks.rails import fabric_netdevs, network_of, parsed
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Rights
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.cabling import Cabling, is_cage, parse, parse_claimed, parse_reached
 from sparkwright.facts.changes import as_root
@@ -23,10 +23,10 @@ _MOST_PINGS = 64  # of one node
 
 async def wires_of(services: Services, node: str, facts: NodeFacts, rights: Rights) -> Cabling:
     """Frames of our own where root is to be had: a port that is not set up yet may have no IPv6 either."""
-    links, netdevs = known(facts.interfaces) or (), fabric_netdevs(facts)
+    links, netdevs = known_or_none(facts.interfaces) or (), fabric_netdevs(facts)
     names = [link.name for link in links if link.name in netdevs or is_cage(link.name)]
-    commands = [cabling.wires(names)]
-    commands += [as_root(cabling.hello(names), rights.password)] if names and not rights.why else []
+    commands = [cabling.read_wires(names)]
+    commands += [as_root(cabling.send_hello(names), rights.password)] if names and not rights.why else []
     done = await together(services.run(node, command) for command in commands)
     told = replace(done[0], stdout="\n".join(one.stdout for one in done))
     return understood(node, "its fabric ports", parse(told))
@@ -84,7 +84,9 @@ async def planned(
     ports, taken, notes = [*_ports(facts, wires)], {*_taken(facts, wires)}, list[str]()
     for _ in range(_ROUNDS):
         layout = plan_addresses(services.cluster.names, ports, taken)
-        asked = await each(_claimed(services, rights[node], layout, node, ports) for node in services.cluster.names)
+        asked = await finish_all(
+            _claimed(services, rights[node], layout, node, ports) for node in services.cluster.names
+        )
         strangers = [(node, one) for node, found in zip(services.cluster.names, asked, strict=True) for one in found]
         if not strangers:
             return layout, notes
@@ -107,7 +109,7 @@ async def _claimed(
 
 def _ports(facts: Mapping[str, NodeFacts], wires: Mapping[str, Cabling]) -> Iterator[Port]:
     for node, wired in wires.items():
-        for link in known(facts[node].interfaces) or ():
+        for link in known_or_none(facts[node].interfaces) or ():
             if link.name in wired.macs and link.name not in wired.guarded:
                 addresses = (_interface(f"{one.ipv4}/{one.prefix}") for one in link.addresses)
                 seen = wired.seen.get(link.name, frozenset())
@@ -126,8 +128,8 @@ def _taken(facts: Mapping[str, NodeFacts], wires: Mapping[str, Cabling]) -> Iter
     """Networks of all other interfaces, and where routes lead by them."""
     for node, found in facts.items():
         ports = set(wires[node].macs) - wires[node].guarded
-        network = known(found.network)
-        for link in known(found.interfaces) or ():
+        network = known_or_none(found.network)
+        for link in known_or_none(found.interfaces) or ():
             if link.name not in ports:
                 yield from filter(None, map(network_of, link.addresses))
         for route in network.routes if network else ():

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.fabric_facts import Network, WakeCard
 from sparkwright.domain.facts import NodeFacts
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.facts.cabling import is_cage
 
 _DEFAULT = ("default", "0.0.0.0/0")
@@ -20,7 +20,7 @@ def wake_cards(cluster: Cluster, facts: Mapping[str, NodeFacts]) -> dict[str, Wa
     """
     if len(cluster.nodes) < 2:
         return {}
-    networks = {node.name: known(facts[node.name].network) for node in cluster.nodes if not node.wake}
+    networks = {node.name: known_or_none(facts[node.name].network) for node in cluster.nodes if not node.wake}
     chosen = {name: _card(network) for name, network in networks.items() if network}
     return {name: card for name, card in chosen.items() if card}
 

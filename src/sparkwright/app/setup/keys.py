@@ -9,7 +9,7 @@ from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.domain.values import dataclass
-from sparkwright.gateway.keys import FIRST, Key, Keys, Role, added, digest, key_from, limited, parse, text_of, without
+from sparkwright.gateway.keys import FIRST, Key, Keys, Role, add_key, digest, key_from, limited, parse, text_of, without
 from sparkwright.gateway.usage import DAY, Used
 from sparkwright.remote import gateway as commands
 from sparkwright.remote.host import script
@@ -33,11 +33,11 @@ async def listed(services: Services) -> Keys:
     return (await _read(services))[0]
 
 
-async def used(services: Services, days: int) -> tuple[Used, ...]:
+async def read_usage(services: Services, days: int) -> tuple[Used, ...]:
     """The usage of each key in the last `days` days, by UTC, oldest first. Raises CommandFailed, Unreachable."""
     head = services.cluster.supervisor_node
     since = datetime.fromtimestamp(services.clock.now() - (days - 1) * DAY, UTC).date().isoformat()
-    done = await services.run(head, commands.usage(_state(services), since, _MOST_ROWS))
+    done = await services.run(head, commands.read_usage(_state(services), since, _MOST_ROWS))
     try:
         if done.ok:
             return from_json(tuple[Used, ...], done.stdout)
@@ -47,21 +47,21 @@ async def used(services: Services, days: int) -> tuple[Used, ...]:
     raise CommandFailed(head, f"what keys used cannot be read: {why}", "usage.sqlite is next to its keys.json")
 
 
-async def limit(services: Services, name: str, **limits: int | None) -> None:
+async def limit_key(services: Services, name: str, **limits: int | None) -> None:
     """None leaves a limit as it is, 0 removes it. Raises UsageError when there is no key of that name."""
     await _change(services, lambda keys: limited(keys, name, **limits), f"key {name} limited")
 
 
-async def add(
+async def create_key(
     services: Services, name: str, deployment: str = "", role: Role = Role.CLIENT, **limits: int | None
 ) -> Made:
-    """limits: as of `limit`. Raises UsageError when the name is taken."""
+    """limits: as of `limit_key`. Raises UsageError when the name is taken."""
     if (ring := services.keyring) is None:
         raise UsageError("no place to keep a key on this machine")
     secret = key_from(ring.fresh())
     key = Key(name, digest(secret.reveal()), services.clock.now(), services.who, deployment, role)
     key = limited(Keys((key,)), name, **limits).keys[0]
-    await _change(services, lambda keys: added(keys, key), f"key {name} made")
+    await _change(services, lambda keys: add_key(keys, key), f"key {name} made")
     file = f"{name}@{deployment}.key" if deployment else f"{name}.key"
     try:
         return Made(key, secret, ring.save(services.cluster.name, file, secret.reveal() + "\n"))
@@ -70,7 +70,7 @@ async def add(
         raise
 
 
-async def first(services: Services, deployment: str) -> str:
+async def ensure_key(services: Services, deployment: str) -> str:
     """The file here with a key that opens this deployment: made earlier, or `default`, where no key opens it yet.
 
     '' where only other machines have one.
@@ -80,7 +80,7 @@ async def first(services: Services, deployment: str) -> str:
     known = (await listed(services)).keys
     opening = {key.sha256 for key in known if key.deployment in ("", deployment) and key.role is not Role.VIEWER}
     if not opening:
-        return (await add(services, FIRST, role=Role.OPERATOR)).path
+        return (await create_key(services, FIRST, role=Role.OPERATOR)).path
     files = services.keyring.saved(services.cluster.name)
     return next((path for path, secret in files if digest(secret.reveal()) in opening), "")
 

@@ -1,13 +1,13 @@
 """A node woken by another one of its cluster."""
 
 from sparkwright.app.services import Services
-from sparkwright.domain.command import shell
+from sparkwright.domain.command import shell_command
 from sparkwright.domain.errors import CommandFailed, NodeError, NotReady, UsageError
 from sparkwright.domain.values import dataclass
 from sparkwright.remote.wake import send_magic_packet
 
 _LOOK_EVERY = 5.0
-_ALIVE = shell("exit 0", timeout=10.0)
+_ALIVE = shell_command("exit 0", timeout=10.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def nccl_init_hangs(stories: tuple[Story, ...]) -> Iterator[RuleVerdict]:
             yield RuleVerdict(POSSIBLE, (opened.last, *story.tail[-1:]))
 
 
-def spin(stories: tuple[Story, ...]) -> Iterator[RuleVerdict]:
+def find_spinning(stories: tuple[Story, ...]) -> Iterator[RuleVerdict]:
     """Rows of `nvidia-smi dmon` with SM utilization of 90 % and more with memory utilization of 0 or 1 %."""
     for story in stories:
         spinning = story.marks.get("spinning")
@@ -152,7 +152,7 @@ def _showing(pattern: str) -> Callable[[tuple[Story, ...]], Iterator[RuleVerdict
 JUDGES: Mapping[str, Callable[[tuple[Story, ...]], Iterator[RuleVerdict]]] = {
     "LIVE001": peer_never_came,
     "LIVE002": nccl_init_hangs,
-    "LIVE003": spin,
+    "LIVE003": find_spinning,
     "LIVE004": capture_hangs,
     "LIVE005": link_lost,
     "LIVE006": _counting("capped in gigabits", "capped in megabytes", sure=LIKELY),  # 12.5 to 14 Gb/s from 16 KiB on

@@ -12,7 +12,7 @@ from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import known_or_none
 from sparkwright.domain.values import dataclass, field
 
 GB10 = "sm_121"
@@ -58,7 +58,7 @@ class Combination:
         return tuple(source.pull_request for source in build.sources) if build else ()
 
     def flag(self, name: str) -> str:
-        return flag(self.recipe, name)
+        return flag_text(self.recipe, name)
 
 
 def combination(context: Context) -> Combination | None:
@@ -88,13 +88,13 @@ def _formats(shape: ModelShape | None, label: str) -> frozenset[str]:
 def _chip(facts: Mapping[str, NodeFacts]) -> str:
     """The chip of the first GPU that reports one; else a GB10's: these are the machines that this program is for."""
     for one in facts.values():
-        for gpu in known(one.gpus) or ():
+        for gpu in known_or_none(one.gpus) or ():
             if isinstance(gpu.compute_capability, str) and re.fullmatch(r"\d+\.\d", gpu.compute_capability):
                 return f"sm_{gpu.compute_capability.replace('.', '')}"
     return GB10
 
 
-def flag(recipe: Recipe, name: str) -> str:
+def flag_text(recipe: Recipe, name: str) -> str:
     """The value of a flag, '' where it is not given. `compilation-config.cudagraph_mode` looks into a JSON option."""
     flags = {_dashed(key): value for key, value in recipe.flags.items()}
     if name in flags:
@@ -106,9 +106,9 @@ def flag(recipe: Recipe, name: str) -> str:
     return _text(value)
 
 
-def on(recipe: Recipe, name: str) -> bool:
+def is_switched_on(recipe: Recipe, name: str) -> bool:
     """True if a switch is set."""
-    return flag(recipe, name).lower() in _ON
+    return flag_text(recipe, name).lower() in _ON
 
 
 def _dashed(name: str) -> str:

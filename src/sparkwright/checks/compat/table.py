@@ -78,12 +78,12 @@ class CompatibilityTable:
     rows: tuple[CompatibilityRow, ...]
 
 
-def table(tree: Mapping[str, Any]) -> CompatibilityTable:
+def parse_table(tree: Mapping[str, Any]) -> CompatibilityTable:
     """The table of a file whose values are texts, lists and mappings. Raises ValueError."""
-    return CompatibilityTable(tree["engine"], tuple(map(row, tree["rows"])))
+    return CompatibilityTable(tree["engine"], tuple(map(parse_row, tree["rows"])))
 
 
-def row(tree: Mapping[str, Any]) -> CompatibilityRow:
+def parse_row(tree: Mapping[str, Any]) -> CompatibilityRow:
     """Raises ValueError, also for a key that no row has."""
     if unknown := sorted(set(tree) - {one.name for one in fields(CompatibilityRow)}):
         raise ValueError(f"no row has {', '.join(unknown)}")
@@ -97,7 +97,7 @@ ENGINES = tuple(name.replace("-", "_") for name in SEPARATE)
 def read_table(name: str) -> CompatibilityTable:
     """The table of a file. Raises ValueError on one that does not keep the schema."""
     path = files("sparkwright.checks.compat") / "data" / f"{name}.yaml"
-    return table(yaml.load(path.read_text(encoding="utf-8"), _LOADER))
+    return parse_table(yaml.load(path.read_text(encoding="utf-8"), _LOADER))
 
 
 def rows_of(engine: str) -> tuple[CompatibilityRow, ...]:
@@ -109,7 +109,7 @@ def rows_of(engine: str) -> tuple[CompatibilityRow, ...]:
 
 def known_of(combination: Combination) -> tuple[CompatibilityRow, ...]:
     """The rows that a combination meets, in the order of the file."""
-    return tuple(row for row in rows_of(combination.engine) if meets(combination, row))
+    return tuple(row for row in rows_of(combination.engine) if row_applies(combination, row))
 
 
 def unheard(combination: Combination) -> bool:
@@ -119,7 +119,7 @@ def unheard(combination: Combination) -> bool:
     return bool(rows and combination.architecture) and not named
 
 
-def meets(one: Combination, row: CompatibilityRow) -> bool:
+def row_applies(one: Combination, row: CompatibilityRow) -> bool:
     """True if the row applies to the combination."""
     return (
         row.chip in ("*", one.chip)
@@ -161,7 +161,7 @@ def rows_with(context: Context, verdict: str) -> Iterator[tuple[Combination, Com
         yield from ((asked, row) for row in known_of(asked) if row.verdict == verdict)
 
 
-def named(asked: Combination) -> str:
+def describe_combination(asked: Combination) -> str:
     """`sglang 0.5.12 with DeepseekV4ForCausalLM (fp8, mxfp4) on sm_121`."""
     formats = f" ({', '.join(sorted(asked.formats))})" if asked.formats else ""
     return f"{asked.engine} {asked.version} with {asked.architecture or asked.model}{formats} on {asked.chip}"

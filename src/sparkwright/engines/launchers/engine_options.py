@@ -40,7 +40,7 @@ HEADER = 16  # CommonParams holds the C++ struct right after Python's object hea
 Row = dict[str, Any]
 
 
-def vllm() -> argparse.ArgumentParser:
+def vllm_parser() -> argparse.ArgumentParser:
     """The parser as on a CUDA machine without a visible device: the platform decides which options exist."""
     platforms = importlib.import_module("vllm.platforms")
     if platforms.current_platform.is_unspecified():  # an image for GPUs that was started without one
@@ -57,7 +57,7 @@ def sglang() -> argparse.ArgumentParser:
     return parser
 
 
-def rows(parser: argparse.ArgumentParser, keys: dict[str, Any], known: dict[str, list[str]]) -> dict[str, Row]:
+def option_rows(parser: argparse.ArgumentParser, keys: dict[str, Any], known: dict[str, list[str]]) -> dict[str, Row]:
     """Option name without dashes -> kind, type, choices and spellings."""
     actions = {id(action): action for action in parser._option_string_actions.values()}.values()
     found = {}
@@ -104,12 +104,12 @@ def kind_of(action: argparse.Action, paired: bool) -> Row:
     plain = [one for one in choices if isinstance(one, str | int | float) and not isinstance(one, bool)]
     if choices and len(plain) == len([one for one in choices if one is not None]):
         row["choices"] = plain
-    if "choices" in row and folds(action.type, row["choices"]):
+    if "choices" in row and folds_case(action.type, row["choices"]):
         row["folded"] = True
     return row
 
 
-def folds(convert: Any, choices: list[Any]) -> bool:
+def folds_case(convert: Any, choices: list[Any]) -> bool:
     """True if case and dashes of a value are ignored."""
     text = next((one for one in choices if isinstance(one, str) and one.lower() != one.upper()), "")
     return bool(text) and callable(convert) and _tried(convert, text.swapcase()) in choices
@@ -255,10 +255,10 @@ def answer(engine: str) -> Row:
     head = {"version": version, "build": digest, "env": variables(engine)}
     if engine == "llama-cpp":
         return head | {"help": llama_help()}
-    parser = {"vllm": vllm, "sglang": sglang}[engine]()
+    parser = {"vllm": vllm_parser, "sglang": sglang}[engine]()
     keys = json_keys("vllm.engine.arg_utils", "EngineArgs") if engine == "vllm" else {}
     known = vllm_names() if engine == "vllm" else {}
-    return head | {"options": rows(parser, keys, known)}
+    return head | {"options": option_rows(parser, keys, known)}
 
 
 def main() -> None:

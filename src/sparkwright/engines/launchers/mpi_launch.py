@@ -52,17 +52,17 @@ def log_line(text: str) -> None:
     sys.stdout.flush()
 
 
-def proof(key: str, role: str, challenges: tuple[str, str], command: str) -> str:
+def make_proof(key: str, role: str, challenges: tuple[str, str], command: str) -> str:
     """role: who proves, so that neither side's proof can be sent back to it."""
     text = json.dumps([role, *challenges, command]).encode()
     return hmac.new(key.encode(), text, hashlib.sha256).hexdigest()
 
 
-def same(ours: str, message: dict[str, Any]) -> bool:
+def is_same_proof(ours: str, message: dict[str, Any]) -> bool:
     return hmac.compare_digest(ours.encode(), str(message.get("proof", "")).encode(errors="replace"))
 
 
-def send(stream: BufferedRWPair, message: dict[str, Any]) -> None:
+def send_json(stream: BufferedRWPair, message: dict[str, Any]) -> None:
     stream.write(json.dumps(message).encode() + b"\n")
     stream.flush()
 
@@ -100,14 +100,14 @@ def next_to_us(environment: dict[str, str]) -> dict[str, str]:
     return {**environment, "PATH": f"{Path(sys.executable).parent}:{environment.get('PATH', os.defpath)}"}
 
 
-def agent(key: str, address: str, port: int, wait: float) -> int:
+def run_agent(key: str, address: str, port: int, wait: float) -> int:
     """Exit code of the daemon; 1 when none was ever asked for."""
     environment = next_to_us({name: value for name, value in os.environ.items() if name != KEY})
     heads: Queue[tuple[socket.socket, str, tuple[list[str], dict[str, str]]]] = Queue()
 
     def consider(connection: socket.socket, peer: str) -> None:
         try:
-            heads.put((connection, peer, admit(connection, key, environment)))
+            heads.put((connection, peer, admit_peer(connection, key, environment)))
         except (PeerRefused, OSError) as error:
             log_line(f"agent refused {peer}: {error}")
             connection.close()
@@ -133,22 +133,22 @@ def callers(listener: socket.socket, consider: Callable[[socket.socket, str], No
             threading.Thread(target=consider, args=(connection, peer), daemon=True).start()
 
 
-def admit(connection: socket.socket, key: str, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+def admit_peer(connection: socket.socket, key: str, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
     """Raises PeerRefused, having sent the other side the reason."""
     connection.settimeout(HANDSHAKE)
     stream = connection.makefile("rwb")
     mine = secrets.token_hex(32)
-    send(stream, {"challenge": mine})
+    send_json(stream, {"challenge": mine})
     asked = receive(stream)
     command, theirs = str(asked.get("command", "")), str(asked.get("challenge", ""))
     try:
-        if not same(proof(key, "head", (mine, theirs), command), asked):
+        if not is_same_proof(make_proof(key, "head", (mine, theirs), command), asked):
             raise PeerRefused("it does not know the key of this launch")
         found = daemon_words(command, environment)
     except PeerRefused as error:
-        send(stream, {"refused": str(error)})
+        send_json(stream, {"refused": str(error)})
         raise
-    send(stream, {"proof": proof(key, "agent", (mine, theirs), command)})
+    send_json(stream, {"proof": make_proof(key, "agent", (mine, theirs), command)})
     return found
 
 
@@ -162,18 +162,18 @@ def run(connection: socket.socket, words: list[str], env: dict[str, str]) -> int
                                  stderr=subprocess.STDOUT, start_new_session=True)  # fmt: skip
     except OSError as error:
         log_line(f"agent: {words[0]} cannot be started: {error}")
-        send(stream, {"refused": f"{words[0]} cannot be started there: {error}"})
+        send_json(stream, {"refused": f"{words[0]} cannot be started there: {error}"})
         return 127
-    signal.signal(signal.SIGTERM, lambda *_: end(child))
-    signal.signal(signal.SIGINT, lambda *_: end(child))
-    threading.Thread(target=watch, args=(stream, child), daemon=True).start()
+    signal.signal(signal.SIGTERM, lambda *_: end_child(child))
+    signal.signal(signal.SIGINT, lambda *_: end_child(child))
+    threading.Thread(target=watch_child, args=(stream, child), daemon=True).start()
     assert child.stdout
     for line in child.stdout:
         sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
         send_message(stream, {"out": line.decode(errors="replace")})
     code = child.wait()
-    sweep()
+    kill_orphans()
     log_line(f"agent: {Path(words[0]).name} ended with exit code {code}")
     send_message(stream, {"exit": code})
     return code if code >= 0 else 128 - code
@@ -188,30 +188,30 @@ def keep_alive(connection: socket.socket) -> None:
 
 
 def send_message(stream: BufferedRWPair, message: dict[str, Any]) -> None:
-    """Reports to the head, if it still listens: `watch` ends the daemon otherwise."""
+    """Reports to the head, if it still listens: `watch_child` ends the daemon otherwise."""
     with suppress(OSError):
-        send(stream, message)
+        send_json(stream, message)
 
 
-def watch(stream: BufferedRWPair, child: subprocess.Popen[bytes]) -> None:
+def watch_child(stream: BufferedRWPair, child: subprocess.Popen[bytes]) -> None:
     with suppress(OSError):
         stream.read(1)
     if child.poll() is None:
         log_line("agent: the head is gone; ending the daemon")
-        end(child)
+        end_child(child)
 
 
-def end(child: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> None:
+def end_child(child: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> None:
     """TERM, so that the daemon ends its own children; KILL after a while."""
     with suppress(ProcessLookupError):
         if child.poll() is None:
             os.killpg(child.pid, number)
-            killer = threading.Timer(GRACE, end, (child, signal.SIGKILL))
+            killer = threading.Timer(GRACE, end_child, (child, signal.SIGKILL))
             killer.daemon = True
             killer.start()
 
 
-def sweep() -> None:
+def kill_orphans() -> None:
     """Kills what the daemon left: as subreaper this process is the parent of every orphan."""
     while True:
         try:
@@ -224,10 +224,10 @@ def sweep() -> None:
             time.sleep(0.05)
 
 
-def rsh(key: str, port: int, host: str, command: str, wait: float) -> int:
+def run_rsh(key: str, port: int, host: str, command: str, wait: float) -> int:
     """The daemon's exit code; 1 when the agent cannot be reached, refuses, or is gone."""
     try:
-        connection = reach(host, port, wait)
+        connection = connect_agent(host, port, wait)
     except OSError as error:
         log_line(f"rank on {host} cannot be reached on port {port} after {wait:g} s: {error}")
         return 1
@@ -235,11 +235,13 @@ def rsh(key: str, port: int, host: str, command: str, wait: float) -> int:
     stream = connection.makefile("rwb")
     try:
         theirs, mine = str(receive(stream).get("challenge", "")), secrets.token_hex(32)
-        send(stream, {"challenge": mine, "command": command, "proof": proof(key, "head", (theirs, mine), command)})
+        send_json(
+            stream, {"challenge": mine, "command": command, "proof": make_proof(key, "head", (theirs, mine), command)}
+        )
         answer = receive(stream)
         if "refused" in answer:
             raise PeerRefused(f"refused: {answer['refused']}")
-        if not same(proof(key, "agent", (theirs, mine), command), answer):
+        if not is_same_proof(make_proof(key, "agent", (theirs, mine), command), answer):
             raise PeerRefused("something else listens there: it does not know the key of this launch")
         log_line(f"daemon starts on {host}")
         keep_alive(connection)
@@ -257,7 +259,7 @@ def rsh(key: str, port: int, host: str, command: str, wait: float) -> int:
         return 1
 
 
-def reach(host: str, port: int, wait: float) -> socket.socket:
+def connect_agent(host: str, port: int, wait: float) -> socket.socket:
     """The agent's container may still be starting. Raises OSError after `wait` seconds."""
     deadline = time.monotonic() + wait
     while True:
@@ -291,8 +293,8 @@ def main(argv: list[str]) -> int:
             log_line(f"{words[0]} cannot be started: {error}")
             return 127
     if given.role == "agent":
-        return agent(key, given.listen, given.port, given.wait)
-    return rsh(key, given.port, given.host, " ".join(given.command), given.wait)
+        return run_agent(key, given.listen, given.port, given.wait)
+    return run_rsh(key, given.port, given.host, " ".join(given.command), given.wait)
 
 
 if __name__ == "__main__":

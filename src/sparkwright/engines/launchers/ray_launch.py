@@ -61,24 +61,24 @@ def main() -> int:
     modes.add_parser("nodes").add_argument("cluster")
     args = parser.parse_args()
     if args.mode == "nodes":
-        return watch(args.cluster)
+        return watch_nodes(args.cluster)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     # Ray names its processes with setproctitle, which overwrites the environment that clear() looks at.
     os.environ |= {MARK: f"{os.getpid()}.{time.time_ns()}", "SPT_NOENV": "1"}
     _prepare(args.folder)
     try:
-        return head(args) if args.mode == "head" else worker(args)
+        return run_head(args) if args.mode == "head" else worker(args)
     except SignalReceived:
         log_line("stopping")
         return 143
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
-        clear(args.folder)
+        clear_folder(args.folder)
 
 
-def head(args: argparse.Namespace) -> int:
+def run_head(args: argparse.Namespace) -> int:
     wanted, cluster = args.nodes.split(","), f"{args.listen}:{args.port}"
     ray = start_ray(args, "--head", f"--port={args.port}", "--include-dashboard=false", f"--temp-dir={args.folder}")
     if not complete(ray, cluster, wanted, time.monotonic() + args.wait):
@@ -88,13 +88,13 @@ def head(args: argparse.Namespace) -> int:
     try:
         return _code(program.wait())
     finally:
-        end(program, 20.0)
+        end_process(program, 20.0)
 
 
 def complete(ray: subprocess.Popen[bytes], cluster: str, wanted: list[str], until: float) -> bool:
     """Waits until all expected nodes are active with a GPU; prints how far it is, and what is missing."""
     last, there = "", dict[str, float]()
-    for nodes in seen(cluster, until):
+    for nodes in report_nodes(cluster, until):
         there = {ip: gpus for ip, gpus in nodes.items() if ip in wanted} if nodes is not None else there
         said = f"{len(there)} of {len(wanted)} nodes active, {sum(there.values()):g} of {len(wanted)} GPUs"
         if said != last:
@@ -110,7 +110,7 @@ def complete(ray: subprocess.Popen[bytes], cluster: str, wanted: list[str], unti
     return False
 
 
-def seen(cluster: str, until: float) -> Iterator[dict[str, float] | None]:
+def report_nodes(cluster: str, until: float) -> Iterator[dict[str, float] | None]:
     """The nodes that Ray reports, ip -> GPUs; None each second without news. Ends at `until` (time.monotonic)."""
     news: Queue[dict[str, float]] = Queue()
     words = (sys.executable, __file__, "nodes", cluster)
@@ -132,7 +132,7 @@ def _lines(asking: subprocess.Popen[bytes], news: Queue[dict[str, float]]) -> No
             news.put(json.loads(line))
 
 
-def watch(cluster: str) -> int:
+def watch_nodes(cluster: str) -> int:
     """Watches the nodes in a process of its own: a driver of Ray takes over signals and logging of its process."""
     import logging
 
@@ -163,13 +163,13 @@ def worker(args: argparse.Namespace) -> int:
             log_line(f"joined the cluster at {cluster}; what its workers print is in the head's log")
             return outlive(ray, args)
         # An old head that is going down lets nobody of this launch in: its token is another one.
-        end(ray, 5.0)
+        end_process(ray, 5.0)
     log_line(f"error: no Ray at {cluster} let this node in within {args.wait:g} s")
     return 1
 
 
 def joined(ray: subprocess.Popen[bytes], cluster: str, own: str, until: float) -> bool:
-    for nodes in seen(cluster, until):
+    for nodes in report_nodes(cluster, until):
         if own in (nodes or ()):
             return True
         if ray.poll() is not None:
@@ -213,7 +213,7 @@ def start_ray(args: argparse.Namespace, *words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent)
 
 
-def clear(folder: str) -> None:
+def clear_folder(folder: str) -> None:
     """Ends what still carries our mark, then removes Ray's folder unless another node on this machine uses it.
 
     The shell that leads the rank's session has our words in its own.
@@ -267,7 +267,7 @@ def _prepare(folder: str) -> None:
         Path(rank, "temporary").write_text(f"{folder}\n")
 
 
-def end(process: subprocess.Popen[bytes], grace: float) -> None:
+def end_process(process: subprocess.Popen[bytes], grace: float) -> None:
     if process.poll() is None:
         process.terminate()
         try:

@@ -18,14 +18,14 @@ from typing import Any
 MASK = "***"
 
 
-def key(argv: list[str]) -> str:
+def read_key(argv: list[str]) -> str:
     """The key in the file that --config names; '' without one."""
     if "--config" not in argv:
         return ""
     return str(json.loads(Path(argv[argv.index("--config") + 1]).read_text(encoding="utf-8")).get("api-key", ""))
 
 
-def hide(secret: str) -> None:
+def hide_secret(secret: str) -> None:
     """Hides the secret in every log record of this process from here on."""
     make = logging.getLogRecordFactory()
 
@@ -44,8 +44,8 @@ def hide(secret: str) -> None:
     logging.setLogRecordFactory(masked)
 
 
-if secret := key(sys.argv):
-    hide(secret)
+if secret := read_key(sys.argv):
+    hide_secret(secret)
 
 if __name__ == "__main__":
     # __main__ stays this file: spawned children read it, not SGLang's module.

@@ -19,7 +19,7 @@ from sparkwright.engines.engine import RenderContext, files_at
 from sparkwright.engines.environment import OFFLINE, fabric
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.mounts import HUB_AT, caches, model_word
-from sparkwright.engines.options import Options, merge, text
+from sparkwright.engines.options import Options, merge_options, option_text
 
 INTERFACE = "SPARKWRIGHT_INTERFACE"
 OPTIONS_FILE = "extra_llm_api_options.yaml"
@@ -38,8 +38,8 @@ def serve_words(recipe: Recipe, placement: Placement, context: RenderContext) ->
     """`MODEL --options...`: one command line for all ranks, for mpirun starts them all with rank 0's."""
     folder = files_at(recipe, context, placement.head, 0)
     ours = (*read_definition("trtllm").per_rank, EXTRA)
-    given = {name: value for name, value in merge({}, recipe.flags).items() if name not in ours}
-    options = merge(_ours(recipe, context), given) | {EXTRA: f"{folder}/{OPTIONS_FILE}"}
+    given = {name: value for name, value in merge_options({}, recipe.flags).items() if name not in ours}
+    options = merge_options(_ours(recipe, context), given) | {EXTRA: f"{folder}/{OPTIONS_FILE}"}
     return (_model(recipe, placement.head, context), *_words(options))
 
 
@@ -54,8 +54,8 @@ def _option(name: str, value: Any) -> tuple[str, ...]:
     if value is True:
         return (name,)
     if isinstance(value, (list, tuple)):
-        return tuple(word for item in value for word in (name, text(item)))
-    return (name, json.dumps(value) if isinstance(value, Mapping) else text(value))
+        return tuple(word for item in value for word in (name, option_text(item)))
+    return (name, json.dumps(value) if isinstance(value, Mapping) else option_text(value))
 
 
 def _ours(recipe: Recipe, context: RenderContext) -> Options:
@@ -96,7 +96,7 @@ def options_file(recipe: Recipe) -> RankFile:
     import yaml
 
     # What the recipe has in `flags.extra_llm_api_options`; empty when that is no mapping (a finding reports it).
-    given = merge({}, recipe.flags).get(EXTRA)
+    given = merge_options({}, recipe.flags).get(EXTRA)
     options = _deep(_file_options(recipe), given if isinstance(given, Mapping) else {})
     return RankFile(OPTIONS_FILE, yaml.safe_dump(options, sort_keys=False, allow_unicode=True))
 
@@ -173,7 +173,7 @@ def check_trtllm(recipe: Recipe) -> Iterator[Finding]:
             cause="its ranks are tp_size x pp_size; attention can be split by requests inside tp",
             fix=f"tp: {p.tp * p.dp}, and flags: {{extra_llm_api_options: {{enable_attention_dp: true}}}}",
         )
-    given = merge({}, recipe.flags).get(EXTRA, {})
+    given = merge_options({}, recipe.flags).get(EXTRA, {})
     if not isinstance(given, Mapping):
         yield ENG["ENG022"].on(
             f"flags.{EXTRA}",

@@ -18,7 +18,7 @@ from sparkwright.engines.disk_cache import disk_cache_seen
 from sparkwright.engines.engine import PAGE, STOP, RenderContext, served_name
 from sparkwright.engines.environment import LOOPBACK, OFFLINE, check_distributed, fabric
 from sparkwright.engines.mounts import caches, docker_entrypoint, model_word, rank_spec
-from sparkwright.engines.options import Options, compact_json, merge, option_name, option_words
+from sparkwright.engines.options import Options, compact_json, merge_options, option_name, option_words
 from sparkwright.engines.vllm.releases import vllm_traits
 from sparkwright.engines.weight_cache import PORT, keeper, keeps_weights, socket_folder
 
@@ -70,13 +70,15 @@ class Vllm:
 def preload_words(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[str, ...]:
     """`preload --model MODEL --flags...`: the same weights as the rank's own, in the same layout."""
     node, many = placement.nodes[rank], placement.world > 1
-    flags = {name: value for name, value in merge({}, recipe.flags).items() if name.partition(".")[0] in _OF_WEIGHTS}
+    flags = {
+        name: value for name, value in merge_options({}, recipe.flags).items() if name.partition(".")[0] in _OF_WEIGHTS
+    }
     ours: Options = {"model": model_word(recipe, node, context), "revision": recipe.model.revision or None}
     ours |= topology(recipe, placement, rank) | {"headless": None}
     ours |= {name: value for name, value in limits(recipe).items() if name in _LIMITS_OF_WEIGHTS}
     ours |= {"weight-cache-socket-dir": socket_folder(recipe, context, node)}
     ours |= {"weight-cache-master-port": recipe.serving.master_port + PORT if many else None}
-    return ("preload", *option_words(merge(ours, flags)))
+    return ("preload", *option_words(merge_options(ours, flags)))
 
 
 def _meets(recipe: Recipe, placement: Placement) -> tuple[tuple[str, int], ...]:
@@ -117,8 +119,8 @@ def _mapping(recipe: Recipe, context: RenderContext, node: str) -> Recipe:
 def serve_words(recipe: Recipe, model: str, ours: Options) -> tuple[str, ...]:
     """ours: who the rank is and where the others are; limits, parsers and the recipe's flags follow."""
     own = read_definition("vllm").per_rank
-    flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in own}
-    return ("serve", model, *option_words(merge(ours | limits(recipe) | parsers(recipe), flags)))
+    flags = {name: value for name, value in merge_options({}, recipe.flags).items() if name not in own}
+    return ("serve", model, *option_words(merge_options(ours | limits(recipe) | parsers(recipe), flags)))
 
 
 def identity(recipe: Recipe) -> Options:
@@ -127,10 +129,10 @@ def identity(recipe: Recipe) -> Options:
 
 
 def topology(recipe: Recipe, placement: Placement, rank: int) -> Options:
-    return sizes(recipe) | (_many_nodes(recipe, placement, rank) if placement.world > 1 else {})
+    return size_options(recipe) | (_many_nodes(recipe, placement, rank) if placement.world > 1 else {})
 
 
-def sizes(recipe: Recipe) -> Options:
+def size_options(recipe: Recipe) -> Options:
     parallel = recipe.parallelism
     return {
         "tensor-parallel-size": parallel.tp if parallel.tp > 1 else None,

@@ -92,7 +92,7 @@ def _on_ray(spec: RankSpec, recipe: Recipe, placement: Placement, context: Rende
 
 
 def _serve(recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[str, ...]:
-    ours = vllm.identity(recipe) | vllm.listening(context, 0) | vllm.sizes(recipe)
+    ours = vllm.identity(recipe) | vllm.listening(context, 0) | vllm.size_options(recipe)
     model = model_word(recipe, placement.head, context)
     return vllm.serve_words(recipe, model, ours | {"distributed-executor-backend": "ray"})
 

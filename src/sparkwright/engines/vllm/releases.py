@@ -14,10 +14,10 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.engines.definitions import read_definition
 from sparkwright.engines.disk_cache import OF_HOST
-from sparkwright.engines.options import amount, flag, lmcache, mapping, option_name
+from sparkwright.engines.options import amount, flag_value, lmcache, mapping, option_name
 from sparkwright.engines.traits import Traits
 from sparkwright.engines.traits_data import told_traits
-from sparkwright.engines.version import since as newer
+from sparkwright.engines.version import is_since as newer
 from sparkwright.engines.version import version
 
 READ = ("0.19.0", "0.20.2", "0.21.0", "0.24.0", "0.26.0", "0.27.1", "0.30.0", "0.33.0")
@@ -53,7 +53,7 @@ _LARGE, _SMALL, _SMALL_SINCE = (8192, 1024), (2048, 256), (0, 33)
 _MARLIN, _CUTLASS = (256, 128), (128, 128)
 
 
-def since(recipe: Recipe, wanted: tuple[int, ...]) -> bool:
+def has_release(recipe: Recipe, wanted: tuple[int, ...]) -> bool:
     """A version that cannot be read, or of a build without tags, counts as new."""
     found = version(recipe)
     return found < _UNTAGGED or found >= wanted
@@ -91,16 +91,16 @@ def _around(recipe: Recipe) -> tuple[str, ...]:
 
 def overlays_groups(recipe: Recipe) -> bool:
     """True if groups of layers overlap in a block."""
-    return since(recipe, _OVERLAYS) or version(recipe)[:2] in _DID_BEFORE
+    return has_release(recipe, _OVERLAYS) or version(recipe)[:2] in _DID_BEFORE
 
 
 def in_flight(recipe: Recipe) -> int:
     """Tokens that a window holds beyond itself: one step's, or those of all steps that run at once."""
-    if not (since(recipe, _COUNTS_FLIGHT) or overlays_groups(recipe)):
+    if not (has_release(recipe, _COUNTS_FLIGHT) or overlays_groups(recipe)):
         return _batched(recipe)
-    pp, waits = recipe.parallelism.pp, str(flag(recipe, "async-scheduling")).lower() == "false"
-    waits = waits or str(flag(recipe, "no-async-scheduling")).lower() == "true"
-    return _batched(recipe) * (pp if waits or (pp > 1 and not since(recipe, RESERVES_NULL)) else pp + 1)
+    pp, waits = recipe.parallelism.pp, str(flag_value(recipe, "async-scheduling")).lower() == "false"
+    waits = waits or str(flag_value(recipe, "no-async-scheduling")).lower() == "true"
+    return _batched(recipe) * (pp if waits or (pp > 1 and not has_release(recipe, RESERVES_NULL)) else pp + 1)
 
 
 def state_blocks(recipe: Recipe, shape: ModelShape, pages: int) -> int:
@@ -116,22 +116,22 @@ def state_blocks(recipe: Recipe, shape: ModelShape, pages: int) -> int:
 
 def checkpoint_tokens(recipe: Recipe, shape: ModelShape) -> int:
     """The size in tokens whose multiples the kept blocks of states have; 0 if none are kept."""
-    keeps = _caches_prefixes(recipe) and since(recipe, _KEEPS_CHECKPOINTS)
+    keeps = _caches_prefixes(recipe) and has_release(recipe, _KEEPS_CHECKPOINTS)
     return _CHECKPOINT_TOKENS.get(shape.state_kind, 0) if keeps else 0
 
 
 def keeps_history(recipe: Recipe, shape: ModelShape) -> bool:
     """True if a state is saved at the end of every block (`all`)."""
-    asked = str(flag(recipe, "mamba-cache-mode") or "")
-    able = shape.state_kind in _HISTORY and not since(recipe, _KEEPS_LAST_ONLY) and not recipe.speculation.method
+    asked = str(flag_value(recipe, "mamba-cache-mode") or "")
+    able = shape.state_kind in _HISTORY and not has_release(recipe, _KEEPS_LAST_ONLY) and not recipe.speculation.method
     return _caches_prefixes(recipe) and able and asked in ("", "all", "none")
 
 
 def _caches_prefixes(recipe: Recipe) -> bool:
-    off, on = flag(recipe, "no-enable-prefix-caching"), flag(recipe, "enable-prefix-caching")
+    off, on = flag_value(recipe, "no-enable-prefix-caching"), flag_value(recipe, "enable-prefix-caching")
     if str(off).lower() == "true" or str(on).lower() == "false":
         return False
-    return str(on).lower() == "true" or since(recipe, _CACHES_HYBRIDS)
+    return str(on).lower() == "true" or has_release(recipe, _CACHES_HYBRIDS)
 
 
 def _batched(recipe: Recipe) -> int:
@@ -158,13 +158,13 @@ def outside(recipe: Recipe) -> tuple[str, ...]:
     return (PROCESSES, COMMUNICATION, *(() if (asked == "1" if asked else newer(recipe, 0, 21)) else (GRAPHS,)))
 
 
-def tier(recipe: Recipe, pool: int) -> tuple[float, str]:
+def host_tier(recipe: Recipe, pool: int) -> tuple[float, str]:
     """Bytes a rank of KV offloaded to host memory: of all ranks together by option, of each by connector.
 
     (config/cache.py and config/vllm.py of 0.26.0.)
     """
-    connector = mapping(flag(recipe, "kv-transfer-config"))
-    size = amount(flag(recipe, "kv-offloading-size")) * 2**30 or recipe.serving.host_cache * recipe.nodes
+    connector = mapping(flag_value(recipe, "kv-transfer-config"))
+    size = amount(flag_value(recipe, "kv-offloading-size")) * 2**30 or recipe.serving.host_cache * recipe.nodes
     size = size or amount(mapping(connector.get("kv_connector_extra_config")).get("cpu_bytes_to_use"))
     if size:
         ranks = recipe.parallelism.world_size
@@ -187,12 +187,12 @@ def expert_tile(recipe: Recipe) -> tuple[int, int]:
     """The tile of the expert kernels, by the option or by one of its variables, such as
     VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS."""
     on = (name for name, value in recipe.env.items() if str(value).lower() in ("1", "true"))
-    return _CUTLASS if "cutlass" in " ".join((str(flag(recipe, "moe-backend")), *on)).lower() else _MARLIN
+    return _CUTLASS if "cutlass" in " ".join((str(flag_value(recipe, "moe-backend")), *on)).lower() else _MARLIN
 
 
 def _reader(recipe: Recipe) -> str:
-    usual = str(flag(recipe, "load-format") or "") in ("", "auto", "safetensors", "hf")
-    return "eager" if usual and flag(recipe, "safetensors-load-strategy") == "eager" else ""
+    usual = str(flag_value(recipe, "load-format") or "") in ("", "auto", "safetensors", "hf")
+    return "eager" if usual and flag_value(recipe, "safetensors-load-strategy") == "eager" else ""
 
 
 @cache
@@ -203,7 +203,7 @@ def vllm_traits(name: str = "vllm") -> Traits:
         limits=default_limits,
         neighbours=neighbours,
         outside=outside,
-        tier=tier,
+        tier=host_tier,
         disk_cache=no_disk_cache,
         tile=expert_tile,
         second_runner=second_runner,

@@ -12,7 +12,7 @@ from typing import Any
 
 from sparkwright.engines.wheels.lists import Lists, Local
 from sparkwright.engines.wheels.sources import Sources
-from sparkwright.engines.wheels.syntax import literal, name_of, short
+from sparkwright.engines.wheels.syntax import first_sentence, literal, name_of
 
 ARGS = "sglang.srt.server_args"
 ENVIRON = "sglang.srt.environ"
@@ -63,7 +63,7 @@ def _replaced(module: ast.Module) -> Iterator[tuple[str, str]]:
         elif isinstance(node, ast.Call) and name_of(node.func) in SAYING:
             given = dict(zip(signatures[name_of(node.func)], map(literal, node.args), strict=False))
             hint = given.get("new_name") or given.get("suggestion") or ""
-            yield str(given.get("old_name") or given.get("env_name")), short(hint)
+            yield str(given.get("old_name") or given.get("env_name")), first_sentence(hint)
         elif isinstance(node, ast.Dict):
             yield from _registry(node)
 
@@ -77,7 +77,7 @@ def _registry(node: ast.Dict) -> Iterator[tuple[str, str]]:
         if isinstance(value, ast.Call) and name_of(value.func) == "_DeprecatedEnv":
             words = {k.arg: literal(k.value) for k in value.keywords}
             new = literal(value.args[0]) if value.args else words.get("replacement")
-            yield old, short(new or words.get("note") or "")
+            yield old, first_sentence(new or words.get("note") or "")
 
 
 def _fields(sources: Sources) -> Iterator[tuple[str, ast.AnnAssign]]:
@@ -201,7 +201,7 @@ def _deprecation(action: str, words: Words) -> Row:
     if not action.startswith("Deprecated") and not re.match(r"[\[(]?deprecated", text, re.IGNORECASE):
         return {}
     new = said.get("new_flag") or next(iter(re.findall(r"(?i:use|with) '?(--[\w-]+)", text)), "")
-    row: Row = {"deprecated": short(text) or "deprecated"}
+    row: Row = {"deprecated": first_sentence(text) or "deprecated"}
     row |= {"replaced-by": new} if new else {}
     return row | ({"refused": True} if "error_message" in said else {})
 

@@ -20,7 +20,7 @@ def name_of(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def short(text: str) -> str:
+def first_sentence(text: str) -> str:
     """The first sentence."""
     first = _SENTENCE.match(text)
     return (first[1] if first else text[:140]).strip()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sparkwright.engines.wheels.sources import Sources, describe, json_keys
-from sparkwright.engines.wheels.syntax import literal, name_of, short
+from sparkwright.engines.wheels.syntax import first_sentence, literal, name_of
 
 SERVE, ARGS = "vllm.entrypoints.cli.serve", "vllm.engine.arg_utils"
 # Options whose values are names that a registry holds: (module, dictionaries that list them).
@@ -50,7 +50,7 @@ def _deprecations(sources: Sources) -> Iterator[tuple[str, str]]:
         value = getattr(node, "value", None)
         text = str(literal(value)) if isinstance(value, ast.expr) and name.endswith("_DEPRECATION_MESSAGE") else ""
         if option := re.search(r"--([a-z][\w-]+)", text):
-            yield option[1], short(text)
+            yield option[1], first_sentence(text)
 
 
 class Registered:

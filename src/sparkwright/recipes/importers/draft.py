@@ -149,6 +149,6 @@ def hole_hint(hole: str) -> str:
     return f", or import with --set {name[1]}=VALUE" if name else ""
 
 
-def slug(text: str) -> str:
+def recipe_slug(text: str) -> str:
     """A recipe's name from any title: `MiniMax-M2.7 (NVFP4)` -> `minimax-m2.7-nvfp4`."""
     return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-._")[:63]

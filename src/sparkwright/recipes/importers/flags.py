@@ -10,7 +10,7 @@ import yaml
 from sparkwright.domain.engine import CUSTOM, EngineDefinition
 from sparkwright.engines.definitions import shipped_definitions
 from sparkwright.engines.options import is_fitting
-from sparkwright.engines.options import text as as_word
+from sparkwright.engines.options import option_text as as_word
 from sparkwright.engines.sglang import CHAINS
 from sparkwright.engines.written import Written, read_words, whole_number
 from sparkwright.recipes.importers.any_server import put_any_server

@@ -12,7 +12,7 @@ from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import dataclass
 from sparkwright.recipes.importers.compose import from_compose, is_compose
 from sparkwright.recipes.importers.container import inspected, put_container
-from sparkwright.recipes.importers.draft import Draft, ImportOptions, note_pointers, slug
+from sparkwright.recipes.importers.draft import Draft, ImportOptions, note_pointers, recipe_slug
 from sparkwright.recipes.importers.lines import from_script, from_unit, is_unit
 from sparkwright.recipes.importers.mods import put_mods
 from sparkwright.recipes.importers.shell import MOST_CHARACTERS
@@ -57,7 +57,7 @@ def import_recipe(
     """
     draft, kind = _read(text, source, options, beside)
     put_mods(draft, folder)
-    name = options.name or draft.get("name") or slug(PurePath(source).stem) or "imported"
+    name = options.name or draft.get("name") or recipe_slug(PurePath(source).stem) or "imported"
     note_pointers(draft)
     draft.put("name", name)
     draft.put("state", "documented")

@@ -12,7 +12,15 @@ from sparkwright.engines.written import read_words
 from sparkwright.recipes.importers.commands import KNOWN, Started, starts_in
 from sparkwright.recipes.importers.container import put_mounts
 from sparkwright.recipes.importers.described import put_ranks
-from sparkwright.recipes.importers.draft import Draft, ImportOptions, put_engine, put_env, put_nodes, put_program, slug
+from sparkwright.recipes.importers.draft import (
+    Draft,
+    ImportOptions,
+    put_engine,
+    put_env,
+    put_nodes,
+    put_program,
+    recipe_slug,
+)
 from sparkwright.recipes.importers.flags import as_words, has_key, put_command, put_model, put_options
 from sparkwright.recipes.importers.mods import mod_name
 from sparkwright.recipes.importers.settle import Told, settle
@@ -205,7 +213,7 @@ def _put_rest(draft: Draft, tree: Mapping[str, Any], values: Mapping[str, Any]) 
     meta = _metadata(tree)
     title = tree.get("name") or meta.get("description") or tree.get("description") or tree["model"]
     draft.put("title", " ".join(str(title).split()))
-    draft.put("name", slug(str(tree.get("name") or "")))
+    draft.put("name", recipe_slug(str(tree.get("name") or "")))
     draft.put("license", str(meta.get("license") or ""))
     links = [str(meta[key]) for key in ("source", "model_url") if meta.get(key)]
     if links:

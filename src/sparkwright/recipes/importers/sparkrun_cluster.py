@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import dataclass
-from sparkwright.recipes.values import plain, shown
+from sparkwright.recipes.values import plain_value, shown_value
 from sparkwright.recipes.yaml_lines import Document, read_yaml
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", re.ASCII)
@@ -25,7 +25,7 @@ class SparkrunCluster:
 def read_sparkrun_cluster(text: str, source: str) -> SparkrunCluster:
     """source: the file's name as messages show it. Raises RecipeError with file and line."""
     document = read_yaml(text, source)
-    tree = plain(document.value)
+    tree = plain_value(document.value)
     if not isinstance(tree, dict):
         raise RecipeError(f"{source}:1: expected a mapping with `name` and `hosts`")
     name, hosts, user = tree.get("name"), tree.get("hosts"), tree.get("user")
@@ -38,7 +38,7 @@ def read_sparkrun_cluster(text: str, source: str) -> SparkrunCluster:
     for number, host in enumerate(hosts):
         if not isinstance(host, str) or not _HOST.fullmatch(host.rpartition("@")[2]) or not _of_user(host):
             line = document.line(("hosts", number))
-            raise RecipeError(f"{source}:{line}: found {shown(host)}, expected a host name or an address")
+            raise RecipeError(f"{source}:{line}: found {shown_value(host)}, expected a host name or an address")
     return SparkrunCluster(name, tuple(host if "@" in host or not user else f"{user}@{host}" for host in hosts))
 
 
@@ -48,7 +48,7 @@ def _of_user(host: str) -> bool:
 
 
 def _odd(document: Document, source: str, key: str, value: object, wanted: str) -> RecipeError:
-    return RecipeError(f"{source}:{document.line((key,))}: `{key}`: found {shown(value)}, expected {wanted}")
+    return RecipeError(f"{source}:{document.line((key,))}: `{key}`: found {shown_value(value)}, expected {wanted}")
 
 
 def chosen(names: Mapping[str, str], default: str, wanted: str) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparkwright.recipes.importers.draft import Draft, ImportOptions, Tree, put_engine, put_env, put_nodes, slug
+from sparkwright.recipes.importers.draft import Draft, ImportOptions, Tree, put_engine, put_env, put_nodes, recipe_slug
 from sparkwright.recipes.importers.flags import put_command
 from sparkwright.recipes.importers.settle import Told, settle
 from sparkwright.recipes.importers.stated import put_stated
@@ -26,9 +26,9 @@ def from_vllm(tree: Mapping[str, Any], options: ImportOptions) -> Draft:
     profiles: Tree = {}
     for name, variant in variants.items():
         other = _variant(tree, variant or {}, options)
-        profiles[slug(str(name))] = _change(draft.tree, other.tree)
+        profiles[recipe_slug(str(name))] = _change(draft.tree, other.tree)
         for note in other.notes:
-            draft.note(note if note in draft.notes else f"profile {slug(str(name))}: {note}")
+            draft.note(note if note in draft.notes else f"profile {recipe_slug(str(name))}: {note}")
     if profiles:
         draft.put("profiles", profiles)
     _leave(draft, tree)
@@ -50,7 +50,7 @@ def _variant(tree: Mapping[str, Any], variant: Mapping[str, Any], options: Impor
         draft.note(f"image: none is named and the source asks for {version or 'no version'}; {image} is written")
     put_engine(draft, "vllm", str(image))
     draft.put("title", str(meta.get("title") or model["model_id"]))
-    draft.put("name", slug(str(meta.get("slug") or meta.get("title") or "")))
+    draft.put("name", recipe_slug(str(meta.get("slug") or meta.get("title") or "")))
     draft.put("model.id", str(variant.get("model_id") or model["model_id"]))
     for words in (model.get("base_args"), *_features(tree, draft), wide.get("extra_args"), variant.get("extra_args"),
                   here.get("extra_args")):  # fmt: skip

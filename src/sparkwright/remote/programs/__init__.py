@@ -27,7 +27,7 @@ def text_of(*names: str) -> str:
     return "from __future__ import annotations\n" + "\n".join(_OWN.sub("", part) for part in parts)
 
 
-def evict(paths: Sequence[str], goal: int = 0, last: str = "") -> Command:
+def evict_pages(paths: Sequence[str], goal: int = 0, last: str = "") -> Command:
     """Takes files below the paths out of the page cache until MemFree is `goal` bytes, 0: all of them. Needs no root.
 
     last: a path whose files are evicted at the end. Prints what facts.memory.parse_cache reads.
@@ -36,7 +36,7 @@ def evict(paths: Sequence[str], goal: int = 0, last: str = "") -> Command:
 
 
 def measure(paths: Sequence[str]) -> Command:
-    """Counts cached pages as `evict` does, and evicts nothing."""
+    """Counts cached pages as `evict_pages` does, and evicts nothing."""
     return program(("pages",), ("measure", "0", "", *paths), 300.0)
 
 
@@ -51,7 +51,7 @@ class Floors:
     hard: int
 
 
-def guard(
+def guard_node(
     floors: Floors, files: Sequence[str], stop: Command, every: float = 1.0, patience: float = GUARD_PATIENCE
 ) -> Command:
     """Samples a node while a rank of it starts, as lines for facts.sample.parse_load; stop: how it ends its rank.

@@ -58,7 +58,7 @@ class Source:
             return ""
 
 
-def rows(text: str) -> dict[str, int]:
+def parse_rows(text: str) -> dict[str, int]:
     """`Name: 12 kB` and `name 12` as numbers."""
     words = (line.replace(":", "").split() for line in text.splitlines())
     return {row[0]: int(row[1]) for row in words if len(row) > 1 and row[1].isdigit()}
@@ -71,7 +71,7 @@ def number(path: Path) -> int:
         return -1
 
 
-def limit() -> Callable[[], tuple[int, int]] | None:
+def memory_limit() -> Callable[[], tuple[int, int]] | None:
     """The room below the memory limit of the system container that this node may be: (free, with its cache)."""
     for folder, most, used in (
         (_CGROUP / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -79,13 +79,13 @@ def limit() -> Callable[[], tuple[int, int]] | None:
     ):
         top = number(folder / most)
         if 0 < top < 1 << 60:
-            return partial(left, folder, used, top)
+            return partial(room_left, folder, used, top)
     return None
 
 
-def left(folder: Path, used: str, top: int) -> tuple[int, int]:
+def room_left(folder: Path, used: str, top: int) -> tuple[int, int]:
     try:
-        parts = rows((folder / "memory.stat").read_text(encoding="ascii"))
+        parts = parse_rows((folder / "memory.stat").read_text(encoding="ascii"))
     except OSError:
         parts = {}
     prefix = "total_" if "total_active_file" in parts else ""
@@ -98,14 +98,14 @@ class Sampler:
     def __init__(self) -> None:
         names = ("meminfo", "buddyinfo", "vmstat", "pressure/memory")
         self._meminfo, self._blocks, self._vmstat, self._pressure = (Source(f"/proc/{name}") for name in names)
-        self._limit, self._swapped = limit(), -1
+        self._limit, self._swapped = memory_limit(), -1
 
     def sample(self) -> dict[str, float]:
-        memory = rows(self._meminfo.text())
+        memory = parse_rows(self._meminfo.text())
         free, available = memory.get("MemFree", 0) * 1024, memory.get("MemAvailable", 0) * 1024
         if self._limit:
             free, available = map(min, (free, available), self._limit())
-        swapped = rows(self._vmstat.text()).get("pswpin", 0)
+        swapped = parse_rows(self._vmstat.text()).get("pswpin", 0)
         before, self._swapped = self._swapped, swapped
         return {
             "free": free,

@@ -38,7 +38,7 @@ def cached(fd: int, size: int) -> int:
     return min(states.raw.count(b"\1") * page, size)
 
 
-def free() -> int:
+def free_memory() -> int:
     """MemFree in bytes, 0 where it cannot be read."""
     with Path(_ROOT + "/proc/meminfo").open(encoding="ascii", errors="replace") as file:
         for line in file:
@@ -47,7 +47,7 @@ def free() -> int:
     return 0
 
 
-def walk(path: str) -> Iterator[str]:
+def walk_files(path: str) -> Iterator[str]:
     """Real paths of what is below a path, or of the path itself; links are followed."""
     at = Path(path).expanduser()
     seen: set[str] = set()
@@ -60,11 +60,11 @@ def walk(path: str) -> Iterator[str]:
         yield from (os.path.realpath(Path(folder) / name) for name in names)
 
 
-def drop(fd: int) -> None:
+def drop_pages(fd: int) -> None:
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def one(path: str, evicts: bool, found: dict[str, int]) -> None:
+def count_file(path: str, evicts: bool, found: dict[str, int]) -> None:
     """Counts, and evicts, one file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -77,11 +77,11 @@ def one(path: str, evicts: bool, found: dict[str, int]) -> None:
             return
         before = left = cached(fd, state.st_size)
         if evicts:
-            drop(fd)
+            drop_pages(fd)
             left = cached(fd, state.st_size)
         if evicts and left:
             os.fdatasync(fd)  # dirty pages stay until they are written
-            drop(fd)
+            drop_pages(fd)
             left = cached(fd, state.st_size)
         found["files"] += 1
         found["cached"] += before
@@ -94,8 +94,8 @@ def one(path: str, evicts: bool, found: dict[str, int]) -> None:
 
 def ordered(last: str, paths: Sequence[str]) -> list[str]:
     """Files below the paths, each once, those below `last` at the end."""
-    own = dict.fromkeys(walk(last) if last else ())
-    found = dict.fromkeys(file for path in paths for file in walk(path))
+    own = dict.fromkeys(walk_files(last) if last else ())
+    found = dict.fromkeys(file for path in paths for file in walk_files(path))
     return [*(file for file in found if file not in own), *own]
 
 
@@ -103,10 +103,10 @@ def main(words: Sequence[str]) -> None:
     evicts, goal = words[0] == "evict", int(words[1])
     found = {"files": 0, "cached": 0, "left": 0, "unread": 0}
     for file in ordered(words[2], words[3:]):
-        if evicts and goal and free() >= goal:
+        if evicts and goal and free_memory() >= goal:
             break
-        one(file, evicts, found)
-    sys.stdout.write(json.dumps({**found, "free": free()}) + "\n")
+        count_file(file, evicts, found)
+    sys.stdout.write(json.dumps({**found, "free": free_memory()}) + "\n")
 
 
 main(sys.argv[1:])

@@ -25,7 +25,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from sparkwright.remote.programs.push_files import Failed, check, drop, is_whole, open_file, published, summed
+from sparkwright.remote.programs.push_files import Failed, check, drop_cache, is_whole, open_file, published, summed
 from sparkwright.remote.programs.push_work import LITTLE, MOST, Copy, CopyRange, Wire
 from sparkwright.remote.programs.wire import (
     ALL,
@@ -36,11 +36,11 @@ from sparkwright.remote.programs.wire import (
     PIECE,
     SMALL,
     SUM,
-    crc_of,
+    checksum_of,
+    file_crc,
     give_way,
     head_of,
     put_line,
-    sum_of,
 )
 
 _AT_ONCE, _TRIES, _SUMMING = 4, 3, threading.Semaphore(4)
@@ -62,7 +62,7 @@ def stream(copy: Copy, starting: threading.Semaphore) -> None:
                 except queue.Empty:
                     wire.beat()
                     continue
-                pump(copy, wire, work)
+                send_by_wire(copy, wire, work)
         except (Failed, OSError, ValueError) as error:
             failed = error if isinstance(error, Failed) else wire.reason(error) if wire else Failed(CUT_OFF, str(error))
             if failed.code not in (CUT_OFF, 255):
@@ -100,7 +100,7 @@ def connect(copy: Copy) -> None:
         rate = now
 
 
-def feed(copy: Copy) -> None:
+def deal_out(copy: Copy) -> None:
     """Deals out what arrives on this node, as it comes."""
     due, since = -1, time.monotonic()
     while (now := copy.deal()) or copy.due:
@@ -111,7 +111,7 @@ def feed(copy: Copy) -> None:
         time.sleep(0.1)
 
 
-def pump(copy: Copy, wire: Wire, work: CopyRange) -> None:
+def send_by_wire(copy: Copy, wire: Wire, work: CopyRange) -> None:
     """One range; what of it was not acknowledged is sent again by another connection."""
     due = work.begin  # of the first piece that is not acknowledged
 
@@ -123,7 +123,7 @@ def pump(copy: Copy, wire: Wire, work: CopyRange) -> None:
         due = end
 
     try:
-        for end in send(copy, wire, work):
+        for end in send_pieces(copy, wire, work):
             while due < end and wire.ready():
                 acknowledge()
         while due < work.to:
@@ -133,12 +133,12 @@ def pump(copy: Copy, wire: Wire, work: CopyRange) -> None:
             copy.work.put(work._replace(begin=due))
 
 
-def carry(copy: Copy) -> None:
+def carry_small(copy: Copy) -> None:
     """Small files by the connection that is there already: one more login takes longer than they do."""
     try:
         while True:
             numbers = copy.packs.get()
-            data = pack(copy, numbers)
+            data = pack_files(copy, numbers)
             copy.control.owe(len(numbers))
             copy.control.write(data, copy.paced)
     except ConnectionError:
@@ -147,7 +147,7 @@ def carry(copy: Copy) -> None:
         copy.news.put(error if isinstance(error, Failed) else Failed(FAILED, str(error)))
 
 
-def send(copy: Copy, wire: Wire, work: CopyRange) -> Iterator[int]:
+def send_pieces(copy: Copy, wire: Wire, work: CopyRange) -> Iterator[int]:
     """Sends the pieces of a range and yields each one's end; on this side they leave the page cache."""
     index = work.file
     file, kind = copy.files[index], copy.kinds[index]
@@ -157,7 +157,7 @@ def send(copy: Copy, wire: Wire, work: CopyRange) -> Iterator[int]:
             length = min(PIECE, work.to - at)
             wire.send(head_of(copy.names[index], at, length, kind), fd, at, length)
             if kind == SUM:
-                copy.sums[index][at] = crc_of(fd, at, length)
+                copy.sums[index][at] = file_crc(fd, at, length)
             yield at + length
         check(file, fd)
         if not file.part:
@@ -166,7 +166,7 @@ def send(copy: Copy, wire: Wire, work: CopyRange) -> Iterator[int]:
         os.close(fd)
 
 
-def pack(copy: Copy, numbers: list[int]) -> bytes:
+def pack_files(copy: Copy, numbers: list[int]) -> bytes:
     """Small files one after the other, behind the checksum of each; on this side they leave the page cache."""
     index, contents = [], []
     for number in numbers:
@@ -180,7 +180,7 @@ def pack(copy: Copy, numbers: list[int]) -> bytes:
             os.close(fd)
         if len(content) != file.size:
             raise Failed(CHANGED, f"{file.path} changed while it was copied")
-        index.append((number, published(file) or sum_of([zlib.crc32(content)])))
+        index.append((number, published(file) or checksum_of([zlib.crc32(content)])))
         contents.append(content)
     data = b"".join((json.dumps(index).encode(), b"\n", *contents))
     return b"pack %d\n%s" % (len(data), data)
@@ -216,7 +216,7 @@ def expected(copy: Copy, index: int) -> str:
 def finish(copy: Copy) -> None:
     """Has each file verified; one whose content is another is sent once more. Raises Failed."""
     ending = Ending(copy)
-    threading.Thread(target=beats, args=(copy,), daemon=True).start()
+    threading.Thread(target=send_beats, args=(copy,), daemon=True).start()
     while ending.open_files:
         try:
             news = copy.news.get(timeout=0.5)
@@ -233,7 +233,7 @@ def finish(copy: Copy) -> None:
             ending.answered(index, word == "ok")
 
 
-def beats(copy: Copy) -> None:
+def send_beats(copy: Copy) -> None:
     """Gives the peer a sign of life: large files go by other connections, and no line would come for hours."""
     while True:
         time.sleep(copy.watch.patience / BEATS)
@@ -264,7 +264,7 @@ class Ending:
         self._owed.discard(index)
         file = self._copy.files[index]
         if good:
-            drop(file)
+            drop_cache(file)
             self.open_files.discard(index)
         elif index in self._again:
             raise Failed(FAILED, f"{file.path}: its content is not what its checksum promises")
@@ -278,7 +278,7 @@ def main(asked: dict[str, Any]) -> int:
     try:
         copy = Copy(asked)
         copy.deal()
-        for work in (listen, carry, connect, *([feed] if asked["follows"] else [])):
+        for work in (listen, carry_small, connect, *([deal_out] if asked["follows"] else [])):
             threading.Thread(target=work, args=(copy,), daemon=True).start()
         finish(copy)
         copy.control.close(orderly=True)

@@ -17,11 +17,11 @@ from sparkwright.remote.programs.wire import (
     PARTIAL,
     PIECE,
     SMALL,
-    crc_of,
+    checksum_of,
+    file_crc,
     name_of,
-    noted,
-    stays,
-    sum_of,
+    noted_pieces,
+    stays_below,
 )
 
 _SPLIT = re.compile(r"(.*)-00001-of-\d{5}\.gguf")
@@ -58,32 +58,32 @@ def listing(source: Path) -> Listing:
     """Its files and its links. A link that leads out of the root travels as what it leads to."""
     found = Listing([], [], not source.is_dir())
     if not found.single:
-        walk(str(source), "", found, ())
+        list_folder(str(source), "", found, ())
         return found
     split = _SPLIT.fullmatch(source.name)
     parts = sorted(source.parent.glob(f"{split[1]}-[0-9]*-of-[0-9]*.gguf")) if split else [source]
-    found.files.extend(entry(part.name, str(part), part.stat()) for part in parts)
+    found.files.extend(file_entry(part.name, str(part), part.stat()) for part in parts)
     return found
 
 
-def walk(folder: str, prefix: str, found: Listing, above: tuple[str, ...]) -> None:
+def list_folder(folder: str, prefix: str, found: Listing, above: tuple[str, ...]) -> None:
     """Lists a folder; above: the real paths of the folders that it is in. A link to one of them is left out."""
     above = (*above, os.path.realpath(folder))
     for one in sorted(os.scandir(folder), key=lambda one: one.name):
         path, linked = prefix + one.name, one.is_symlink()
         if one.name == PARTIAL or one.name.endswith(".incomplete"):
             continue
-        if linked and stays(path, to := str(Path(one.path).readlink())):
+        if linked and stays_below(path, to := str(Path(one.path).readlink())):
             found.links.append((path, to))
         elif linked and (not Path(one.path).exists() or os.path.realpath(one.path) in above):
             continue
         elif one.is_dir():
-            walk(one.path, path + "/", found, above)
+            list_folder(one.path, path + "/", found, above)
         elif one.is_file():
-            found.files.append(entry(path, one.path, one.stat(), linked))
+            found.files.append(file_entry(path, one.path, one.stat(), linked))
 
 
-def entry(path: str, at: str, state: os.stat_result, linked: bool = True) -> File:
+def file_entry(path: str, at: str, state: os.stat_result, linked: bool = True) -> File:
     real = os.path.realpath(at) if linked else at
     return File(path, state.st_size, state.st_mtime_ns, stat.S_IMODE(state.st_mode) | 0o600, real)
 
@@ -117,7 +117,7 @@ def ranges_of(file: File) -> list[tuple[int, int]]:
     """The present ranges of a file that arrives."""
     if is_whole(file):
         return [(0, file.size)]
-    return [(at, at + many) for at, many, _ in noted(Path(file.part + ".journal"), file.size, file.mtime)]
+    return [(at, at + many) for at, many, _ in noted_pieces(Path(file.part + ".journal"), file.size, file.mtime)]
 
 
 def open_file(file: File) -> int:
@@ -142,16 +142,16 @@ def published(file: File) -> str:
 def summed(file: File, known: dict[int, int]) -> str:
     """The checksum of a file that nobody has published one of; known: CRC-32 of pieces by their offset."""
     if len(known) == -(-file.size // PIECE):
-        return sum_of(known[at] for at in sorted(known))
+        return checksum_of(known[at] for at in sorted(known))
     fd = os.open(file.real, os.O_RDONLY)
     try:
         every = range(0, file.size, PIECE)
-        return sum_of(known[n] if n in known else crc_of(fd, n, min(PIECE, file.size - n)) for n in every)
+        return checksum_of(known[n] if n in known else file_crc(fd, n, min(PIECE, file.size - n)) for n in every)
     finally:
         os.close(fd)
 
 
-def drop(file: File) -> None:
+def drop_cache(file: File) -> None:
     """Takes a large file out of the page cache; small ones left it when they were read."""
     if file.size <= SMALL:
         return

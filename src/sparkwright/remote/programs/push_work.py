@@ -35,7 +35,7 @@ from sparkwright.remote.programs.wire import (
     missing,
     name_of,
     put_line,
-    widen,
+    widen_pipe,
 )
 
 TAKE = ""  # the text of take.py
@@ -80,7 +80,7 @@ class Pipe:
         self._came, self._searched = bytearray(), 0
         self._lock, self._watch, self._owed = threading.Lock(), watch, 0
         self.made.append(self)
-        widen(self.stdin.fileno())
+        widen_pipe(self.stdin.fileno())
         text = TAKE.encode()
         self._tell(b"%d\n%s" % (len(text), text))  # is compiled there before there is something to do
 
@@ -326,7 +326,7 @@ class Copy:
             return sum(to - begin for due in self.due.values() for begin, to in due)
 
     def _ranges(self, index: int, ranges: list[tuple[int, int]]) -> None:
-        for begin, to in dealt(ranges, self._rest, self._many):
+        for begin, to in deal_ranges(ranges, self._rest, self._many):
             self.work.put(CopyRange(index, begin, to))
             self._rest -= to - begin
 
@@ -417,7 +417,7 @@ def overlap(some: list[tuple[int, int]], others: list[tuple[int, int]]) -> list[
     return [(max(a, c), min(b, d)) for a, b in some for c, d in others if max(a, c) < min(b, d)]
 
 
-def dealt(ranges: list[tuple[int, int]], rest: int, many: int) -> Iterator[tuple[int, int]]:
+def deal_ranges(ranges: list[tuple[int, int]], rest: int, many: int) -> Iterator[tuple[int, int]]:
     """Ranges in parts for so many connections. rest: bytes of the copy from here on.
 
     Smaller ones towards the end: large ones would leave some connections without work.

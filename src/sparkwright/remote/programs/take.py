@@ -30,7 +30,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from sparkwright.remote.programs.take_files import ReceivedPlan, named, write
+from sparkwright.remote.programs.take_files import ReceivedPlan, is_temporary, write
 from sparkwright.remote.programs.wire import (
     ALL,
     BEAT,
@@ -46,10 +46,10 @@ from sparkwright.remote.programs.wire import (
     PIECE,
     SUM,
     Watch,
-    crc_of,
+    file_crc,
     give_way,
     put_line,
-    widen,
+    widen_pipe,
 )
 
 _VERIFIERS, _PATIENCE, _MAX_LINE = 4, 60.0, 64 << 20
@@ -109,7 +109,7 @@ class Writer:
 
     def _piece(self, where: tuple[str, int, int], kind: str) -> None:
         name, offset, length = where
-        if not named(name) or not 0 < length <= PIECE or offset < 0 or kind not in (KEEP, SUM):
+        if not is_temporary(name) or not 0 < length <= PIECE or offset < 0 or kind not in (KEEP, SUM):
             raise ValueError(f"piece {name!r} {offset} {length} {kind!r}")
         fd = self._fd(name)
         if offset + length > os.fstat(fd).st_size:
@@ -117,7 +117,7 @@ class Writer:
         with waiting(self._watch):
             self._through(fd, offset, length)
         os.fdatasync(fd)
-        crc = crc_of(fd, offset, length) if kind == SUM else -1
+        crc = file_crc(fd, offset, length) if kind == SUM else -1
         if kind != KEEP:
             os.posix_fadvise(fd, offset, length, os.POSIX_FADV_DONTNEED)
         journal = os.open(self._folder / f"{name}.journal", os.O_WRONLY | os.O_APPEND)
@@ -250,7 +250,7 @@ def main(source: BufferedReader, out: BinaryIO) -> int:
     asked = json.loads(source.readline())
     give_way(asked.get("yields", False))
     try:
-        widen(0)
+        widen_pipe(0)
         decipher_later(asked.get("yields", False))
         watch = watching(asked, out)
         if asked["role"] == "data":

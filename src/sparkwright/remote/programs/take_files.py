@@ -21,12 +21,12 @@ from sparkwright.remote.programs.wire import (
     PIECE,
     SMALL,
     SUMMED,
-    crc_of,
+    checksum_of,
+    file_crc,
     missing,
     name_of,
-    noted,
-    stays,
-    sum_of,
+    noted_pieces,
+    stays_below,
 )
 
 _SPARE = 64 << 20
@@ -54,7 +54,7 @@ def sha256_of(at: Path, size: int, wait: Callable[[int], None]) -> str:
     return digest.hexdigest()
 
 
-def named(name: str) -> bool:
+def is_temporary(name: str) -> bool:
     return len(name) == 32 and _NAME.issuperset(name)
 
 
@@ -103,7 +103,7 @@ class ReceivedPlan:
         for number, one in large:
             self._room(one)
             self._busy()
-            self._before[number] = len(noted(self._journal(one), one[1], one[2]))
+            self._before[number] = len(noted_pieces(self._journal(one), one[1], one[2]))
         self._publish()
         return lacking
 
@@ -133,7 +133,7 @@ class ReceivedPlan:
         return f"{self._root}/{path}"
 
     def _link(self, path: str, to: str) -> None:
-        if not stays(path, to):
+        if not stays_below(path, to):
             raise OSError(errno.EINVAL, f"the link {path!r} leads out of {self._root}")
         at = Path(self._at(path))
         if os.path.lexists(at) and not (at.is_symlink() and str(at.readlink()) == to):
@@ -159,7 +159,7 @@ class ReceivedPlan:
         return self.folder / f"{name_of(one[0])}.journal"
 
     def _missing(self, one: Entry) -> list[tuple[int, int]]:
-        pieces = noted(self._journal(one), one[1], one[2]) if one[1] > SMALL else []
+        pieces = noted_pieces(self._journal(one), one[1], one[2]) if one[1] > SMALL else []
         return missing(((at, at + length) for at, length, _ in pieces), one[1])
 
     def _room(self, one: Entry) -> None:
@@ -204,7 +204,11 @@ class ReceivedPlan:
             one = self._files[index]
             data = content[at : at + one[1]]
             at += one[1]
-            made = sum_of([zlib.crc32(data)]) if str(expected).startswith(SUMMED) else hashlib.sha256(data).hexdigest()
+            made = (
+                checksum_of([zlib.crc32(data)])
+                if str(expected).startswith(SUMMED)
+                else hashlib.sha256(data).hexdigest()
+            )
             good = made == expected and len(data) == one[1]
             found["ok" if good else "bad"].append(index)
             if good:
@@ -250,17 +254,17 @@ class ReceivedPlan:
         """The checksum from the journal, as far as this call has received it; older pieces are read again from the
         disk."""
         _, size, mtime, _ = one = self._files[index]
-        fresh = noted(self._journal(one), size, mtime)[self._before.get(index, 0) :]
+        fresh = noted_pieces(self._journal(one), size, mtime)[self._before.get(index, 0) :]
         known = {offset: crc for offset, _, crc in fresh if crc >= 0}
         fd = os.open(at, os.O_RDONLY)
         try:
-            return sum_of(known[n] if n in known else self._read(fd, n, size) for n in range(0, size, PIECE))
+            return checksum_of(known[n] if n in known else self._read(fd, n, size) for n in range(0, size, PIECE))
         finally:
             os.close(fd)
 
     def _read(self, fd: int, offset: int, size: int) -> int:
         self._busy()
-        return crc_of(fd, offset, min(PIECE, size - offset))
+        return file_crc(fd, offset, min(PIECE, size - offset))
 
     def _waiting(self, index: int) -> Callable[[int], None]:
         """Makes a function that returns once the file has arrived up to a place.

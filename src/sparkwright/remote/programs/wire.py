@@ -23,7 +23,7 @@ HEAD = 80  # bytes before each piece: NAME OFFSET LENGTH KIND
 # What becomes of a piece once it is on the disk: its pages are kept for the verification of the file, or are summed and
 # dropped. BEAT: no piece, only a sign of life.
 KEEP, SUM, BEAT = "keep", "sum", "beat"
-SUMMED = "crc32:"  # before a checksum by `sum_of`
+SUMMED = "crc32:"  # before a checksum by `checksum_of`
 BUSY, ALL = "busy", "all"  # the receiver is verifying; the sender has every piece of a file acknowledged
 BEATS = 4  # signs of life in the time after which a silent peer is given up
 NO_SPACE, CUT_OFF, FAILED, CHANGED = 11, 12, 23, 24
@@ -38,13 +38,13 @@ def head_of(name: str, offset: int, length: int, kind: str) -> bytes:
     return f"{name} {offset} {length} {kind}".encode().ljust(HEAD - 1) + b"\n"
 
 
-def stays(path: str, to: str) -> bool:
+def stays_below(path: str, to: str) -> bool:
     """True if a link at this path below a root leads to a place below it, by its text."""
     end = posixpath.normpath(posixpath.join(posixpath.dirname(path), to))
     return not to.startswith("/") and end != ".." and not end.startswith("../")
 
 
-def sum_of(pieces: Iterable[int]) -> str:
+def checksum_of(pieces: Iterable[int]) -> str:
     """The checksum of a file that nobody has published one of, from the CRC-32 of each piece.
 
     Two to three times as fast as SHA-256; finds every damage of up to 32 bits in a row.
@@ -59,14 +59,14 @@ def blocks_of(fd: int, offset: int, length: int) -> Iterator[memoryview]:
         yield block[: os.preadv(fd, [block[: offset + length - at]], at)]
 
 
-def crc_of(fd: int, offset: int, length: int) -> int:
+def file_crc(fd: int, offset: int, length: int) -> int:
     found = 0
     for block in blocks_of(fd, offset, length):
         found = zlib.crc32(block, found)
     return found
 
 
-def noted(journal: Path, size: int, mtime: int) -> list[tuple[int, int, int]]:
+def noted_pieces(journal: Path, size: int, mtime: int) -> list[tuple[int, int, int]]:
     """Pieces that a journal names: offset, length, CRC-32 or -1; none where it is of another content."""
     with contextlib.suppress(OSError, ValueError):
         first, *lines = journal.read_text("ascii").split("\n")
@@ -101,7 +101,7 @@ def give_way(yields: bool) -> None:
         Path("/proc/self/autogroup").write_text("19", "ascii")
 
 
-def widen(fd: int) -> None:
+def widen_pipe(fd: int) -> None:
     """A pipe of 1 MiB in place of 64 KiB: a sixteenth of the switches between its two ends."""
     with contextlib.suppress(OSError):
         fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, 1 << 20)

@@ -146,23 +146,25 @@ def _unverified(state: State, event: events.Stopped, policy: Policy) -> Move:
     if state.planned and not state.incident:
         return broken(state, events.Fault(event.at, RESTART_FAILED, why, Recovery.RELAUNCH), policy)
     if not state.unverified:
-        moved, effects = moves.back_off(replace(state, unverified=event.at), event.at, moves.wait(1, policy), why)
+        moved, effects = moves.back_off(
+            replace(state, unverified=event.at), event.at, moves.launch_wait(1, policy), why
+        )
         return moved, (*effects, Announce("waiting", why))
     if event.at - state.unverified >= policy.patience:
-        return moves.rest(state, DeploymentState.FAILED, why, event.at)
+        return moves.move_to_rest(state, DeploymentState.FAILED, why, event.at)
     return moves.back_off(state, event.at, policy.again, why)
 
 
 def _beyond_us(state: State, at: float, policy: Policy) -> Move:
     if state.recovery is Recovery.POWER_CYCLE:
-        return moves.rest(state, DeploymentState.NEEDS_POWER_CYCLE, state.cause, at)
+        return moves.move_to_rest(state, DeploymentState.NEEDS_POWER_CYCLE, state.cause, at)
     if policy.allow_reboot and state.boots and not state.rebooted:
         return moves.reboot(state, at)
-    return moves.rest(state, DeploymentState.NEEDS_REBOOT, state.cause, at)
+    return moves.move_to_rest(state, DeploymentState.NEEDS_REBOOT, state.cause, at)
 
 
 def ticked_while_waiting(state: State, event: events.Tick, policy: Policy) -> Move:
-    if not moves.is_due(state.due, event.at, policy):
+    if not moves.is_due_at(state.due, event.at, policy):
         return state, ()
     if not state.gone:
         return moves.stop(state, event.at)
@@ -178,7 +180,7 @@ def launch_failed(state: State, event: events.LaunchFailed, policy: Policy) -> M
     if event.busy and state.work is Work.LAUNCH:
         return moves.back_off(replace(state, gone=True, counted=not state.planned), event.at, policy.again, event.why)
     if event.refused and state.idle:
-        moved, effects = moves.sleep(state, event.at, event.why)
+        moved, effects = moves.move_to_sleep(state, event.at, event.why)
         return replace(moved, declined=event.at), effects
     recovery = moves.stronger(event.recovery, Recovery.RELAUNCH)
     fault = events.Fault(event.at, "launch-failed", event.why, recovery)
@@ -194,7 +196,7 @@ def asked_for(state: State, event: events.Demand, policy: Policy) -> Move:
     """A start that the plan refuses is not tried for every request."""
     if state.declined and 0 <= event.at - state.declined < policy.again:
         return state, ()
-    return moves.wake(state, event.at, policy)
+    return moves.move_to_wake(state, event.at, policy)
 
 
 def rebooted(state: State, event: events.Rebooted, policy: Policy) -> Move:
@@ -211,7 +213,7 @@ def returned(state: State, event: events.Returned, policy: Policy) -> Move:
         return moves.restart(state, event.at, event.why, policy)
     if event.halted:
         return moves.halted(replace(state, cause=event.why), event.at)
-    return moves.rest(state, DeploymentState.FAILED, event.why, event.at)
+    return moves.move_to_rest(state, DeploymentState.FAILED, event.why, event.at)
 
 
 def disarmed(state: State, event: events.Disarmed, policy: Policy) -> Move:
@@ -268,18 +270,18 @@ def resumed_launching(state: State, event: events.Resumed, policy: Policy) -> Mo
     """
     known = _known(state, event)
     if not event.ended and 0 in event.running:
-        return moves.watch(known, event.at)
+        return moves.move_to_watch(known, event.at)
     return moves.stop(replace(known, counted=not (state.counted or state.planned)), event.at)
 
 
 def resumed_swapping(state: State, event: events.Resumed, policy: Policy) -> Move:
     """Resumes a replacement; its request shows if the replacing `up` still exists."""
-    return moves.swap(_known(state, event), event.at, state.reason)
+    return moves.move_to_swap(_known(state, event), event.at, state.reason)
 
 
 def resumed_loading(state: State, event: events.Resumed, policy: Policy) -> Move:
     known = _known(state, event)
-    return broken(known, _exited(state, event), policy) if event.ended else moves.watch(known, event.at)
+    return broken(known, _exited(state, event), policy) if event.ended else moves.move_to_watch(known, event.at)
 
 
 def resumed_asleep(state: State, event: events.Resumed, policy: Policy) -> Move:
@@ -344,8 +346,8 @@ _NO_ANSWERS: Mapping[type, Cell] = dict.fromkeys(get_args(events.Answer), _UNASK
 _PERSONS: Mapping[type, Cell] = {
     events.Disarmed: disarmed,
     events.Restart: lambda state, event, policy: moves.restart(state, event.at, event.why, policy),
-    events.Halt: lambda state, event, policy: moves.halt(state, event.at, event.why, policy),
-    events.Replaced: lambda state, event, _: moves.swap(state, event.at, event.why),
+    events.Halt: lambda state, event, policy: moves.move_to_halt(state, event.at, event.why, policy),
+    events.Replaced: lambda state, event, _: moves.move_to_swap(state, event.at, event.why),
 }
 _CLIENTS: Mapping[type, Cell] = {events.Idle: _IN_USE, events.Demand: _UNCALLED}
 _COMMON: Mapping[type, Cell] = {
@@ -403,7 +405,7 @@ TABLE: Mapping[Situation, Mapping[type, Cell]] = {
         resumed_launching,
         fault_while_busy,
         {
-            events.Launched: lambda state, event, _: moves.watch(moves.rebooted(state, event.boots), event.at),
+            events.Launched: lambda state, event, _: moves.move_to_watch(moves.rebooted(state, event.boots), event.at),
             events.LaunchFailed: launch_failed,
         },
     ),
@@ -433,14 +435,14 @@ TABLE: Mapping[Situation, Mapping[type, Cell]] = {
 NEVER = _resting(lambda state, event, _: moves.stop(_known(state, event), event.at), _NEVER)
 
 
-def row(phase: DeploymentState, work: Work) -> Mapping[type, Cell]:
+def table_row(phase: DeploymentState, work: Work) -> Mapping[type, Cell]:
     """Every pair has one; those that cannot come together are only read from a file that somebody has edited."""
     return TABLE.get((phase, work), NEVER)
 
 
 def step(state: State, event: events.Event, policy: Policy) -> Move:
     """The next state and what is to be done, in this order. Total: no state and no event raises."""
-    cell = row(state.phase, state.work)[type(event)]
+    cell = table_row(state.phase, state.work)[type(event)]
     late = isinstance(event, events.Answer) and event.turn != state.turn
     moved, effects = (state, ()) if late or isinstance(cell, str) else cell(state, event, policy)
     if isinstance(event, events.Resumed):
@@ -450,7 +452,7 @@ def step(state: State, event: events.Event, policy: Policy) -> Move:
     return replace(moved, owed=tuple(effect for effect in effects if isinstance(effect, Close | Announce))), effects
 
 
-def first(at: float, ready: bool = True) -> State:
+def first_state(at: float, ready: bool = True) -> State:
     """The first state after `up`: it answers, or it is still loading and Resumed begins to watch it."""
     if ready:
         return State(DeploymentState.READY, at, ready_at=at)

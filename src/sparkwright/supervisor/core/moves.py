@@ -39,7 +39,7 @@ def relaunch_helps(recovery: Recovery) -> bool:
     return recovery not in (Recovery.REBOOT, Recovery.POWER_CYCLE)
 
 
-def wait(attempt: int, policy: Policy) -> float:
+def launch_wait(attempt: int, policy: Policy) -> float:
     """Seconds before the launch with this number since the deployment was stable; the first waits for nothing."""
     waits = (0.0, *policy.backoffs)
     return waits[min(attempt, len(waits) - 1)]
@@ -94,7 +94,7 @@ def remembered(launches: tuple[float, ...], at: float, policy: Policy) -> tuple[
     return tuple(when for when in launches if at - when < longest)
 
 
-def is_due(due: float, at: float, policy: Policy) -> bool:
+def is_due_at(due: float, at: float, policy: Policy) -> bool:
     """True if it is due, also when the clock was set back so far that no back-off explains the wait."""
     return at >= due or due - at > max((*policy.backoffs, policy.again))
 
@@ -114,7 +114,7 @@ _OUTCOME = {
 }
 
 
-def begin(state: State, phase: DeploymentState, work: Work, at: float) -> State:
+def begin_work(state: State, phase: DeploymentState, work: Work, at: float) -> State:
     """The next work; whatever was under way is over with it."""
     since = state.since if state.phase is phase else at
     return replace(state, phase=phase, since=since, work=work, turn=state.turn + 1, due=0.0)
@@ -124,22 +124,22 @@ def capture(state: State, at: float, policy: Policy) -> Move:
     """Nothing is served from here on. What is wrong is in state.fault, .cause and .evidence."""
     state = broken_off(state, at, policy)
     opened = replace(state, reason=state.cause, ready_at=0.0, refusing=True, refusals=(), planned=False, idle=False)
-    there = begin(opened, DeploymentState.DRAINING, Work.CAPTURE, at)
-    back_at = at + wait(there.attempt, policy) if relaunch_helps(there.recovery) else 0.0
+    there = begin_work(opened, DeploymentState.DRAINING, Work.CAPTURE, at)
+    back_at = at + launch_wait(there.attempt, policy) if relaunch_helps(there.recovery) else 0.0
     saving = Capture(there.incident, there.fault, there.cause, there.evidence, there.turn, there.lost)
     return there, (Refuse("; ".join([there.reason, *disk_troubles(there)]), back_at), saving)
 
 
 def stop(state: State, at: float) -> Move:
-    there = begin(replace(state, reason=state.cause, gone=False), DeploymentState.DRAINING, Work.STOP, at)
+    there = begin_work(replace(state, reason=state.cause, gone=False), DeploymentState.DRAINING, Work.STOP, at)
     return there, (StopRanks(there.turn),)
 
 
 def relaunch(state: State, at: float, policy: Policy) -> Move:
     """The move after a verified stop: launch at once, later, at the next request, or never again."""
     if state.idle:
-        return sleep(state, at, state.cause)
-    pause = 0.0 if state.counted else wait(state.attempt, policy)
+        return move_to_sleep(state, at, state.cause)
+    pause = 0.0 if state.counted else launch_wait(state.attempt, policy)
     if pause and not too_many(state, at + pause, policy):
         return back_off(state, at, pause, state.cause)
     return launch(state, at, policy)
@@ -155,13 +155,13 @@ def launch(state: State, at: float, policy: Policy) -> Move:
     """Launches the ranks, once they are verified gone, and never past the guard. What is counted is counted at its new
     time."""
     if not state.planned and (limit := too_many(state, at, policy)):
-        return rest(state, DeploymentState.FAILED, f"{limit}: {state.cause}", at)
+        return move_to_rest(state, DeploymentState.FAILED, f"{limit}: {state.cause}", at)
     before = state.launches[:-1] if state.counted else state.launches
     attempt = state.attempt if state.counted or state.planned else state.attempt + 1
     launches = remembered(before, at, policy) + (() if state.planned else (at,))
     reason = state.cause if state.idle else f"starting again: {state.cause}"
     launching = replace(state, gone=False, launches=launches, attempt=attempt, reason=reason)
-    there = begin(launching, DeploymentState.STARTING, Work.LAUNCH, at)
+    there = begin_work(launching, DeploymentState.STARTING, Work.LAUNCH, at)
     return there, (gateway(there), Launch(there.turn))
 
 
@@ -180,18 +180,18 @@ def stop_idle(state: State, at: float, why: str, policy: Policy) -> Move:
     return moved, (Refuse(why), *taken_over(state), *effects)
 
 
-def sleep(state: State, at: float, why: str) -> Move:
+def move_to_sleep(state: State, at: float, why: str) -> Move:
     """Stopped until a request comes."""
     stopped = replace(without_incident(state), reason=why, refusing=True, idle=True, gone=True)
     there = replace(stopped, phase=DeploymentState.ON_DEMAND, since=at, work=Work.NONE)
     return there, (gateway(there),)
 
 
-def wake(state: State, at: float, policy: Policy) -> Move:
+def move_to_wake(state: State, at: float, policy: Policy) -> Move:
     return launch(replace(state, planned=True, cause="a request has asked for it"), at, policy)
 
 
-def halt(state: State, at: float, why: str, policy: Policy) -> Move:
+def move_to_halt(state: State, at: float, why: str, policy: Policy) -> Move:
     """The move for a person's halt: no incident. Supervisor and gateway stay, for a restart."""
     ended = without_incident(broken_off(state, at, policy))
     asked = replace(ended, cause=why, ready_at=0.0, refusing=True, halted=True, attempt=0, down=at)
@@ -206,10 +206,10 @@ def halted(state: State, at: float) -> Move:
     return there, (gateway(there),)
 
 
-def swap(state: State, at: float, why: str) -> Move:
+def move_to_swap(state: State, at: float, why: str) -> Move:
     """The nodes are another's; the gateway stays and gives the reason."""
     asked = replace(without_incident(state), reason=why, ready_at=0.0, refusing=True, gone=False)
-    there = begin(asked, DeploymentState.STARTING, Work.SWAP, at)
+    there = begin_work(asked, DeploymentState.STARTING, Work.SWAP, at)
     return there, (gateway(there), *taken_over(state), SwapRanks(there.turn))
 
 
@@ -217,14 +217,14 @@ def taken_over(state: State) -> tuple[Effect, ...]:
     return (Close(state.incident, "taken over"),) if state.fault or state.incident else ()
 
 
-def watch(state: State, at: float) -> Move:
-    there = begin(replace(state, gone=False, counted=False), DeploymentState.LOADING, Work.WATCH, at)
+def move_to_watch(state: State, at: float) -> Move:
+    there = begin_work(replace(state, gone=False, counted=False), DeploymentState.LOADING, Work.WATCH, at)
     return there, (WatchRanks(there.turn),)
 
 
 def reboot(state: State, at: float) -> Move:
     known = replace(state, rebooted=True, reason=f"its nodes are being rebooted: {state.cause}")
-    there = begin(known, DeploymentState.DRAINING, Work.REBOOT, at)
+    there = begin_work(known, DeploymentState.DRAINING, Work.REBOOT, at)
     return there, (gateway(there), Reboot(there.boots, there.turn))
 
 
@@ -240,7 +240,7 @@ def serve(state: State, at: float) -> Move:
     return there, (Admit(), *([Announce("recovered", text)] if state.refusing else []))
 
 
-def rest(state: State, phase: DeploymentState, why: str, at: float) -> Move:
+def move_to_rest(state: State, phase: DeploymentState, why: str, at: float) -> Move:
     """A person has to act; the gateway's answer has how."""
     why = "; ".join([why, *disk_troubles(state)])
     there = replace(

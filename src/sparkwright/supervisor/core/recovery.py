@@ -73,7 +73,7 @@ _XID = re.compile(r"Xid \([^)]*\): ([0-9]{1,4})\b", re.ASCII)
 _NEEDLESS = re.compile(r"recovery action changed .*\bto 0x0\b")
 
 
-def worst(needs: Iterable[Needs]) -> Needs:
+def worst_needs(needs: Iterable[Needs]) -> Needs:
     """The one that asks for most; the first of equals."""
     return max((NOTHING, *needs), key=lambda one: _ORDER.index(one.recovery))
 
@@ -84,7 +84,7 @@ def of_cause(key: str) -> Needs:
 
 def of_diagnosis(found: Diagnosis) -> Needs:
     """The needs of the nearly certain causes: a reboot for a guess costs more than a relaunch that fails."""
-    return worst(of_cause(cause.key) for cause in found.causes if cause.sureness is Sureness.HIGH)
+    return worst_needs(of_cause(cause.key) for cause in found.causes if cause.sureness is Sureness.HIGH)
 
 
 def of_findings(findings: Sequence[Finding]) -> Needs:
@@ -95,7 +95,7 @@ def of_findings(findings: Sequence[Finding]) -> Needs:
             needs.append(BY_CODE[finding.code])
         elif finding.severity.stops and finding.code in _IF_IT_STOPS:
             needs.append(_IF_IT_STOPS[finding.code])
-    return worst(needs)
+    return worst_needs(needs)
 
 
 def of_kernel(lines: Iterable[str]) -> tuple[Needs, str]:

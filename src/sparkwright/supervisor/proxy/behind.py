@@ -151,7 +151,7 @@ class Behind:
     @property
     def refusing(self) -> bool:
         live = self.live
-        return live is not None and decide.fresh(live, self._clock.now()) and live.refusing
+        return live is not None and decide.is_fresh(live, self._clock.now()) and live.refusing
 
     def broken(self) -> GatewayAnswer:
         """The engine gave no answer to what was let through."""

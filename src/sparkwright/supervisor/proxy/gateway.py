@@ -36,7 +36,7 @@ from sparkwright.gateway.keys import (
     Keys,
     Role,
     digest,
-    owner,
+    key_owner,
     parse,
     shown_in,
 )
@@ -146,7 +146,7 @@ class Doorman:
         """The first key that the client shows and that opens something, and what it opens."""
         shown, key, found = shown_in(head.headers), None, {}
         for name, one in deployed.items() if shown else ():
-            known = owner(self._keys_to(one), name, shown, one.setting.replica_of)
+            known = key_owner(self._keys_to(one), name, shown, one.setting.replica_of)
             key = key or known
             if known and key and known.sha256 == key.sha256:
                 found[name] = one
@@ -202,7 +202,7 @@ class Doorman:
             return decide.not_serving(fenced) if fenced else decide.NOTHING_DEPLOYED
         _, opened = self._opened(deployed, head)
         if not opened:  # its key was good when the head came
-            return decide.KEYS_UNREADABLE if self._keys.given_up else decide.no_key(bool(shown_in(head.headers)))
+            return decide.KEYS_UNREADABLE if self._keys.given_up else decide.key_missing(bool(shown_in(head.headers)))
         model = model or head.model
         patient = any(one.setting.patience for one in deployed.values())
         alone = len(self._replicas.sets(deployed.values())) == 1 and not patient
@@ -247,7 +247,7 @@ class Doorman:
     async def _asked(self, found: ReplicaSet) -> ListedModels:
         one, setting = found.asked, found.setting
         live = one.behind.live
-        state = str(live.phase) if live and decide.fresh(live, self._clock.now()) else ""
+        state = str(live.phase) if live and decide.is_fresh(live, self._clock.now()) else ""
         rows = () if one.behind.refusing else await self._models.listed(one.setting.engine, one.engine_key)
         return ListedModels(found.name, setting.models, state, rows)
 

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from sparkwright.domain.units import GIB, MIB
-from sparkwright.gateway.decide import GatewayAnswer, away
+from sparkwright.gateway.decide import GatewayAnswer, retry_later
 from sparkwright.gateway.usage import Body
 
 IN_MEMORY = MIB
@@ -21,7 +21,7 @@ class SpoolFull(Exception):
     """No room for more of a body. `answer` is what its client gets."""
 
     def __init__(self, why: str) -> None:
-        self.answer: GatewayAnswer = away(
+        self.answer: GatewayAnswer = retry_later(
             "gateway_full", f"The gateway cannot take in more request bodies now: {why}.", 5
         )
 

@@ -13,11 +13,11 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding
 TEXTS = st.one_of(st.sampled_from(["a", " the", " a longer text", '"', "\\", "ä", "\r\n", "0"]), st.text(max_size=5))
 
 
-def chunk(body: bytes, upper: bool = False) -> bytes:
+def http_chunk(body: bytes, upper: bool = False) -> bytes:
     return (b"%X\r\n%s\r\n" if upper else b"%x\r\n%s\r\n") % (len(body), body)
 
 
-def event(body: object) -> bytes:
+def sse_event(body: object) -> bytes:
     return b"data: " + (body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)).encode() + b"\n\n"
 
 
@@ -25,15 +25,15 @@ def tokens(texts: list[str], upper: bool = False) -> list[bytes]:
     """One HTTP chunk each, as servers write them; the last one has the reason for the end."""
     bodies = [{"choices": [{"delta": {"content": text}, "finish_reason": None}]} for text in texts]
     bodies[-1]["choices"][0]["finish_reason"] = "stop"
-    return [chunk(event(body), upper) for body in bodies]
+    return [http_chunk(sse_event(body), upper) for body in bodies]
 
 
 def ending(count: int) -> bytes:
     usage = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": count}}
-    return chunk(event(usage)) + chunk(event("[DONE]")) + b"0\r\n\r\n"
+    return http_chunk(sse_event(usage)) + http_chunk(sse_event("[DONE]")) + b"0\r\n\r\n"
 
 
-def heard(parts: list[bytes], every: int) -> Exchange:
+def read_exchange(parts: list[bytes], every: int) -> Exchange:
     """Read at 1.0, 2.0, ...; looked into after so many reads."""
     exchange = Exchange(lambda _: None, b"", 0.0, True)
     for number, part in enumerate(parts, 1):
@@ -49,7 +49,7 @@ def heard(parts: list[bytes], every: int) -> Exchange:
 @given(st.lists(TEXTS, min_size=1, max_size=40), st.integers(1, 20), st.booleans())
 def test_one_chunk_a_read(texts: list[str], every: int, upper: bool) -> None:
     """Chunks that are like the one before are taken without the parsers, and nothing is lost or moved by it."""
-    exchange = heard([HEAD, *tokens(texts, upper), ending(len(texts))], every)
+    exchange = read_exchange([HEAD, *tokens(texts, upper), ending(len(texts))], every)
     stream = exchange.stream
     assert stream and exchange.complete and exchange.failed == ("", "")
     assert stream.answer() == "".join(texts) and stream.finish == "stop"
@@ -62,19 +62,22 @@ def test_cuts_anywhere(texts: list[str], cuts: list[int], every: int) -> None:
     """Cuts are anywhere: in the line before a chunk, between its two last bytes, in the head, in the last chunk."""
     whole = HEAD + b"".join(tokens(texts)) + ending(len(texts))
     places = [0, *sorted({cut % len(whole) for cut in cuts} - {0}), len(whole)]
-    exchange = heard([whole[a:b] for a, b in pairwise(places)], every)
+    exchange = read_exchange([whole[a:b] for a, b in pairwise(places)], every)
     assert exchange.complete and exchange.stream and exchange.stream.answer() == "".join(texts)
     assert exchange.bytes == len(whole) and exchange.failed == ("", "")
 
 
 def test_what_chunks_have_in_common_is_found() -> None:
     """The bytes around the text of plain chunks are known after the first of them."""
-    exchange = heard([HEAD, *tokens(["word"] * 100)[:-1]], BATCH)
+    exchange = read_exchange([HEAD, *tokens(["word"] * 100)[:-1]], BATCH)
     assert exchange.stream and exchange.stream.around[0].endswith(b'"content": "')
-    assert outcome(heard([HEAD, *tokens(["word"] * 100), ending(100)], BATCH), 0.0)["reads"][1:] == ([1] * 100, True)
+    assert outcome(read_exchange([HEAD, *tokens(["word"] * 100), ending(100)], BATCH), 0.0)["reads"][1:] == (
+        [1] * 100,
+        True,
+    )
 
 
 def test_nothing_holds_an_exchange_that_has_ended() -> None:
     """The collector is off during a job: a circle through the parser would stay for ever."""
-    exchange = heard([HEAD, *tokens(["a"]), ending(1)], 1)
+    exchange = read_exchange([HEAD, *tokens(["a"]), ending(1)], 1)
     assert sys.getrefcount(exchange) == 2

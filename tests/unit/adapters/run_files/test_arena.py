@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from fakes.measured import KNOWN, PLAN, level, row, run
+from fakes.measured import KNOWN, PLAN, make_level, make_row, run
 from sparkwright.adapters.run_files import arena, formats
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.workload import Pace
@@ -27,7 +27,7 @@ TERMS = replace(
     engine="vllm", engine_version="0.26.0", flags=ARGV, nodes=("spark-1: GB10", "spark-2: GB10"),
 )  # fmt: skip
 TWO = replace(PLAN, name="c2", pace=Pace(concurrency=2))
-RUN = run(level([row(0.1)]), level([row(0.1), row(0.2)], plan=TWO), conditions=TERMS)
+RUN = run(make_level([make_row(0.1)]), make_level([make_row(0.1), make_row(0.2)], plan=TWO), conditions=TERMS)
 
 
 def test_the_three_files_are_those_that_arena_takes() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fakes.measured import KNOWN, PLAN, failed, level, row, run, scrape
+from fakes.measured import KNOWN, PLAN, failed, make_level, make_row, run, scrape
 from sparkwright.adapters.run_files import formats
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Reads, Run
@@ -20,9 +20,12 @@ from sparkwright.loadgen.stats import summarize
 
 DEEP = replace(PLAN, name="deep", shape=Single(Length(100, 100), Length(4, 4), 4096), pace=Pace(concurrency=2))
 RUN = run(
-    level([row(0.125), row(0.25, text='comma, "quote"\nnext line'), failed(retry_after=1.5)], scrapes=(scrape(1),)),
-    level([row(0.5, warmup=True), row(reads=Reads((0.25, 0.5), (1, 3), exact=False), simulated=True)], 1),
-    level([row(0.5, prompt_tokens=4196, planned_prompt=4196, sent=0.25), row(1.5)], plan=DEEP, doubts=("odd",)),
+    make_level([make_row(0.125), make_row(0.25, text='comma, "quote"\nnext line'),
+                failed(retry_after=1.5)], scrapes=(scrape(1),)),
+    make_level([make_row(0.5, warmup=True),
+                make_row(reads=Reads((0.25, 0.5), (1, 3), exact=False), simulated=True)], 1),
+    make_level([make_row(0.5, prompt_tokens=4196, planned_prompt=4196, sent=0.25),
+                make_row(1.5)], plan=DEEP, doubts=("odd",)),
     conditions=replace(KNOWN, engine="vllm", engine_version="0.21.0", flags=("--a",)),
     tags=("kept",),
 )  # fmt: skip
@@ -70,7 +73,7 @@ Thank you.
 """
 
 
-def saved(tmp_path: Path, content: bytes | str | dict[str, Any], name: str = "file") -> str:
+def save_file(tmp_path: Path, content: bytes | str | dict[str, Any], name: str = "file") -> str:
     path = tmp_path / name
     text = json.dumps(content) if isinstance(content, dict) else content
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -113,10 +116,10 @@ def test_csv_restores_what_its_columns_hold(tmp_path: Path) -> None:
 
 def test_a_csv_of_somebody_else_needs_few_columns(tmp_path: Path) -> None:
     """Level and send time; the id is made of the content, so that the same file is not copied in twice."""
-    path = saved(tmp_path, "level,sent,first,end,output_tokens,mine\nx,1.5,0.5,2.5,9,?\n")
+    path = save_file(tmp_path, "level,sent,first,end,output_tokens,mine\nx,1.5,0.5,2.5,9,?\n")
     told = formats.read(path)
     assert told.levels[0].rows[0].first == 0.5
-    assert told.id == formats.read(path).id != formats.read(saved(tmp_path, "level,sent\nx,1\n")).id
+    assert told.id == formats.read(path).id != formats.read(save_file(tmp_path, "level,sent\nx,1\n")).id
 
 
 @pytest.mark.parametrize(
@@ -143,7 +146,7 @@ def test_a_csv_of_somebody_else_needs_few_columns(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_read_is_reported(tmp_path: Path, content: Any, why: str) -> None:
     """The file, the line where there is one, and what was wrong; never a traceback."""
-    path = saved(tmp_path, content)
+    path = save_file(tmp_path, content)
     with pytest.raises(UsageError) as error:
         formats.read(path)
     assert error.value.message.startswith(path)
@@ -160,7 +163,7 @@ def test_a_file_that_is_not_there_or_not_to_be_written_is_reported(tmp_path: Pat
 
 def test_llama_benchys_values_become_requests(tmp_path: Path) -> None:
     """Batches are repeats; the speeds and times of each request are those that it reports."""
-    told = formats.read(saved(tmp_path, benchy()))
+    told = formats.read(save_file(tmp_path, benchy()))
     assert [(one.plan.name, one.repeat, len(one.rows)) for one in told.levels] == [
         ("pp2048 tg32 @ d4096 (c2)", 0, 2), ("pp2048 tg32 @ d4096 (c2)", 1, 2)]  # fmt: skip
     found = summarize(told).levels[0]
@@ -176,7 +179,7 @@ def test_prefix_caching_of_llama_benchy_is_a_warm_level(tmp_path: Path) -> None:
     tree = benchy()
     loading = {**tree["benchmarks"][0], "is_context_prefill_phase": True}
     tree |= {"prefix_caching_enabled": True, "benchmarks": [loading, *tree["benchmarks"]]}
-    told = formats.read(saved(tmp_path, tree))
+    told = formats.read(save_file(tmp_path, tree))
     first, warm = summarize(told).levels[0], next(one for one in told.levels if one.plan.name.startswith("pp"))
     assert first.plan.name == "ctx @ d4096 (c2)"
     assert warm.rows[0].planned_cached == 4096
@@ -190,7 +193,7 @@ def test_a_run_as_llama_benchys_json_reads_back(tmp_path: Path) -> None:
     assert [set(entry) for entry in tree["benchmarks"]] == [set(benchy()["benchmarks"][0])] * 2
     deep = tree["benchmarks"][1]
     assert (deep["concurrency"], deep["context_size"], deep["e2e_ttft"]["values"]) == (2, 4096, [500.0, 1500.0])
-    told = summarize(formats.read(saved(tmp_path, tree)))
+    told = summarize(formats.read(save_file(tmp_path, tree)))
     ttft, ours = told.levels[0].metrics["ttft"], summarize(RUN).levels[0].metrics["ttft"]
     assert (ttft.count, ttft.mean.value) == (ours.count, pytest.approx(ours.mean.value))
     assert told.levels[0].metrics["decode"].mean.value == pytest.approx((50 + 50 + 12) / 3)
@@ -207,7 +210,7 @@ def test_the_whole_of_a_batch_is_counted_as_llama_benchy_does() -> None:
 
 def test_a_table_is_read_as_it_is_posted(tmp_path: Path) -> None:
     """Text around it is passed over; figures are those of the cells, without an interval that nobody measured."""
-    told = formats.read(saved(tmp_path, TABLE))
+    told = formats.read(save_file(tmp_path, TABLE))
     first, deep = summarize(told).levels
     assert (first.plan.name, deep.plan.name) == ("pp2048 tg32 (c2)", "pp2048 tg1 @ d4096 (c2)")
     ttft, decode = first.metrics["ttft"].mean, first.metrics["decode"].mean
@@ -220,7 +223,7 @@ def test_a_table_is_read_as_it_is_posted(tmp_path: Path) -> None:
 
 def test_an_imported_table_is_exported_as_it_was(tmp_path: Path) -> None:
     """Totals at concurrency, peaks and deviations are the tool's own: nobody posts other figures under its name."""
-    back = formats.bytes_of(formats.read(saved(tmp_path, TABLE)), "llama-benchy-table").decode()
+    back = formats.bytes_of(formats.read(save_file(tmp_path, TABLE)), "llama-benchy-table").decode()
     rows = [[cell.strip() for cell in line.strip("|").split("|")][1:] for line in back.splitlines()[2:]]
     assert rows[0] == ["pp2048 (c2)", "3000.00 ± 50.00", "1500.00 ± 9.00", "", "", "", "", "1400.00 ± 100.00"]
     assert rows[1] == ["tg32 (c2)", "80.00 ± 1.00", "40.00 ± 0.50", "", "", "", "", ""]
@@ -232,7 +235,7 @@ def test_an_imported_json_of_llama_benchy_is_exported_as_it_was(tmp_path: Path) 
     tree = benchy()
     loading = {**tree["benchmarks"][0], "is_context_prefill_phase": True, "prompt_size": 4096}
     tree |= {"prefix_caching_enabled": True, "benchmarks": [loading, *tree["benchmarks"]]}
-    back = json.loads(formats.bytes_of(formats.read(saved(tmp_path, tree)), "llama-benchy"))
+    back = json.loads(formats.bytes_of(formats.read(save_file(tmp_path, tree)), "llama-benchy"))
     assert back["benchmarks"] == tree["benchmarks"]
 
 
@@ -243,13 +246,13 @@ def test_a_table_is_written_in_its_form(tmp_path: Path) -> None:
     heads = [cell.strip() for cell in text.splitlines()[0].strip("|").split("|")]
     assert heads == ["model", "test", "t/s", "peak t/s", "ttfr (ms)", "est_ppt (ms)", "e2e_ttft (ms)"]
     assert len({len(line) for line in text.splitlines()}) == 1
-    told, ours = (summarize(one).levels[0].metrics["ttft"] for one in (formats.read(saved(tmp_path, text)), alone))
+    told, ours = (summarize(one).levels[0].metrics["ttft"] for one in (formats.read(save_file(tmp_path, text)), alone))
     assert told.mean.value == pytest.approx(ours.mean.value, abs=1e-5)
 
 
 def test_a_simulated_run_reports_it_in_every_format(tmp_path: Path) -> None:
     """A made-up figure must not be taken for a measured one, wherever it is posted, and anyone who reads it back."""
-    simulator = run(level([row(simulated=True)]), conditions=replace(KNOWN, simulated=True))
+    simulator = run(make_level([make_row(simulated=True)]), conditions=replace(KNOWN, simulated=True))
     for form in formats.FORMS:
         content = formats.bytes_of(simulator, form)
         assert b"simulated" in content, form
@@ -259,8 +262,8 @@ def test_a_simulated_run_reports_it_in_every_format(tmp_path: Path) -> None:
 
 def test_what_llama_benchy_has_no_place_for_is_refused() -> None:
     """Agents and open loops: a table of nothing would look like a result."""
-    agents = level([row()], plan=replace(PLAN, shape=Agent(2, 1, 1, 1, 1, 4)))
-    open_loop = level([row()], plan=replace(PLAN, name="open", pace=Pace(Arrival.POISSON, rate=1.0)))
+    agents = make_level([make_row()], plan=replace(PLAN, shape=Agent(2, 1, 1, 1, 1, 4)))
+    open_loop = make_level([make_row()], plan=replace(PLAN, name="open", pace=Pace(Arrival.POISSON, rate=1.0)))
     with pytest.raises(UsageError, match="has no level of single requests"):
         formats.bytes_of(run(agents, open_loop), "llama-benchy")
 
@@ -273,7 +276,7 @@ def test_vllms_detailed_result_becomes_requests(tmp_path: Path) -> None:
         "output_lens": [4, 6, 0], "ttfts": [0.1, 0.2, 0.0], "itls": [[0.02, 0.02, 0.02], [0.04, 0.06], []],
         "start_times": [50.0, 50.5, 51.0], "errors": ["", "", "Traceback\nTimeoutError"],
     }  # fmt: skip
-    told = formats.read(saved(tmp_path, tree))
+    told = formats.read(save_file(tmp_path, tree))
     first, second, third = told.levels[0].rows
     assert (told.levels[0].plan.name, told.levels[0].plan.pace.concurrency) == ("c8", 8)
     assert (first.sent, second.sent, first.reads.exact, second.reads.tokens) == (0.0, 0.5, True, (2, 2, 2))

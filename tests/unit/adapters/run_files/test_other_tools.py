@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fakes.measured import KNOWN, PLAN, level, row, run
+from fakes.measured import KNOWN, PLAN, make_level, make_row, run
 from sparkwright.adapters.run_files import formats
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Run
@@ -80,18 +80,18 @@ def aiperf() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def made(tmp_path: Path, content: Any) -> Run:
+def read_run(tmp_path: Path, content: Any) -> Run:
     path = tmp_path / "file"
     path.write_text(content if isinstance(content, str) else json.dumps(content))
     return formats.read(str(path))
 
 
-def only(found: Run) -> dict[str, Metric]:
+def only_metrics(found: Run) -> dict[str, Metric]:
     (one,) = summarize(found).levels
     return dict(one.metrics)
 
 
-def value(metric: Metric, statistic: str = "median") -> float | None:
+def point_value(metric: Metric, statistic: str = "median") -> float | None:
     interval: Interval | None = getattr(metric, statistic)
     assert interval is None or interval.low == interval.high == interval.value
     return interval and interval.value
@@ -99,11 +99,11 @@ def value(metric: Metric, statistic: str = "median") -> float | None:
 
 def test_vllms_totals_are_a_run_without_intervals(tmp_path: Path) -> None:
     """`--save-detailed` is not that tool's default: its means, medians and percentiles are there, and no more."""
-    found = made(tmp_path, VLLM)
-    one, metrics = summarize(found).levels[0], only(found)
+    found = read_run(tmp_path, VLLM)
+    one, metrics = summarize(found).levels[0], only_metrics(found)
     assert (one.name, one.sent, one.good, one.tokens, one.seconds) == ("rate 0.5", 100, 98, 19600, 200.0)
-    assert (value(metrics["ttft"]), value(metrics["ttft"], "p99"), metrics["ttft"].p90) == (0.6, 2.0, None)
-    assert (value(metrics["decode"]), value(metrics["output_rate"])) == (40.0, 98.0)
+    assert (point_value(metrics["ttft"]), point_value(metrics["ttft"], "p99"), metrics["ttft"].p90) == (0.6, 2.0, None)
+    assert (point_value(metrics["decode"]), point_value(metrics["output_rate"])) == (40.0, 98.0)
     assert (metrics["ttft"].count, one.errors) == (98, {"error": 2})
     assert summarize(found).invalid == ()
     assert "goodput" not in metrics
@@ -114,12 +114,12 @@ def test_a_file_of_a_published_benchmark_imports() -> None:
     path = Path(__file__).parents[5] / "shared/data/inputs/vllm-bench-totals.json"
     if not path.exists():
         pytest.skip("data: no published benchmark next to the checkout")
-    assert value(only(formats.read(str(path)))["itl"]) == pytest.approx(0.02278, rel=1e-3)
+    assert point_value(only_metrics(formats.read(str(path)))["itl"]) == pytest.approx(0.02278, rel=1e-3)
 
 
 def test_totals_are_shown_in_tables_and_reports(tmp_path: Path) -> None:
     """The terminal's table, Markdown and the page show them without an interval, and do not fail."""
-    summary = summarize(made(tmp_path, VLLM))
+    summary = summarize(read_run(tmp_path, VLLM))
     table = levels_table(summary)
     assert table.rows[0][table.head.index("TTFT")] == "600 ms"
     assert "| 40.00 |" in " ".join(markdown([summary]).split())
@@ -128,7 +128,7 @@ def test_totals_are_shown_in_tables_and_reports(tmp_path: Path) -> None:
 
 def test_totals_survive_an_export(tmp_path: Path) -> None:
     """JSON is complete; CSV has a row a request, of which there is none, and says so."""
-    found = made(tmp_path, VLLM)
+    found = read_run(tmp_path, VLLM)
     assert formats.of_content(formats.bytes_of(found, "json"), "run.json") == found
     with pytest.raises(UsageError, match="states totals only"):
         formats.bytes_of(found, "csv")
@@ -136,9 +136,9 @@ def test_totals_survive_an_export(tmp_path: Path) -> None:
 
 def test_totals_next_to_a_measured_run_give_a_ratio_and_no_verdict(tmp_path: Path) -> None:
     """Nobody knows without an interval if the difference is chance."""
-    found = made(tmp_path, {**VLLM, "max_concurrency": 1, "request_rate": "inf", "total_input_tokens": 9800,
+    found = read_run(tmp_path, {**VLLM, "max_concurrency": 1, "request_rate": "inf", "total_input_tokens": 9800,
                             "total_output_tokens": 392})  # fmt: skip
-    ours = run(level([row(0.3), row(0.3)], plan=replace(PLAN)), conditions=KNOWN)
+    ours = run(make_level([make_row(0.3), make_row(0.3)], plan=replace(PLAN)), conditions=KNOWN)
     told = compare(summarize(ours), summarize(found))
     assert told.refused == ()
     ttft = next(one for one in told.rows if one.metric == "ttft" and one.statistic == "median")
@@ -150,10 +150,13 @@ def test_totals_next_to_a_measured_run_give_a_ratio_and_no_verdict(tmp_path: Pat
 def test_llama_benchs_tests_are_levels(tmp_path: Path, lines: bool) -> None:
     """Prefill and decode of the library, by depth; never a time to the first token, which it does not measure."""
     tests = [BENCH, {**BENCH, "n_prompt": 0, "n_gen": 128, "n_depth": 4096, "avg_ts": 50.0, "samples_ts": [50.0]}]
-    found = made(tmp_path, "\n".join(map(json.dumps, tests)) if lines else tests)
+    found = read_run(tmp_path, "\n".join(map(json.dumps, tests)) if lines else tests)
     first, deep = summarize(found).levels
     assert (first.name, deep.name) == ("pp512", "tg128 @ d4096")
-    assert (value(first.metrics["prefill"], "mean"), value(deep.metrics["decode"], "mean")) == (1700.5, 50.0)
+    assert (point_value(first.metrics["prefill"], "mean"), point_value(deep.metrics["decode"], "mean")) == (
+        1700.5,
+        50.0,
+    )
     assert (first.metrics["prefill"].count, found.conditions.model) == (2, "gpt-oss 120B MXFP4 MoE")
     assert "ttft" not in first.metrics
     assert "NVIDIA GB10" in found.note
@@ -161,15 +164,15 @@ def test_llama_benchs_tests_are_levels(tmp_path: Path, lines: bool) -> None:
 
 def test_llama_benchs_table_is_read_as_it_is_posted(tmp_path: Path) -> None:
     """The columns between backend and test differ from build to build."""
-    found = made(tmp_path, TABLE)
-    names = {one.name: value(next(iter(one.metrics.values())), "mean") for one in summarize(found).levels}
+    found = read_run(tmp_path, TABLE)
+    names = {one.name: point_value(next(iter(one.metrics.values())), "mean") for one in summarize(found).levels}
     assert names == {"pp512": 1700.5, "tg128": 58.2, "tg128 @ d4096": 50.0}
     assert "4df29be (7100)" in found.note
 
 
 def test_llama_benchs_tests_of_the_same_sizes_stay_apart(tmp_path: Path) -> None:
     """One with flash attention and one without are two figures, not repeats of one."""
-    found = made(tmp_path, [BENCH, {**BENCH, "avg_ts": 900.0}])
+    found = read_run(tmp_path, [BENCH, {**BENCH, "avg_ts": 900.0}])
     assert [one.name for one in summarize(found).levels] == ["pp512", "pp512 (2)"]
 
 
@@ -184,21 +187,29 @@ def test_llama_benchs_tests_of_the_same_sizes_stay_apart(tmp_path: Path) -> None
 )
 def test_guidellms_benchmarks_are_levels(tmp_path: Path, strategy: dict[str, Any], name: str) -> None:
     """Figures of successful requests; the others are counted as failed."""
-    found = made(tmp_path, guidellm(strategy))
-    one, metrics = summarize(found).levels[0], only(found)
+    found = read_run(tmp_path, guidellm(strategy))
+    one, metrics = summarize(found).levels[0], only_metrics(found)
     assert (one.name, one.sent, one.good, one.errors) == (name, 23, 20, {"error": 1, "time-up": 2})
-    assert (value(metrics["ttft"]), value(metrics["end_to_end"]), value(metrics["decode"])) == (0.11, 1.4, 50.0)
-    assert (value(metrics["output_rate"]), found.conditions.model) == (128.0, "acme/model")
+    assert (point_value(metrics["ttft"]), point_value(metrics["end_to_end"]), point_value(metrics["decode"])) == (
+        0.11,
+        1.4,
+        50.0,
+    )
+    assert (point_value(metrics["output_rate"]), found.conditions.model) == (128.0, "acme/model")
 
 
 def test_aiperfs_export_is_a_level(tmp_path: Path) -> None:
     """Each metric in the unit that it names."""
-    found = made(tmp_path, aiperf())
-    one, metrics = summarize(found).levels[0], only(found)
+    found = read_run(tmp_path, aiperf())
+    one, metrics = summarize(found).levels[0], only_metrics(found)
     assert (one.name, one.sent, one.good) == ("c4", 11, 10)
-    assert (value(metrics["ttft"]), value(metrics["tpot"]), value(metrics["decode"])) == (0.18, 0.02, 50.0)
-    assert value(metrics["request_rate"]) == 2.5
-    assert only(made(tmp_path, {"records": aiperf()}))["ttft"] == metrics["ttft"]
+    assert (point_value(metrics["ttft"]), point_value(metrics["tpot"]), point_value(metrics["decode"])) == (
+        0.18,
+        0.02,
+        50.0,
+    )
+    assert point_value(metrics["request_rate"]) == 2.5
+    assert only_metrics(read_run(tmp_path, {"records": aiperf()}))["ttft"] == metrics["ttft"]
 
 
 def sparkrun(results: dict[str, Any]) -> str:
@@ -219,7 +230,9 @@ def test_sparkruns_yaml_is_the_run_of_its_tool(tmp_path: Path) -> None:
     metric = {"mean": 50.0, "std": 1.0, "values": [49.0, 51.0]}
     entry = {"concurrency": 1, "context_size": 0, "prompt_size": 2048, "response_size": 128,
              "is_context_prefill_phase": False, "e2e_ttft": metric, "tg_throughput": metric}  # fmt: skip
-    found = made(tmp_path, sparkrun({"json": {"model": "acme/model", "benchmarks": [entry]}, "csv": "", "stdout": ""}))
+    found = read_run(
+        tmp_path, sparkrun({"json": {"model": "acme/model", "benchmarks": [entry]}, "csv": "", "stdout": ""})
+    )
     assert (found.imported, found.conditions.recipe, found.conditions.image) == (
         "llama-benchy", "@official/r", "acme/vllm:1")  # fmt: skip
     assert (found.conditions.engine_version, [len(one.rows) for one in found.levels]) == ("0.26.0", [1, 1])
@@ -233,7 +246,7 @@ def test_results_that_sparkrun_keeps_for_itself_are_read(tmp_path: Path, order: 
     entry = {"concurrency": 1, "context_size": 0, "prompt_size": 2048, "response_size": 128,
              "is_context_prefill_phase": False, "e2e_ttft": metric, "tg_throughput": metric}  # fmt: skip
     parts = {"json": {"model": "acme/model", "benchmarks": [entry]}, "csv": "model,test_name\r\n", "stdout": "out"}
-    found = made(tmp_path, "".join(f"{key}: {json.dumps(parts[key])}\n" for key in order))
+    found = read_run(tmp_path, "".join(f"{key}: {json.dumps(parts[key])}\n" for key in order))
     assert (found.imported, found.conditions.model, found.conditions.image) == ("llama-benchy", "acme/model", "")
 
 
@@ -261,7 +274,7 @@ def test_results_that_sparkrun_keeps_for_itself_are_read(tmp_path: Path, order: 
 def test_what_cannot_be_imported_is_refused_with_the_reason(tmp_path: Path, content: Any, why: str) -> None:
     """The file's name and what is wrong with it; never a traceback."""
     with pytest.raises(UsageError) as error:
-        made(tmp_path, content)
+        read_run(tmp_path, content)
     assert why in error.value.message
 
 

@@ -71,7 +71,7 @@ def written(folder: Path, content: object, name: str = "scores.json") -> Run:
     return read(str(path))
 
 
-def named(run: Run) -> dict[str, tuple[int, int] | None]:
+def scores_by_name(run: Run) -> dict[str, tuple[int, int] | None]:
     assert run.evaluation
     return {one.name: (one.score.good, one.score.of) if one.score else None for one in run.evaluation.outcomes}
 
@@ -79,7 +79,7 @@ def named(run: Run) -> dict[str, tuple[int, int] | None]:
 def test_tool_eval_bench(tmp_path: Path) -> None:
     """Points in all and by category; the failed scenario is evidence; runs of other seeds are not compared."""
     run = written(tmp_path, tool_eval())
-    assert named(run) == {"total": (2, 4), "A Tool Selection": (2, 4)}
+    assert scores_by_name(run) == {"total": (2, 4), "A Tool Selection": (2, 4)}
     assert run.evaluation and [one.what.split()[0] for one in run.evaluation.outcomes[0].evidence] == ["TC-01"]
     assert (run.imported, run.conditions.model) == ("tool-eval-bench", "some-model")
     assert not refused(run, run, False)
@@ -96,7 +96,7 @@ def test_scenarios_without_an_answer(tmp_path: Path) -> None:
 def test_lm_eval(tmp_path: Path) -> None:
     """A share of whole samples gets its interval; a metric that is none keeps its value, without one."""
     run = written(tmp_path, LM_EVAL)
-    assert named(run) == {
+    assert scores_by_name(run) == {
         "gsm8k exact_match strict-match": (1154, 1319),
         "gsm8k exact_match flexible-extract": (1157, 1319),
         "ifeval prompt_level_strict_acc": (459, 541),
@@ -108,8 +108,8 @@ def test_lm_eval(tmp_path: Path) -> None:
 def test_ifeval(tmp_path: Path) -> None:
     """Judged answers, a line each: prompts, instructions and each kind."""
     run = written(tmp_path, "\n".join(map(json.dumps, IFEVAL)), "eval_results_strict.jsonl")
-    assert named(run) == {"prompts": (1, 2), "instructions": (2, 3), "a:b": (2, 2), "c:d": (0, 1)}
-    assert named(written(tmp_path, IFEVAL[0])) == {"prompts": (1, 1), "instructions": (1, 1), "a:b": (1, 1)}
+    assert scores_by_name(run) == {"prompts": (1, 2), "instructions": (2, 3), "a:b": (2, 2), "c:d": (0, 1)}
+    assert scores_by_name(written(tmp_path, IFEVAL[0])) == {"prompts": (1, 1), "instructions": (1, 1), "a:b": (1, 1)}
 
 
 @pytest.mark.parametrize(
@@ -149,5 +149,5 @@ def test_names_are_one_line(tmp_path: Path) -> None:
     """Names of tasks come from a file: nothing in them draws on the terminal or breaks a table."""
     task = "gsm\x1b[31m8k\nnext"
     run = written(tmp_path, {**LM_EVAL, "results": {task: {"exact_match,none": 0.5}}, "model_name": "a\nb"})
-    shown = [run.workload.name, run.workload.title, run.conditions.model, *named(run)]
+    shown = [run.workload.name, run.workload.title, run.conditions.model, *scores_by_name(run)]
     assert not any("\n" in one or "\x1b" in one for one in shown), shown

@@ -17,7 +17,7 @@ from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEven
 FROZEN = Incident("twin", "frozen", "no token for 31 s", 1000.0, evidence=("4 running, 0 tokens",))
 
 
-class Stored:
+class StoreFolder:
     """A store in a folder, and what it reported."""
 
     def __init__(self, state: Path) -> None:
@@ -45,14 +45,14 @@ class Stored:
 
 
 @pytest_asyncio.fixture
-async def stored(tmp_path: Path) -> AsyncIterator[Stored]:
-    made = Stored(tmp_path / "state")
+async def stored(tmp_path: Path) -> AsyncIterator[StoreFolder]:
+    made = StoreFolder(tmp_path / "state")
     yield made
     for store in made.stores:
         await store.aclose()
 
 
-async def test_an_incident_is_the_same_in_its_row_and_in_its_folder(stored: Stored) -> None:
+async def test_an_incident_is_the_same_in_its_row_and_in_its_folder(stored: StoreFolder) -> None:
     """Either can be read without the other."""
     store = stored.open()
     opened = await store.open(FROZEN)
@@ -69,7 +69,7 @@ async def test_an_incident_is_the_same_in_its_row_and_in_its_folder(stored: Stor
     assert stored.said == []
 
 
-async def test_what_is_kept_is_for_its_owner_only(stored: Stored) -> None:
+async def test_what_is_kept_is_for_its_owner_only(stored: StoreFolder) -> None:
     """Logs hold prompts."""
     opened = await stored.open().open(FROZEN)
     folder = Path(opened.folder)
@@ -77,7 +77,7 @@ async def test_what_is_kept_is_for_its_owner_only(stored: Stored) -> None:
     assert modes == [0, 0, 0]
 
 
-async def test_an_open_incident_is_gone_on_with(stored: Stored) -> None:
+async def test_an_open_incident_is_gone_on_with(stored: StoreFolder) -> None:
     """A supervisor that was killed before it remembered the number opens no second one; after its end a new one is."""
     first = await stored.open().open(FROZEN)
     again = stored.open()
@@ -87,7 +87,7 @@ async def test_an_open_incident_is_gone_on_with(stored: Stored) -> None:
     assert await again.counts("twin") == (2, 2)
 
 
-async def test_an_incident_that_got_a_number_without_a_folder_keeps_it(stored: Stored) -> None:
+async def test_an_incident_that_got_a_number_without_a_folder_keeps_it(stored: StoreFolder) -> None:
     """The disk was full at the fault, and has room at the next start that fails: one incident, not two."""
     store = stored.open()
     stored.state.mkdir(mode=0o700)
@@ -103,7 +103,7 @@ async def test_an_incident_that_got_a_number_without_a_folder_keeps_it(stored: S
     assert len(stored.said) == 1
 
 
-async def test_an_incident_on_a_full_disk_is_written_when_there_is_room(stored: Stored) -> None:
+async def test_an_incident_on_a_full_disk_is_written_when_there_is_room(stored: StoreFolder) -> None:
     """Opened, explained and closed meanwhile: the record and the row have all of it."""
     store = stored.open()
     stored.state.mkdir(mode=0o700)
@@ -124,7 +124,7 @@ async def test_an_incident_on_a_full_disk_is_written_when_there_is_room(stored: 
     assert (found.code, found.outcome, found.events[0].kind) == ("LIVE013", "serving again", "ready")
 
 
-async def test_a_closed_incident_stays_as_it_was_closed(stored: Stored) -> None:
+async def test_a_closed_incident_stays_as_it_was_closed(stored: StoreFolder) -> None:
     """A supervisor that goes on after a restart may close it twice."""
     store = stored.open()
     opened = await store.open(FROZEN)
@@ -134,7 +134,7 @@ async def test_a_closed_incident_stays_as_it_was_closed(stored: Stored) -> None:
     assert stored.rows("SELECT outcome, serving_at FROM incidents") == [("given up", 0.0)]
 
 
-async def test_a_new_start_closes_what_was_left_open(stored: Stored) -> None:
+async def test_a_new_start_closes_what_was_left_open(stored: StoreFolder) -> None:
     """It is nobody's any more, and must not swallow the next fault."""
     store = stored.open()
     left = await store.open(FROZEN)
@@ -149,7 +149,7 @@ async def test_a_new_start_closes_what_was_left_open(stored: Stored) -> None:
     ]
 
 
-async def test_what_is_open_at_the_end_is_closed_with_it(stored: Stored) -> None:
+async def test_what_is_open_at_the_end_is_closed_with_it(stored: StoreFolder) -> None:
     """`down` in the middle of a relaunch: no incident stays open for ever."""
     store = stored.open()
     mine, other = await store.open(FROZEN), await store.open(replace(FROZEN, deployment="other"))
@@ -158,7 +158,7 @@ async def test_what_is_open_at_the_end_is_closed_with_it(stored: Stored) -> None
     assert stored.rows("SELECT closed_at FROM incidents ORDER BY number") == [(1800.0,), (0.0,)]
 
 
-async def test_odd_bytes_of_a_log_are_no_trouble(stored: Stored) -> None:
+async def test_odd_bytes_of_a_log_are_no_trouble(stored: StoreFolder) -> None:
     """Evidence is what an engine wrote, in whatever encoding."""
     store = stored.open()
     odd = b"caf\xe9 \xff".decode("utf-8", "surrogateescape")
@@ -171,7 +171,7 @@ async def test_odd_bytes_of_a_log_are_no_trouble(stored: Stored) -> None:
     assert stored.rows("SELECT what, cause FROM incidents") == [("caf? ?", "caf? ?")] and stored.said == []
 
 
-async def test_an_incident_holds_no_key_that_an_engine_printed(stored: Stored) -> None:
+async def test_an_incident_holds_no_key_that_an_engine_printed(stored: StoreFolder) -> None:
     """Guards tokens: people send incidents to each other."""
     store, key = stored.open(), "hf_" + "aB3dE" * 7
     opened = await store.open(replace(FROZEN, what=f"401 for {key}", evidence=(f"Authorization: Bearer {key}",)))
@@ -182,7 +182,7 @@ async def test_an_incident_holds_no_key_that_an_engine_printed(stored: Stored) -
     assert (told.events[0].text, *told.evidence) == ("hf_***", "Authorization: Bearer hf_***")
 
 
-async def test_numbers_are_unique_on_a_head(stored: Stored) -> None:
+async def test_numbers_are_unique_on_a_head(stored: StoreFolder) -> None:
     """`incidents show 2` needs no deployment's name."""
     store = stored.open()
     numbers = [(await store.open(replace(FROZEN, deployment=name))).number for name in ("a", "b", "c")]
@@ -190,7 +190,7 @@ async def test_numbers_are_unique_on_a_head(stored: Stored) -> None:
     assert await store.counts("b") == (1, 2)
 
 
-async def test_without_its_folder_a_row_still_gives_the_number(stored: Stored) -> None:
+async def test_without_its_folder_a_row_still_gives_the_number(stored: StoreFolder) -> None:
     """Old folders go, numbers are never given twice."""
     store = stored.open()
     opened = await store.open(FROZEN)
@@ -200,7 +200,7 @@ async def test_without_its_folder_a_row_still_gives_the_number(stored: Stored) -
     assert (await store.open(FROZEN)).number == 2
 
 
-async def test_a_store_of_a_newer_version_is_left_alone(stored: Stored) -> None:
+async def test_a_store_of_a_newer_version_is_left_alone(stored: StoreFolder) -> None:
     """One sentence, and the incident is saved in its folder all the same."""
     stored.state.mkdir(parents=True)
     connection = sqlite3.connect(stored.state / "store.sqlite")
@@ -217,7 +217,7 @@ async def test_a_store_of_a_newer_version_is_left_alone(stored: Stored) -> None:
     assert "version 99" in store.wrong() and "move the file aside" in store.wrong()
 
 
-async def test_what_is_wrong_with_the_store_is_over_once_it_is_fixed(stored: Stored) -> None:
+async def test_what_is_wrong_with_the_store_is_over_once_it_is_fixed(stored: StoreFolder) -> None:
     """A person who follows the hint need not start anything again."""
     stored.state.mkdir(parents=True)
     connection = sqlite3.connect(stored.state / "store.sqlite")
@@ -234,7 +234,9 @@ async def test_what_is_wrong_with_the_store_is_over_once_it_is_fixed(stored: Sto
 
 
 @pytest.mark.parametrize("damage", ["no database", "cut", "scribbled"])
-async def test_a_damaged_store_is_set_aside_and_incidents_come_from_their_folders(stored: Stored, damage: str) -> None:
+async def test_a_damaged_store_is_set_aside_and_incidents_come_from_their_folders(
+    stored: StoreFolder, damage: str
+) -> None:
     """Saved under another name, one sentence, and nothing that a folder reports is lost."""
     store = stored.open()
     opened = await store.open(FROZEN)
@@ -254,7 +256,9 @@ async def test_a_damaged_store_is_set_aside_and_incidents_come_from_their_folder
     assert store.wrong() == ""
 
 
-async def test_damage_that_shows_while_it_runs_costs_nothing(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_damage_that_shows_while_it_runs_costs_nothing(
+    stored: StoreFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The disk may go bad under an open file: the write is made in a new one, which knows what the folders know."""
     store = stored.open()
     opened = await store.open(FROZEN)
@@ -272,7 +276,7 @@ async def test_damage_that_shows_while_it_runs_costs_nothing(stored: Stored, mon
     assert len(stored.said) == 1 and "was damaged" in stored.said[0]
 
 
-async def test_what_cannot_be_written_is_reported_once(stored: Stored) -> None:
+async def test_what_cannot_be_written_is_reported_once(stored: StoreFolder) -> None:
     """A folder in the place of the file means any disk that reports no."""
     (stored.state / "store.sqlite").mkdir(parents=True)
     store = stored.open()
@@ -287,7 +291,7 @@ async def test_what_cannot_be_written_is_reported_once(stored: Stored) -> None:
     assert stored.rows("SELECT number FROM incidents") == [(1,)]
 
 
-async def test_old_rows_are_pruned(stored: Stored) -> None:
+async def test_old_rows_are_pruned(stored: StoreFolder) -> None:
     """Rows are pruned by age and by number; an open incident stays, and the highest number, too."""
     store = stored.open(now=1000.0)
     first = await store.open(FROZEN)
@@ -303,7 +307,7 @@ async def test_old_rows_are_pruned(stored: Stored) -> None:
     assert stored.rows("SELECT kind FROM events") == [("ready",)]
 
 
-async def test_a_record_has_the_first_and_the_last_events(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_record_has_the_first_and_the_last_events(stored: StoreFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that cannot be asked for a day makes an incident of a thousand steps; the rows have all of them."""
     monkeypatch.setattr(module, "_FIRST", 2)
     monkeypatch.setattr(module, "_LAST", 3)
@@ -317,7 +321,7 @@ async def test_a_record_has_the_first_and_the_last_events(stored: Stored, monkey
 
 
 @pytest.mark.full
-async def test_only_the_newest_folders_stay(stored: Stored) -> None:
+async def test_only_the_newest_folders_stay(stored: StoreFolder) -> None:
     """The last 20 of a deployment; another deployment's are not counted with them."""
     store = stored.open()
     other = await store.open(replace(FROZEN, deployment="other"))

@@ -15,7 +15,7 @@ from sparkwright.gateway.usage import Tokens
 ROW = ("2026-11-24", "ci", "tiny")
 
 
-def spent(store: UsageStore) -> int:
+def spend_tokens(store: UsageStore) -> int:
     store.begin(ROW)
     store.end(ROW, "finished", Tokens(6, 4))
     return store.today(ROW[0], ROW[1])
@@ -32,7 +32,7 @@ def damage(path: Path) -> None:
 def test_a_damaged_file_is_set_aside(tmp_path: Path, when: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Limits hold again at once, what was counted before is kept next to it, and the log says so."""
     store, path = UsageStore(tmp_path), tmp_path / FILE
-    assert spent(store) == 10
+    assert spend_tokens(store) == 10
     if when == "before it is opened":
         store._close()
         damage(path)
@@ -43,7 +43,7 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path, when: str, capsys: pytest.C
         store._link.execute("PRAGMA mmap_size = 0")
         store._link.execute("PRAGMA cache_size = 0")
         path.write_bytes(b"no database" * 2000)
-    assert [spent(store), spent(store)] == [10, 20]
+    assert [spend_tokens(store), spend_tokens(store)] == [10, 20]
     assert (store.trouble, len(list(tmp_path.glob(f"{FILE}.damaged-*Z")))) == ("", 1)
     assert "was damaged" in capsys.readouterr().err
     assert sum(one.completion for one in used_since(tmp_path, ROW[0])) == 8
@@ -61,11 +61,11 @@ def test_what_cannot_be_counted_is_a_trouble_until_it_can(tmp_path: Path) -> Non
     at = [100.0]
     (tmp_path / FILE).mkdir()
     store = UsageStore(tmp_path, lambda: at[0])
-    assert (spent(store), "usage is not counted" in store.trouble) == (0, True)
+    assert (spend_tokens(store), "usage is not counted" in store.trouble) == (0, True)
     (tmp_path / FILE).rmdir()
-    assert spent(store) == 0, "tried for each request"
+    assert spend_tokens(store) == 0, "tried for each request"
     at[0] += 60.0
-    assert (spent(store), store.trouble) == (10, "")
+    assert (spend_tokens(store), store.trouble) == (10, "")
     with closing(sqlite3.connect(tmp_path / FILE)) as link:
         assert link.execute("SELECT requests FROM usage").fetchall() == [(1,)]
 

@@ -4,14 +4,14 @@ import pytest
 
 from sparkwright.app.bench.deployment_target import behind, gateway_url
 from sparkwright.domain.errors import UsageError
-from unit.app.scene import Scene, scene
+from unit.app.scene import ClusterScene, make_scene
 from unit.app.test_status_supervised import watched
 
 GATEWAY = "https://spark-1:8443/v1"
 
 
-def served(endpoint: str = GATEWAY) -> Scene:
-    return watched(scene(), endpoint=endpoint)
+def served(endpoint: str = GATEWAY) -> ClusterScene:
+    return watched(make_scene(), endpoint=endpoint)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from fakes.clock import FakeClock
-from fakes.endpoint import TableAsker, reply
+from fakes.endpoint import TableAsker, make_reply
 from fakes.run_store import MemoryRuns
 from fakes.tokenizer import CountingTokenizer
 from sparkwright.app.bench.benchmark import prepare_run, run_benchmark
@@ -23,7 +23,7 @@ WORK = Workload("w", "t", (PLAN, replace(PLAN, name="two", warmup=0)), repeats=2
 METRICS = "vllm:generation_tokens_total 5\n"
 
 
-def good(number: int, warmup: bool = False) -> Row:
+def good_row(number: int, warmup: bool = False) -> Row:
     reads = Reads((0.1, 0.2), (4, 4))
     return Row(number, 0, 0.0, 0.0, 0.05, 0.1, 0.1, 0.3, 200, reads, output_tokens=8, prompt_tokens=32, warmup=warmup)
 
@@ -40,7 +40,7 @@ class TableClient:
     """Implements ports.LoadClient: each job takes `seconds`; answer: by how many requests were sent before."""
 
     clock: FakeClock
-    answer: Answer = lambda number, job: good(number)
+    answer: Answer = lambda number, job: good_row(number)
     seconds: float = 1.0
     jobs: list[LoadJob] = field(default_factory=list)
     sent: int = 0
@@ -59,7 +59,7 @@ class TableClient:
 
 
 @dataclass
-class Listener:
+class RunListener:
     reply: list[str] = field(default_factory=list)
     begun: list[tuple[str, int]] = field(default_factory=list)
 
@@ -80,16 +80,20 @@ class Listener:
 
 
 @dataclass
-class Scene:
+class MeasureScene:
     clock: FakeClock = field(default_factory=FakeClock)
     runs: MemoryRuns = field(default_factory=MemoryRuns)
-    listener: Listener = field(default_factory=Listener)
+    listener: RunListener = field(default_factory=RunListener)
 
     def __post_init__(self) -> None:
         self.client = TableClient(self.clock)
         models = {"data": [{"id": "m", "owned_by": "vllm"}]}
-        answers = {"/v1/models": reply(models), "/v1/chat/completions": reply(CHUNK), "/metrics": reply(METRICS)}
-        self.asker = TableAsker({**answers, "/version": reply({"version": "1.0"})})
+        answers = {
+            "/v1/models": make_reply(models),
+            "/v1/chat/completions": make_reply(CHUNK),
+            "/metrics": make_reply(METRICS),
+        }
+        self.asker = TableAsker({**answers, "/version": make_reply({"version": "1.0"})})
 
     async def run(self, workload: Workload = WORK, resume: Run | None = None, nonce: str = "abcd") -> Run:
         async def counting(*_: object) -> CountingTokenizer:
@@ -103,7 +107,7 @@ class Scene:
 
 async def test_all_levels_are_measured_and_kept() -> None:
     """Every repeat of every level, warm-up before it, the server's counters next to it."""
-    scene = Scene()
+    scene = MeasureScene()
     run = await scene.run()
     assert run.state == "done"
     assert scene.listener.begun == [("one", 0), ("two", 0), ("one", 1), ("two", 1)]
@@ -114,14 +118,14 @@ async def test_all_levels_are_measured_and_kept() -> None:
 
 async def test_a_key_of_a_run_is_not_taken_twice() -> None:
     """One call may measure several endpoints within a second."""
-    scene = Scene()
+    scene = MeasureScene()
     first, second = await scene.run(), await scene.run()
     assert first.id != second.id
 
 
 async def test_texts_differ_from_run_to_run() -> None:
     """The same workload and seed, and yet nothing that the server may still have in its cache."""
-    scene = Scene()
+    scene = MeasureScene()
     await scene.run(nonce="one")
     await scene.run(nonce="two")
     texts = [session.turns[0].new for job in scene.client.jobs for session in job.sessions]
@@ -130,7 +134,7 @@ async def test_texts_differ_from_run_to_run() -> None:
 
 async def test_gone_on_with() -> None:
     """Complete levels are not measured again; a run that was cancelled reports how to go on."""
-    scene = Scene()
+    scene = MeasureScene()
     scene.client.cancel_at = 9
     with pytest.raises(asyncio.CancelledError):
         await scene.run()
@@ -148,17 +152,17 @@ async def test_gone_on_with() -> None:
 
 async def test_another_server_is_another_run() -> None:
     """A run mixes no two engines."""
-    scene = Scene()
+    scene = MeasureScene()
     run = replace(await scene.run(), state="stopped")
     assert scene.asker.answers
-    scene.asker.answers["/version"] = reply({"version": "1.1"})
+    scene.asker.answers["/version"] = make_reply({"version": "1.1"})
     with pytest.raises(UsageError, match=r"engine_version '1\.0' -> '1\.1'"):
         await scene.run(resume=run)
 
 
 async def test_the_time_of_the_whole_run_is_bounded() -> None:
     """Levels that would begin too late are left out, and the run can be continued."""
-    scene = Scene()
+    scene = MeasureScene()
     scene.client.seconds = 30.0
     run = await scene.run()
     assert (run.state, len(run.levels) < 4) == ("stopped", True)
@@ -168,8 +172,8 @@ async def test_the_time_of_the_whole_run_is_bounded() -> None:
 
 async def test_a_level_that_its_own_clock_ends_is_complete() -> None:
     """It is reported as doubtful: some of its requests were cut off."""
-    scene = Scene()
-    scene.client.answer = lambda number, job: failed(number, "time-up") if number % 3 == 2 else good(number)
+    scene = MeasureScene()
+    scene.client.answer = lambda number, job: failed(number, "time-up") if number % 3 == 2 else good_row(number)
     plan = replace(PLAN, seconds=10.0, warmup=0)
     run = await scene.run(replace(WORK, levels=(plan,), repeats=1))
     assert (run.state, run.levels[0].doubts) == ("done", ("time was up: 2 of 3 requests had ended",))
@@ -177,8 +181,8 @@ async def test_a_level_that_its_own_clock_ends_is_complete() -> None:
 
 async def test_a_server_that_is_gone_ends_the_run() -> None:
     """Not one request more than needed is sent to nobody; what was measured is kept."""
-    scene = Scene()
-    scene.client.answer = lambda number, job: failed(number, "refused") if number >= 7 else good(number)
+    scene = MeasureScene()
+    scene.client.answer = lambda number, job: failed(number, "refused") if number >= 7 else good_row(number)
     original, seen = scene.asker.get, 0
 
     async def get(url: str, key: Secret | None, seconds: float) -> object:
@@ -196,7 +200,7 @@ async def test_a_server_that_is_gone_ends_the_run() -> None:
 
 async def test_a_server_that_never_answers_is_not_asked_for_ever() -> None:
     """The rest of a long level is not sent after eight requests in a row without a byte."""
-    scene = Scene()
+    scene = MeasureScene()
     scene.client.answer = lambda number, job: failed(number, "silence")
     many = replace(PLAN, requests=500, warmup=0)
     run = await scene.run(replace(WORK, levels=(many,), repeats=1))
@@ -206,8 +210,8 @@ async def test_a_server_that_never_answers_is_not_asked_for_ever() -> None:
 
 async def test_sent_away_altogether() -> None:
     """A level of which every request got 429 is tried once more, after the time that the server asked for."""
-    scene = Scene()
-    scene.client.answer = lambda number, job: failed(number, "http-429", 429, 7.0) if number < 3 else good(number)
+    scene = MeasureScene()
+    scene.client.answer = lambda number, job: failed(number, "http-429", 429, 7.0) if number < 3 else good_row(number)
     run = await scene.run(replace(WORK, levels=(replace(PLAN, warmup=0),), repeats=1))
     assert run.state == "done"
     assert 7.0 in scene.clock.slept
@@ -216,30 +220,30 @@ async def test_sent_away_altogether() -> None:
 
 async def test_what_was_only_refused_is_measured_when_it_is_gone_on_with() -> None:
     """A gateway whose engine is away refuses a level in no time; with the engine back, --resume measures it."""
-    scene = Scene()
+    scene = MeasureScene()
     scene.client.answer = lambda number, job: failed(number, "http-503", 503)
     work = replace(WORK, levels=(replace(PLAN, warmup=0),), repeats=1)
     stopped = await scene.run(work)
     assert (stopped.state, stopped.levels[0].complete, scene.clock.slept) == ("stopped", False, [])
-    scene.client.answer = lambda number, job: good(number)
+    scene.client.answer = lambda number, job: good_row(number)
     run = await scene.run(work, resume=stopped)
     assert (run.id, run.state, [row.status for row in run.levels[0].rows]) == (stopped.id, "done", [200] * 3)
 
 
 async def test_failures_are_reported_with_the_servers_message() -> None:
     """The most frequent one, once."""
-    scene = Scene()
-    scene.client.answer = lambda number, job: failed(number, "http-400", 400) if number else good(number)
+    scene = MeasureScene()
+    scene.client.answer = lambda number, job: failed(number, "http-400", 400) if number else good_row(number)
     run = await scene.run(replace(WORK, levels=(replace(PLAN, warmup=0),), repeats=1))
     assert run.levels[0].doubts == ("2 of 3 requests: http-400: it reply http-400",)
 
 
 async def test_the_highest_rate_is_searched_for() -> None:
     """Rates double until one misses the SLO; the search ends between the last good and the first bad."""
-    scene = Scene()
+    scene = MeasureScene()
 
     def answer(number: int, job: LoadJob) -> Row:
-        return replace(good(number), first=9.0) if job.pace.rate > 5 else good(number)
+        return replace(good_row(number), first=9.0) if job.pace.rate > 5 else good_row(number)
 
     scene.client.answer = answer
     plan = LevelPlan("open", PLAN.shape, Pace(Arrival.POISSON, 0, rate=1.0), requests=4, warmup=0)
@@ -253,8 +257,8 @@ async def test_the_highest_rate_is_searched_for() -> None:
 
 async def test_what_nobody_can_judge_is_not_searched_for() -> None:
     """No answer without `usage` reports a time per token: each rate would seem to miss the limit."""
-    scene = Scene()
-    scene.asker.answers |= {"/v1/chat/completions": reply('data: {"choices": [{"delta": {"content": "a"}}]}\n\n')}
+    scene = MeasureScene()
+    scene.asker.answers |= {"/v1/chat/completions": make_reply('data: {"choices": [{"delta": {"content": "a"}}]}\n\n')}
     plan = replace(PLAN, pace=Pace(Arrival.POISSON, rate=1.0))
     search = replace(WORK, levels=(plan,), search=RateSearch(1.0, 8.0), slo=Slo(ttft=1.0, tpot=0.1))
     with pytest.raises(UsageError, match="a limit on TPOT cannot be searched for"):

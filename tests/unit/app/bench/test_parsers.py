@@ -14,10 +14,10 @@ from sparkwright.domain.errors import NotReady
 from sparkwright.domain.probed import Reply
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Parsers
-from unit.app.scene import Scene, recipe, request, scene
+from unit.app.scene import ClusterScene, make_scene, recipe, request
 from unit.evals.playing import PARSERS
 from unit.simulator.conftest import make_client, make_rank
-from unit.simulator.inprocess import Client, MakeClient
+from unit.simulator.inprocess import InProcessClient, MakeClient
 
 __all__ = ["make_client", "make_rank"]
 BOTH = Parsers("hermes", "qwen3")
@@ -26,7 +26,7 @@ BOTH = Parsers("hermes", "qwen3")
 class Through(FakeEndpoint):
     """Posts go to a simulator in this process; greetings are answered as ever. closes: after so many."""
 
-    def __init__(self, client: Client, closes: int = 1000) -> None:
+    def __init__(self, client: InProcessClient, closes: int = 1000) -> None:
         super().__init__()
         self.client, self.closes = client, closes
         self.posted: list[dict[str, Any]] = []
@@ -39,7 +39,7 @@ class Through(FakeEndpoint):
         return Reply(reply.status, body=reply.text)
 
 
-async def started(here: Scene, parsers: Parsers) -> Outcome:
+async def started(here: ClusterScene, parsers: Parsers) -> Outcome:
     return await up(here.services, request(recipe=replace(recipe(), parsers=parsers)), Options())
 
 
@@ -60,7 +60,7 @@ def evidence(outcome: Outcome) -> list[str]:
 )
 async def test_which_parser_is_wrong(make_client: MakeClient, fault: str, parsers: Parsers, names: list[str]) -> None:
     """It serves, and the finding names the parser and what came; nothing is reported without a fault."""
-    here = scene(endpoint=Through(await make_client(*PARSERS, env={"SPARKWRIGHT_SIMULATOR_FAULT": fault})))
+    here = make_scene(endpoint=Through(await make_client(*PARSERS, env={"SPARKWRIGHT_SIMULATOR_FAULT": fault})))
     outcome = await started(here, parsers)
     found = evidence(outcome)
     assert (outcome.done, len(found)) == ("ready", len(names))
@@ -70,7 +70,7 @@ async def test_which_parser_is_wrong(make_client: MakeClient, fault: str, parser
 async def test_a_recipe_without_parsers_is_not_asked(make_client: MakeClient) -> None:
     """Guards a quick start."""
     through = Through(await make_client())
-    await started(scene(endpoint=through), Parsers())
+    await started(make_scene(endpoint=through), Parsers())
     assert through.posted == []
 
 
@@ -78,7 +78,7 @@ async def test_a_recipe_without_parsers_is_not_asked(make_client: MakeClient) ->
 async def test_what_cannot_be_judged(make_client: MakeClient, fault: str, closes: int) -> None:
     """A model that does not follow, and a server that stops answering: a notice, neither a finding nor silence."""
     client = await make_client(*PARSERS, env={"SPARKWRIGHT_SIMULATOR_FAULT": fault})
-    here = scene(endpoint=Through(client, closes))
+    here = make_scene(endpoint=Through(client, closes))
     outcome = await started(here, BOTH)
     notices = [one.text for one in here.sink.of(Notice)]
     assert evidence(outcome) or any("not judged" in text for text in notices), notices

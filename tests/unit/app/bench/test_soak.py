@@ -16,14 +16,14 @@ from sparkwright.domain.run import Lag, LoadJob, Row, Run
 from sparkwright.domain.units import GIB
 from sparkwright.domain.workload import Soak
 from sparkwright.loadgen.endurance import endurance
-from unit.app.bench.test_measure import WORK, CountingTokenizer, Scene, TableClient, failed, good
+from unit.app.bench.test_measure import WORK, CountingTokenizer, MeasureScene, TableClient, failed, good_row
 
 ROUNDS = replace(WORK, repeats=1, deadline=60.0, soak=Soak(probe_every=0.0, leave_every=0.0, floor=4 * GIB))
 PLENTY = {"spark-1": 40 * GIB}
 
 
 @dataclass
-class Soaking(Scene):
+class Soaking(MeasureScene):
     """gone: so many questions find nobody. opened: incidents of the cluster."""
 
     gone: int = 0
@@ -81,7 +81,7 @@ async def test_it_stops_at_the_floor() -> None:
 
     class Hanging(TableClient):
         async def run(self, job: LoadJob, key: Secret | None) -> AsyncIterator[Row | Lag]:
-            yield good(0)
+            yield good_row(0)
             await asyncio.Event().wait()
 
     scene.client = Hanging(scene.clock)
@@ -95,7 +95,7 @@ async def test_it_stops_at_the_floor() -> None:
 async def test_a_server_that_is_gone_is_waited_for() -> None:
     """A relaunch takes minutes: the loss and the return are in the run, which continues."""
     scene = Soaking(gone=4)
-    scene.client.answer = lambda number, job: failed(number, "refused") if number < 4 else good(number)
+    scene.client.answer = lambda number, job: failed(number, "refused") if number < 4 else good_row(number)
     run = await scene.soak()
     assert (run.state, events(run)) == ("done", ["gone", "back"])
     assert {one.kind for one in endurance(run).findings} == {"errors", "gone"}
@@ -107,7 +107,7 @@ async def test_a_server_that_stays_gone_ends_it() -> None:
     scene.client.answer = lambda number, job: failed(number, "refused")
     run = await scene.soak()
     assert (run.state, events(run)) == ("stopped", ["gone", "gone"])
-    scene.gone, scene.client.answer = 0, lambda number, job: good(number)
+    scene.gone, scene.client.answer = 0, lambda number, job: good_row(number)
     again = await scene.soak(resume=run, nonce="ef01")
     assert (again.id, again.state, events(again)[2]) == (run.id, "done", "resumed")
     places = [(level.plan.name, level.repeat) for level in again.levels]
@@ -126,6 +126,6 @@ async def test_incidents_of_its_time_are_noted_once() -> None:
 
 async def test_a_benchmark_is_no_soak() -> None:
     """Its levels would be judged by what was never watched."""
-    run = await Scene().run(replace(WORK, repeats=1))
+    run = await MeasureScene().run(replace(WORK, repeats=1))
     with pytest.raises(UsageError, match="is no soak"):
         resumable(run)

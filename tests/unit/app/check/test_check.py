@@ -8,12 +8,12 @@ from sparkwright.app.check.checking import check_deeply, check_nodes
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Busy, Unreachable
 from sparkwright.domain.finding import Severity
-from unit.app.scene import scene
+from unit.app.scene import make_scene
 
 
 async def test_measurements_are_taken_under_the_leases_and_join_the_findings() -> None:
     """Guards a start on the same nodes: both are held while it is measured, free after, and worst still comes first."""
-    here = scene()
+    here = make_scene()
     found = await check_deeply(here.services)
     assert here.did("take", "release") == [(name, what) for what in ("take", "release") for name in found.facts]
     assert {one.evidence for one in found.findings if one.code == "DEEP003"} >= {"no GPU", "spark-1 has no ib_write_bw"}
@@ -23,7 +23,7 @@ async def test_measurements_are_taken_under_the_leases_and_join_the_findings() -
 
 async def test_nothing_is_measured_under_somebody_elses_lease() -> None:
     """Guards a deployment that is coming up: Busy, with its owner's name."""
-    here = scene()
+    here = make_scene()
     here.nodes[1].holder = json.dumps({"holder": "bob@desk", "why": "up", "since": 1, "nonce": "ff"})
     with pytest.raises(Busy):
         await check_deeply(here.services)
@@ -32,7 +32,7 @@ async def test_nothing_is_measured_under_somebody_elses_lease() -> None:
 
 async def test_a_lost_node_needs_no_lease() -> None:
     """Guards the others: what can be measured is, and the lost node is named."""
-    here = scene()
+    here = make_scene()
     here.nodes[1].on(lambda command: True, Unreachable("spark-2", "gone"))
     found = await check_deeply(here.services)
     assert [error.node for error in found.lost] == ["spark-2"]
@@ -41,7 +41,7 @@ async def test_a_lost_node_needs_no_lease() -> None:
 
 async def test_time_is_reported() -> None:
     """Guards the last line's figure: from before the first question to after the last rule."""
-    here = scene()
+    here = make_scene()
 
     async def slow(_: Command) -> Completed:
         await here.clock.sleep(0.7)

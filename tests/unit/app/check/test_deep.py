@@ -17,12 +17,12 @@ from sparkwright.domain.fabric_facts import Containers, Image, Nic
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.progress import StepDone, StepStarted
-from unit.app.scene import scene
-from unit.checks.samples import CLUSTER, EMBEDDED, NODES, RAILS, healthy, interfaces, ports, rank
-from unit.facts.test_deep_check import HEAD, row
+from unit.app.scene import make_scene
+from unit.checks.samples import CLUSTER, EMBEDDED, NODES, RAILS, healthy, interfaces, rank_status, rdma_ports
+from unit.facts.test_deep_check import HEAD, perftest_row
 
 SAMPLES = "@@ load\ntorch on the node\n@@ samples\n" + "2411 MHz, 45.10 W, 96 %\n" * 10
-GOOD = HEAD + row("97.41")
+GOOD = HEAD + perftest_row("97.41")
 
 
 def is_server(command: Command) -> bool:
@@ -33,18 +33,23 @@ def is_client(command: Command) -> bool:
     return "ib_write_bw" in command.argv[2] and "while" in command.argv[2]
 
 
-async def waits(_: Command) -> Completed:
+async def wait_forever(_: Command) -> Completed:
     await asyncio.Event().wait()
     raise AssertionError("nobody wakes a server")
 
 
-def node(name: str, **answers: Any) -> FakeHost:
+def measured_node(name: str, **answers: Any) -> FakeHost:
     """A node on which a server waits until it is ended, a client is answered, and the GPU is fast."""
-    host = FakeHost(name).on(is_server, waits).on("docker rm -f", "").on("nvidia-smi", answers.get("clocks", SAMPLES))
-    return host.on(is_client, after(answers.get("client", GOOD)))
+    host = (
+        FakeHost(name)
+        .on(is_server, wait_forever)
+        .on("docker rm -f", "")
+        .on("nvidia-smi", answers.get("clocks", SAMPLES))
+    )
+    return host.on(is_client, answer_later(answers.get("client", GOOD)))
 
 
-def after(answer: str | BaseException) -> Callable[[Command], Awaitable[str | BaseException]]:
+def answer_later(answer: str | BaseException) -> Callable[[Command], Awaitable[str | BaseException]]:
     """A client's answer takes its time: the server has begun by then."""
 
     async def given(_: Command) -> str | BaseException:
@@ -58,20 +63,20 @@ def facts_of(**changes: Any) -> dict[str, NodeFacts]:
     return {name: healthy(name, **changes) for name in NODES}
 
 
-async def ask(hosts: tuple[FakeHost, ...], facts: dict[str, NodeFacts], **changes: Any) -> tuple[Finding, ...]:
-    services = replace(scene().services, **{"cluster": CLUSTER, "hosts": FakeHosts(*hosts), **changes})
+async def run_checks(hosts: tuple[FakeHost, ...], facts: dict[str, NodeFacts], **changes: Any) -> tuple[Finding, ...]:
+    services = replace(make_scene().services, **{"cluster": CLUSTER, "hosts": FakeHosts(*hosts), **changes})
     return await run_deep_checks(services, services.cluster.nodes, facts)
 
 
-def codes(findings: tuple[Finding, ...]) -> list[tuple[str, Severity]]:
+def codes_with_severity(findings: tuple[Finding, ...]) -> list[tuple[str, Severity]]:
     return [(finding.code, finding.severity) for finding in findings]
 
 
 async def test_each_rail_is_sent_over_and_each_gpu_watched() -> None:
     """Guards that every rail is measured with its own device, GID and addresses, the server bound to its own."""
-    hosts = node("spark-1"), node("spark-2")
-    findings = await ask(hosts, facts_of())
-    assert codes(findings) == [("DEEP001", Severity.INFO)] * 2 + [("DEEP002", Severity.INFO)] * 2
+    hosts = measured_node("spark-1"), measured_node("spark-2")
+    findings = await run_checks(hosts, facts_of())
+    assert codes_with_severity(findings) == [("DEEP001", Severity.INFO)] * 2 + [("DEEP002", Severity.INFO)] * 2
     sent = [command.argv[4:] for command in hosts[0].ran(is_client)]
     served = [command.argv[4:] for command in hosts[1].ran(is_server)]
     assert sent == [
@@ -90,7 +95,7 @@ async def test_each_rail_is_sent_over_and_each_gpu_watched() -> None:
 async def test_what_takes_seconds_is_announced() -> None:
     """Guards that the user sees what is measured, and how long it usually takes, before it is done."""
     sink = FakeSink()
-    await ask((node("spark-1"), node("spark-2")), facts_of(), sink=sink)
+    await run_checks((measured_node("spark-1"), measured_node("spark-2")), facts_of(), sink=sink)
     started = [(h.step, h.detail, h.usual) for h in sink.happenings if isinstance(h, StepStarted)]
     assert started == [
         ("RDMA bandwidth", "spark-1 to spark-2 over rocep1s0f0", 3),
@@ -103,9 +108,9 @@ async def test_what_takes_seconds_is_announced() -> None:
 async def test_capped_rail_and_stuck_clock_are_named() -> None:
     """Guards the two findings for which this is run."""
     stuck = SAMPLES.replace("2411", "721").replace("45.10", "12.0")
-    hosts = node("spark-1", client=HEAD + row("13.22")), node("spark-2", clocks=stuck)
-    findings = await ask(hosts, facts_of())
-    assert codes(findings)[:2] == [("DEEP001", Severity.WARN)] * 2
+    hosts = measured_node("spark-1", client=HEAD + perftest_row("13.22")), measured_node("spark-2", clocks=stuck)
+    findings = await run_checks(hosts, facts_of())
+    assert codes_with_severity(findings)[:2] == [("DEEP001", Severity.WARN)] * 2
     assert [(f.code, f.severity, f.subject) for f in findings[2:]] == [
         ("DEEP002", Severity.INFO, "spark-1"),
         ("DEEP002", Severity.OVERRIDE, "spark-2"),
@@ -120,8 +125,8 @@ async def test_port_pairs_without_an_address_are_sent_over_by_their_link_local_g
             replace(link, addresses=() if link.name == RAILS[1][1] else link.addresses) for link in interfaces(number)
         )
         facts[name] = healthy(name, interfaces=own)
-    hosts = node("spark-1"), node("spark-2")
-    assert codes(await ask(hosts, facts))[:2] == [("DEEP001", Severity.INFO)] * 2
+    hosts = measured_node("spark-1"), measured_node("spark-2")
+    assert codes_with_severity(await run_checks(hosts, facts))[:2] == [("DEEP001", Severity.INFO)] * 2
     assert hosts[0].ran(is_client)[1].argv[4:] == ("roceP2p1s0f0", "1", "18516", "3", "10.40.0.1", "10.40.0.2")
 
 
@@ -130,23 +135,26 @@ async def test_port_pairs_without_an_address_are_sent_over_by_their_link_local_g
     [
         ({"nic": Nic(tools=("rdma",))}, "spark-1 has no ib_write_bw"),
         ({"rdma": ()}, "spark-1 has no ACTIVE RDMA port"),
-        ({"ranks": (rank("big"),)}, "a rank runs there (spark-1)"),
+        ({"ranks": (rank_status("big"),)}, "a rank runs there (spark-1)"),
         ({"interfaces": interfaces(7)[2:]}, "spark-1 has no ACTIVE RDMA port"),
-        ({"rdma": tuple(replace(port, gids=()) for port in ports(1))}, "no ACTIVE rails of the two share a subnet and"),
+        (
+            {"rdma": tuple(replace(port, gids=()) for port in rdma_ports(1))},
+            "no ACTIVE rails of the two share a subnet and",
+        ),
     ],
 )
 async def test_bandwidth_is_left_out_with_a_reason(changes: dict[str, Any], why: str) -> None:
     """Guards that nothing is started where it cannot work or would disturb, and that this is reported."""
-    hosts = node("spark-1"), node("spark-2")
-    findings = await ask(hosts, facts_of(**changes))
+    hosts = measured_node("spark-1"), measured_node("spark-2")
+    findings = await run_checks(hosts, facts_of(**changes))
     assert next(f.evidence for f in findings if f.code == "DEEP003").startswith(why)
     assert not [command for host in hosts for command in host.commands if "ib_write_bw" in command.argv[2]]
 
 
 async def test_a_deployment_is_watched_and_not_loaded() -> None:
     """Guards that next to a rank of ours no load is started, and no container removed."""
-    hosts = node("spark-1"), node("spark-2")
-    await ask(hosts, facts_of(ranks=(rank("big"),)))
+    hosts = measured_node("spark-1"), measured_node("spark-2")
+    await run_checks(hosts, facts_of(ranks=(rank_status("big"),)))
     (command,) = hosts[0].ran("nvidia-smi")
     assert command.argv[-1] == "busy"
     assert not command.changes
@@ -156,14 +164,14 @@ async def test_a_deployment_is_watched_and_not_loaded() -> None:
 async def test_no_gpu_and_unknown_ranks_are_reasons() -> None:
     """Guards that a load is made only where it is known that nothing of ours runs."""
     facts = {"spark-1": healthy("spark-1", gpus=()), "spark-2": NodeFacts("spark-2", 0.0, gpus=healthy("spark-2").gpus)}
-    findings = await ask((node("spark-1"), node("spark-2")), facts)
+    findings = await run_checks((measured_node("spark-1"), measured_node("spark-2")), facts)
     assert [f.evidence for f in findings if f.title.startswith("clocks")] == ["no GPU", "what runs there is not known"]
 
 
 async def test_a_lost_node_is_reported_and_the_rest_goes_on() -> None:
     """Guards that a connection that breaks in the middle is a finding, and no exception."""
     lost = FakeHost("spark-2", default=Unreachable("spark-2", "connection reset"))
-    findings = await ask((node("spark-1", client=Unreachable("spark-1", "gone")), lost), facts_of())
+    findings = await run_checks((measured_node("spark-1", client=Unreachable("spark-1", "gone")), lost), facts_of())
     assert [f.evidence for f in findings if f.code == "DEEP001"] == [
         f"ib_write_bw {device} -> {device}: spark-1: gone" for device, _, _ in RAILS
     ]
@@ -173,8 +181,8 @@ async def test_a_lost_node_is_reported_and_the_rest_goes_on() -> None:
 async def test_container_of_the_load_is_removed_also_when_the_user_goes_away() -> None:
     """Guards that nothing stays on a node: neither after the test nor after Ctrl-C in its middle."""
     image = Containers(images=(Image("sha256:1", "arm64", ("vllm/vllm-openai:v0.21.0",)),))
-    hosts = node("spark-1", clocks=waits), node("spark-2", clocks=waits)
-    task = asyncio.ensure_future(ask(hosts, facts_of(containers=image, rdma=())))
+    hosts = measured_node("spark-1", clocks=wait_forever), measured_node("spark-2", clocks=wait_forever)
+    task = asyncio.ensure_future(run_checks(hosts, facts_of(containers=image, rdma=())))
     while not all(host.ran("nvidia-smi") for host in hosts):
         await asyncio.sleep(0)
     assert hosts[0].ran("nvidia-smi")[0].argv[6:8] == ("vllm/vllm-openai:v0.21.0", "sparkwright-clock-0123456789abcdef")
@@ -186,7 +194,7 @@ async def test_container_of_the_load_is_removed_also_when_the_user_goes_away() -
 
 async def test_simulated_nodes_are_not_measured() -> None:
     """Guards that a demo never shows a figure as if it were real."""
-    findings = await ask((FakeHost("spark-1"), FakeHost("spark-2")), facts_of(), cluster=EMBEDDED)
+    findings = await run_checks((FakeHost("spark-1"), FakeHost("spark-2")), facts_of(), cluster=EMBEDDED)
     assert [f.evidence for f in findings] == ["simulated nodes"]
 
 
@@ -208,7 +216,7 @@ async def test_server_and_client_end_with_the_user() -> None:
         FakeHost("spark-1").on(is_client, until_ended("client")),
         FakeHost("spark-2").on(is_server, until_ended("server")),
     )
-    task = asyncio.ensure_future(ask(hosts, facts_of()))
+    task = asyncio.ensure_future(run_checks(hosts, facts_of()))
     while not (hosts[0].commands and hosts[1].commands):
         await asyncio.sleep(0)
     task.cancel()

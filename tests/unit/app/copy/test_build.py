@@ -14,7 +14,7 @@ from sparkwright.domain.errors import CommandFailed, SparkwrightError, UsageErro
 from sparkwright.domain.progress import Notice, Progress
 from sparkwright.domain.recipe import Build, EngineChoice, Model, Recipe
 from sparkwright.recipes.dockerfile import image_name
-from unit.app.scene import Scene, scene
+from unit.app.scene import ClusterScene, make_scene
 
 BUILD = Build("base:1", "a test", cuda_arch="")
 RECIPE = Recipe("mine", "A build", Model("org/name"), EngineChoice("vllm", "0.21.0"), nodes=2, build=BUILD)
@@ -32,7 +32,7 @@ def copying(command: Command) -> bool:
     return command.changes.startswith("copy image ")
 
 
-class Daemon:
+class ImageDaemon:
     """The images of a node as `docker image inspect` reports them."""
 
     def __init__(self, node: RankNode, image: str = "") -> None:
@@ -46,10 +46,10 @@ class Daemon:
         return Completed(0, f"{self.image} 5\n") if self.image else Completed(1, "")
 
 
-def daemons(here: Scene, *images: str) -> list[Daemon]:
-    made = [Daemon(node, image) for node, image in zip(here.nodes, images, strict=True)]
+def daemons(here: ClusterScene, *images: str) -> list[ImageDaemon]:
+    made = [ImageDaemon(node, image) for node, image in zip(here.nodes, images, strict=True)]
 
-    def built_on(daemon: Daemon) -> Any:
+    def built_on(daemon: ImageDaemon) -> Any:
         def run(_: Command) -> list[str]:
             daemon.image = "sha256:1"
             return LINES
@@ -67,36 +67,41 @@ def daemons(here: Scene, *images: str) -> list[Daemon]:
     return made
 
 
-def did(here: Scene, what: Any) -> list[str]:
+def nodes_that_ran(here: ClusterScene, what: Any) -> list[str]:
     return [node.name for node in here.nodes if node.ran(what)]
 
 
 async def test_built_on_the_head_and_brought_to_the_others() -> None:
     """One build, one copy, the same id everywhere, and a record on both nodes."""
-    here = scene()
+    here = make_scene()
     daemons(here, "", "")
     built = await build(here.services, RECIPE, BuildOptions())
     assert (built.name, built.built, built.copied) == (NAME, True, ("spark-2",))
     assert built.ids == {"spark-1": "sha256:1", "spark-2": "sha256:1"}
-    assert (did(here, building), did(here, copying)) == (["spark-1"], ["spark-1"])
+    assert (nodes_that_ran(here, building), nodes_that_ran(here, copying)) == (["spark-1"], ["spark-1"])
     record = json.loads(next(text for path, text in here.nodes[1].files.items() if "/images/" in path))
     assert record["image"] == NAME and record["files"]["Dockerfile"] and record["nodes"] == ["spark-1", "spark-2"]
 
 
 async def test_what_is_there_is_not_built_again() -> None:
     """The name is the hash of the parts: the same name is the same image."""
-    here = scene()
+    here = make_scene()
     daemons(here, "sha256:1", "sha256:1")
     built = await build(here.services, RECIPE, BuildOptions())
-    assert (built.built, built.copied, did(here, building), did(here, copying)) == (False, (), [], [])
+    assert (built.built, built.copied, nodes_that_ran(here, building), nodes_that_ran(here, copying)) == (
+        False,
+        (),
+        [],
+        [],
+    )
 
 
 async def test_a_node_that_has_it_is_where_it_comes_from() -> None:
     """An hour of compiling is saved by a minute of copying."""
-    here = scene()
+    here = make_scene()
     daemons(here, "", "sha256:1")
     built = await build(here.services, RECIPE, BuildOptions())
-    assert (built.built, built.copied, did(here, building), did(here, copying)) == (
+    assert (built.built, built.copied, nodes_that_ran(here, building), nodes_that_ran(here, copying)) == (
         False,
         ("spark-1",),
         [],
@@ -106,15 +111,19 @@ async def test_a_node_that_has_it_is_where_it_comes_from() -> None:
 
 async def test_it_can_stay_where_it_was_built() -> None:
     """`--node` and `--no-ship`."""
-    here = scene()
+    here = make_scene()
     daemons(here, "", "")
     built = await build(here.services, RECIPE, BuildOptions("spark-2", ship=False))
-    assert (built.ids, did(here, building), did(here, copying)) == ({"spark-2": "sha256:1"}, ["spark-2"], [])
+    assert (built.ids, nodes_that_ran(here, building), nodes_that_ran(here, copying)) == (
+        {"spark-2": "sha256:1"},
+        ["spark-2"],
+        [],
+    )
 
 
 async def test_progress_is_reported_in_steps() -> None:
     """Steps come from the lines of both builders."""
-    here = scene()
+    here = make_scene()
     daemons(here, "", "")
     here.nodes[0].on(building, ["#5 [2/9] RUN apt-get update", *LINES[:1], "\x1eend 1"])
     with pytest.raises(CommandFailed):
@@ -124,18 +133,18 @@ async def test_progress_is_reported_in_steps() -> None:
 
 async def test_a_failed_build_shows_its_last_lines() -> None:
     """The whole log is kept here, the leases are given back, and no copy is made."""
-    here = scene()
+    here = make_scene()
     daemons(here, "", "")
     here.nodes[0].on(building, ["Step 1/2 : FROM base:1", "manifest unknown", "\x1eend 1"])
     with pytest.raises(CommandFailed) as caught:
         await build(here.services, RECIPE, BuildOptions())
     assert "  | manifest unknown" in caught.value.message and "build.log" in caught.value.hint
-    assert did(here, copying) == [] and [node.holder for node in here.nodes] == [None, None]
+    assert nodes_that_ran(here, copying) == [] and [node.holder for node in here.nodes] == [None, None]
 
 
 async def test_an_image_that_the_builder_kept_to_itself() -> None:
     """Docker's exit code is 0 when a builder of another driver does not load what it has built."""
-    here = scene()
+    here = make_scene()
     daemons(here, "", "")
     here.nodes[0].on(building, LINES)
     with pytest.raises(CommandFailed) as caught:
@@ -146,7 +155,7 @@ async def test_an_image_that_the_builder_kept_to_itself() -> None:
 @pytest.mark.parametrize(("during", "told"), [(building, "no image"), (copying, "is on spark-1")])
 async def test_an_interrupted_build_reports_what_is_left(during: Any, told: str) -> None:
     """An image that is built already stays: only its copy was cut off."""
-    here = scene()
+    here = make_scene()
     daemons(here, "", "")
 
     def interrupt(_: Command) -> list[str]:
@@ -161,7 +170,7 @@ async def test_an_interrupted_build_reports_what_is_left(during: Any, told: str)
 
 async def test_another_id_after_the_copy_is_an_error() -> None:
     """Ranks of one model never run two images; two daemons can name the same content differently."""
-    here = scene()
+    here = make_scene()
     daemons(here, "", "")
     here.nodes[0].on(copying, ["\x1eend 0"])
     with pytest.raises(CommandFailed) as caught:
@@ -178,7 +187,7 @@ async def test_another_id_after_the_copy_is_an_error() -> None:
 )
 async def test_nothing_to_build_with(recipe: Recipe, options: BuildOptions, words: str) -> None:
     """Reported before any node is asked."""
-    here = scene()
+    here = make_scene()
     with pytest.raises(UsageError) as caught:
         await build(here.services, recipe, options)
     assert words in caught.value.message and not here.nodes[0].commands
@@ -186,7 +195,7 @@ async def test_nothing_to_build_with(recipe: Recipe, options: BuildOptions, word
 
 async def test_a_node_without_docker_is_named() -> None:
     """The node is named before the lease is taken, with the rule's own finding."""
-    here = scene()
+    here = make_scene()
     daemons(here, "", "")
     here.nodes[1].on("docker info", "@@ client\nabsent\n")
     with pytest.raises(SparkwrightError) as caught:

@@ -14,7 +14,7 @@ from sparkwright.domain.live import DeploymentState, Live, LiveCanary
 from sparkwright.facts import store
 from sparkwright.remote import evidence as diagnose
 from sparkwright.remote import process
-from unit.app.scene import Scene
+from unit.app.scene import ClusterScene
 from unit.app.test_status import STATE, handle, running
 
 HOUR = 3600.0
@@ -26,15 +26,15 @@ WRONG_MODEL = (
 KILLED = "{} spark-1 kernel: Out of memory: Killed process 4242 (python3) total-vm:9kB, anon-rss:9kB"
 
 
-def at(seconds: float, zone: float = 0.0) -> str:
+def vllm_time(seconds: float, zone: float = 0.0) -> str:
     """A time as vLLM writes it, `seconds` after now."""
     return f"{datetime.fromtimestamp(NOW + seconds + zone, UTC):%m-%d %H:%M:%S}"
 
 
-START = f"(APIServer pid=9) INFO {at(-HOUR + 3)} [api_server.py:1] vLLM API server version 0.21.0"
+START = f"(APIServer pid=9) INFO {vllm_time(-HOUR + 3)} [api_server.py:1] vLLM API server version 0.21.0"
 
 
-def serving(*lines: str, answered: float = -2.0, zone: str = "+0000") -> Scene:
+def serving(*lines: str, answered: float = -2.0, zone: str = "+0000") -> ClusterScene:
     """Started an hour ago; rank 0's log has these lines; its supervisor's last probe was answered then."""
     here = running()
     head = here.nodes[0]
@@ -43,26 +43,26 @@ def serving(*lines: str, answered: float = -2.0, zone: str = "+0000") -> Scene:
     head.on(
         lambda c: c == store.supervised_fact("head", STATE).command, json.dumps([{**row, "endpoint": "", "now": NOW}])
     )
-    head.on(lambda c: c == diagnose.clock(), f"{NOW} {zone}")
+    head.on(lambda c: c == diagnose.read_clock(), f"{NOW} {zone}")
     head.on(lambda c: c == process.logs(handle(0), 0), [*lines])
     for node in here.nodes:
         node.started = str(int(NOW - HOUR))
     return here
 
 
-async def examined(here: Scene) -> Examined:
+async def examined(here: ClusterScene) -> Examined:
     return await examine_deployment(here.services, "twin")
 
 
-def keys(found: Examined) -> tuple[list[str], list[str]]:
+def cause_keys(found: Examined) -> tuple[list[str], list[str]]:
     """The keys of the causes, and of those from earlier lines."""
     return [cause.key for cause in found.diagnosis.causes], [cause.key for cause in found.earlier]
 
 
 async def test_a_clients_error_before_the_last_answer_is_not_the_headline() -> None:
     """Guards a serving deployment against an old line of a client: it is named with its time, apart."""
-    found = await examined(serving(START, WRONG_MODEL.format(at(-600))))
-    assert keys(found) == ([], ["served-model-name-mismatch"])
+    found = await examined(serving(START, WRONG_MODEL.format(vllm_time(-600))))
+    assert cause_keys(found) == ([], ["served-model-name-mismatch"])
     text = examined_text(found)
     assert "no known cause in lines since the last good answer (" in text
     assert "no cause of what is wrong now" in text and "to narrow it down" not in text
@@ -71,16 +71,16 @@ async def test_a_clients_error_before_the_last_answer_is_not_the_headline() -> N
 @pytest.mark.parametrize(("zone", "offset"), [("+0000", 0.0), ("-0700", -7 * HOUR), ("+0530", 5.5 * HOUR)])
 async def test_a_line_after_the_last_answer_counts_whatever_the_zone(zone: str, offset: float) -> None:
     """Guards against a log in local time of which all, or nothing, would be taken for old."""
-    first = f"(APIServer pid=9) INFO {at(-HOUR + 3, offset)} [api_server.py:1] vLLM API server version 0.21.0"
-    old, new = (WRONG_MODEL.format(at(seconds, offset)) for seconds in (-600, -1))
-    assert keys(await examined(serving(first, new, zone=zone)))[0] == ["served-model-name-mismatch"]
-    assert keys(await examined(serving(first, old, zone=zone)))[1] == ["served-model-name-mismatch"]
+    first = f"(APIServer pid=9) INFO {vllm_time(-HOUR + 3, offset)} [api_server.py:1] vLLM API server version 0.21.0"
+    old, new = (WRONG_MODEL.format(vllm_time(seconds, offset)) for seconds in (-600, -1))
+    assert cause_keys(await examined(serving(first, new, zone=zone)))[0] == ["served-model-name-mismatch"]
+    assert cause_keys(await examined(serving(first, old, zone=zone)))[1] == ["served-model-name-mismatch"]
 
 
-@pytest.mark.parametrize("line", [WRONG_MODEL.format(at(-600, -7 * HOUR)), "The model `wrong` does not exist."])
+@pytest.mark.parametrize("line", [WRONG_MODEL.format(vllm_time(-600, -7 * HOUR)), "The model `wrong` does not exist."])
 async def test_a_log_whose_times_are_not_understood_is_read_as_a_whole(line: str) -> None:
     """Guards against hiding what is wrong now: lines from before the start are of another zone, llama.cpp has none."""
-    assert keys(await examined(serving(line)))[0] == ["served-model-name-mismatch"]
+    assert cause_keys(await examined(serving(line)))[0] == ["served-model-name-mismatch"]
 
 
 async def test_what_the_kernel_did_before_the_start_is_not_the_headline() -> None:
@@ -96,5 +96,5 @@ async def test_what_the_kernel_did_before_the_start_is_not_the_headline() -> Non
 async def test_what_slows_a_service_down_since_its_start_is_shown_while_it_answers() -> None:
     """Guards findings of the start that an answer does not refute."""
     text = "Currently disabled CUDA graphs (enforce_eager): With --enforce-eager decode drops from 41 tok/s to 19 tok/s"
-    found = await examined(serving(START, f"(Worker pid=9) WARNING {at(-HOUR + 9)} [marlin_utils.py:1] {text}"))
-    assert keys(found)[0] and not found.earlier
+    found = await examined(serving(START, f"(Worker pid=9) WARNING {vllm_time(-HOUR + 9)} [marlin_utils.py:1] {text}"))
+    assert cause_keys(found)[0] and not found.earlier

@@ -11,7 +11,7 @@ from sparkwright.app.diagnose.log_watch import Watching
 from sparkwright.app.serve.launch import Options, up
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, likely
 from sparkwright.domain.errors import NotReady
-from unit.app.scene import request, scene
+from unit.app.scene import make_scene, request
 
 LOGS = Path(__file__).resolve().parents[3] / "data"
 RECORDED = [
@@ -28,8 +28,8 @@ def answer(causes: tuple[Cause, ...], why: Explanation | None) -> Answer:
     return [(cause.key, cause.confidence) for cause in causes], why.line.text if why else ""
 
 
-async def of_up(logs: dict[str, str]) -> Answer:
-    here = scene()
+async def answer_of_up(logs: dict[str, str]) -> Answer:
+    here = make_scene()
     for node, text in zip(here.nodes, [*logs.values(), ""], strict=False):
         node.script = (*text.splitlines(), Exit(1)) if text else (60.0,)
     with pytest.raises(NotReady) as caught:
@@ -37,12 +37,12 @@ async def of_up(logs: dict[str, str]) -> Answer:
     return answer(caught.value.causes, caught.value.explanation)
 
 
-async def of_the_supervisor(logs: dict[str, str]) -> Answer:
-    found = await explain(scene().services, Evidence("twin", {}, logs, []), {})
+async def answer_of_supervisor(logs: dict[str, str]) -> Answer:
+    found = await explain(make_scene().services, Evidence("twin", {}, logs, []), {})
     return answer(found.causes, found.explanation)
 
 
-def of_watching(logs: dict[str, str]) -> set[str]:
+def answer_of_watching(logs: dict[str, str]) -> set[str]:
     watching = Watching(2026, {})
     found = [one for name, text in logs.items() for one in watching.feed(name, text.encode())]
     shown = [*found, *watching.close()]
@@ -61,7 +61,7 @@ async def test_all_give_the_same_answer(names: tuple[str, ...]) -> None:
     found: Diagnosis = examine([(name, [text.encode()]) for name, text in logs.items()], 2026, {})
     expected = answer(found.causes, found.explanation)
     assert expected != ([], "")
-    assert await of_up(logs) == expected
-    assert await of_the_supervisor(logs) == expected
+    assert await answer_of_up(logs) == expected
+    assert await answer_of_supervisor(logs) == expected
     shown = {cause.key for cause in likely(found.causes)} or {expected[1]}
-    assert shown <= of_watching(logs)
+    assert shown <= answer_of_watching(logs)

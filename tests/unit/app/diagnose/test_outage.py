@@ -7,7 +7,7 @@ import pytest
 from sparkwright.app.diagnose.incident import Evidence, Heard, Outage, explain
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.domain.facts import RankStatus
-from unit.app.scene import scene
+from unit.app.scene import make_scene
 
 WRONG_MODEL = "(APIServer pid=1) ERROR 11-22 14:23:48 [serving.py:1] The model `wrong` does not exist."
 ANSWER = '(APIServer pid=1) INFO:     10.0.0.9:4242 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
@@ -25,7 +25,7 @@ async def diagnosed(head: str, ended: list[RankStatus], kernel: str = KERNEL, wh
     logs = {"rank 0 on spark-1": head, "kernel log of spark-2": kernel}
     heard = {"rank 0 on spark-1": Heard(0, ANSWER)}
     words = {"deployment": "chat", "recipe": "chat", "logs": "sparkwright logs chat --tail 200"}
-    return await explain(scene().services, Evidence("chat", {}, logs, ended), words, Outage(what, GOOD_AT, heard))
+    return await explain(make_scene().services, Evidence("chat", {}, logs, ended), words, Outage(what, GOOD_AT, heard))
 
 
 @pytest.mark.parametrize("between", ["", f"{ANSWER}\n"])
@@ -83,7 +83,7 @@ async def test_a_worker_that_was_rebooted_is_named() -> None:
     before = {"spark-1": "a:1", "spark-2": "b:1"}
     words = {"deployment": "chat", "recipe": "chat", "logs": "sparkwright logs chat --tail 200"}
     outage = Outage("rank 1 on spark-2 exited with code 129", GOOD_AT, {}, before)
-    diagnosed = await explain(scene().services, found, words, outage)
+    diagnosed = await explain(make_scene().services, found, words, outage)
     assert diagnosed.causes[0].code == "LIVE010"
     assert diagnosed.causes[0].proof[0].text == "rank 1 on spark-2 exited with code 129; spark-2 was rebooted"
     assert outage.sentence({"spark-2": "b:1"}) == outage.sentence({"spark-2": ""}) == outage.what
@@ -98,7 +98,7 @@ async def test_a_worker_that_its_watchdog_reset_is_named(resets: list[str], code
     words = {"deployment": "chat", "recipe": "chat", "logs": "sparkwright logs chat --tail 200"}
     before = {"spark-1": "a:1", "spark-2": "b:1"}
     outage = Outage("rank 1 on spark-2 exited with code 129", GOOD_AT, {}, before)
-    diagnosed = await explain(scene().services, found, words, outage)
+    diagnosed = await explain(make_scene().services, found, words, outage)
     assert diagnosed.causes[0].code == code
     if code == "LIVE016":
         assert diagnosed.causes[0].proof[0].text == "spark-2 was reset by its hardware watchdog"
@@ -112,7 +112,9 @@ async def test_nodes_that_were_rebooted_before_the_capture_was_finished_are_name
     now = {"spark-1": "a:2", "spark-2": "b:2"}
     found = Evidence("chat", {}, {"rank 0 on spark-1": f"{NO_KERNEL}\n"}, ended, boots=now)
     words = {"deployment": "chat", "recipe": "chat", "logs": "sparkwright logs chat --tail 200"}
-    diagnosed = await explain(scene().services, found, words, Outage(what, GOOD_AT, {}, now, ("spark-1", "spark-2")))
+    diagnosed = await explain(
+        make_scene().services, found, words, Outage(what, GOOD_AT, {}, now, ("spark-1", "spark-2"))
+    )
     assert diagnosed.causes[0].code == "LIVE010"
     assert diagnosed.causes[0].proof[0].text == f"{what}; spark-1, spark-2 were rebooted"
 
@@ -170,8 +172,8 @@ async def test_what_the_supervisor_saw_goes_before_what_logs_report(line: str, c
     """Guards causes that no engine's log has; a client's text with the same words is none of them."""
     words = {"deployment": "chat", "recipe": "chat", "logs": "sparkwright logs chat --tail 200"}
     logs = {"rank 0 on spark-1": f"{ANSWER}\n{line}\n"}
-    claimed = await explain(scene().services, Evidence("chat", {}, logs), words)
-    seen = await explain(scene().services, Evidence("chat", {}, logs, seen=[line]), words)
+    claimed = await explain(make_scene().services, Evidence("chat", {}, logs), words)
+    seen = await explain(make_scene().services, Evidence("chat", {}, logs, seen=[line]), words)
     assert code not in {cause.code for cause in claimed.causes}
     assert [cause.code for cause in seen.causes[:1]] == [code]
 

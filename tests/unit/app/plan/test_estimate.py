@@ -8,7 +8,7 @@ from sparkwright.app.plan.estimate import EstimateRequest, estimate
 from sparkwright.domain.plan import stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.catalog import rehearse
-from unit.app.scene import recipe, scene
+from unit.app.scene import make_scene, recipe
 
 MINIMAX = recipe("minimax-m2.7-nvfp4")
 
@@ -30,7 +30,7 @@ async def test_what_validate_says_of_the_engine_is_said(
 ) -> None:
     """Guards that such a plan has every finding of `recipes validate`, and that a blocking one stops it."""
     asked = with_engine(version, **flags)
-    plan = (await estimate(scene().services, EstimateRequest(recipe=asked, nodes=2))).plan
+    plan = (await estimate(make_scene().services, EstimateRequest(recipe=asked, nodes=2))).plan
     assert code in [finding.code for finding in plan.findings]
     assert {finding.code for finding in rehearse(asked)} <= {finding.code for finding in plan.findings}
     assert (code in [finding.code for finding in stopping(plan, "")]) == stops

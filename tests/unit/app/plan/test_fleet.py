@@ -8,7 +8,7 @@ from sparkwright.app.plan.estimate import EstimateRequest
 from sparkwright.app.plan.fleet import estimate_fleet, wants_groups
 from sparkwright.cli.plan_estimate import fleet_text
 from sparkwright.domain.errors import UsageError
-from unit.app.scene import recipe, scene
+from unit.app.scene import make_scene, recipe
 
 MINIMAX = recipe("minimax-m2.7-nvfp4")
 SIZE = MINIMAX.nodes
@@ -16,7 +16,7 @@ SIZE = MINIMAX.nodes
 
 async def test_sixteen_nodes_are_groups_of_the_recipe_s_own_size() -> None:
     asked = EstimateRequest(recipe=MINIMAX, nodes=16)
-    found = await estimate_fleet(scene().services, asked)
+    found = await estimate_fleet(make_scene().services, asked)
     assert (found.replicas, found.size, found.left) == (16 // SIZE, SIZE, 16 % SIZE)
     (alone,) = [one.decode_all for one in found.one.plan.speeds if one.load.concurrency > 1]
     assert found.together and found.together.value == pytest.approx(alone.value * found.replicas)
@@ -27,17 +27,17 @@ async def test_sixteen_nodes_are_groups_of_the_recipe_s_own_size() -> None:
 
 
 async def test_nodes_that_are_left_over_are_told() -> None:
-    found = await estimate_fleet(scene().services, EstimateRequest(recipe=MINIMAX, nodes=2 * SIZE + 1), replicas=2)
+    found = await estimate_fleet(make_scene().services, EstimateRequest(recipe=MINIMAX, nodes=2 * SIZE + 1), replicas=2)
     assert (found.replicas, found.left) == (2, 1) and "left over: 1 node" in fleet_text(found)
 
 
 async def test_too_few_nodes_for_so_many() -> None:
     with pytest.raises(UsageError, match=f"{2 * SIZE - 1} nodes are too few for 2 replicas of {SIZE} nodes"):
-        await estimate_fleet(scene().services, EstimateRequest(recipe=MINIMAX, nodes=2 * SIZE - 1), replicas=2)
+        await estimate_fleet(make_scene().services, EstimateRequest(recipe=MINIMAX, nodes=2 * SIZE - 1), replicas=2)
 
     wide = replace(MINIMAX, nodes=16, parallelism=replace(MINIMAX.parallelism, tp=16))
     with pytest.raises(UsageError, match="9 nodes are too few for one replica of 16 nodes"):
-        await estimate_fleet(scene().services, EstimateRequest(recipe=wide, nodes=9))
+        await estimate_fleet(make_scene().services, EstimateRequest(recipe=wide, nodes=9))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_when_groups_answer(nodes: int, tp: int, replicas: int, groups: bool) ->
 
 async def test_the_same_nodes_in_groups_of_other_sizes() -> None:
     """Guards a choice without an alternative: larger groups answer one user faster, more groups carry more."""
-    found = await estimate_fleet(scene().services, EstimateRequest(recipe=MINIMAX, nodes=16), compared=True)
+    found = await estimate_fleet(make_scene().services, EstimateRequest(recipe=MINIMAX, nodes=16), compared=True)
     sizes = [(one.replicas, one.size) for one in found.others]
     assert sizes[0] == (found.replicas, SIZE) and (2, 8) in sizes and len(set(sizes)) == len(sizes)
     fitting = [one for one in found.others if one.size >= SIZE]
@@ -62,5 +62,5 @@ async def test_the_same_nodes_in_groups_of_other_sizes() -> None:
 
 
 async def test_a_number_of_replicas_is_not_compared() -> None:
-    found = await estimate_fleet(scene().services, EstimateRequest(recipe=MINIMAX, nodes=16), 2, compared=True)
+    found = await estimate_fleet(make_scene().services, EstimateRequest(recipe=MINIMAX, nodes=16), 2, compared=True)
     assert not found.others

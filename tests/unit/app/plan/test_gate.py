@@ -25,18 +25,18 @@ from sparkwright.planner.remedies import yaml_lines
 from sparkwright.recipes.load import load_recipe
 from sparkwright.recipes.problems import overlay
 from unit.app.plan.test_plan import IDENTITY
-from unit.app.scene import SHIPPED, recipe, request, scene
-from unit.planner.memory_samples import node, shape
+from unit.app.scene import SHIPPED, make_scene, recipe, request
+from unit.planner.memory_samples import gb10_node, model_shape
 
-NVFP4 = shape("minimax-m2.7-nvfp4")
+NVFP4 = model_shape("minimax-m2.7-nvfp4")
 
 
 def surveyed(taken: float = 6.0, stored: tuple[Stored, ...] = ()) -> ClusterState:
-    facts = {name: replace(node(taken), node=name, identity=IDENTITY) for name in ("spark-1", "spark-2")}
+    facts = {name: replace(gb10_node(taken), node=name, identity=IDENTITY) for name in ("spark-1", "spark-2")}
     return ClusterState(facts, stored=stored)
 
 
-def real(**serving: object) -> Recipe:
+def real_recipe(**serving: object) -> Recipe:
     """Two ranks of vLLM with weights of about 63 GiB each."""
     model = Model("org/minimax", shape=NVFP4)
     limits = Serving(**{"context": 196608, "sequences": 8, "memory_fraction": 0.82, **serving})  # type: ignore[arg-type]
@@ -44,8 +44,8 @@ def real(**serving: object) -> Recipe:
     return replace(recipe(), model=model, engine=engine, serving=limits)
 
 
-def made(given: Recipe, cluster_state: ClusterState) -> Plan:
-    return make_plan(scene().services, request(recipe=given), cluster_state)
+def make_plan_for(given: Recipe, cluster_state: ClusterState) -> Plan:
+    return make_plan(make_scene().services, request(recipe=given), cluster_state)
 
 
 def memory_findings(plan: Plan) -> dict[str, str]:
@@ -54,7 +54,7 @@ def memory_findings(plan: Plan) -> dict[str, str]:
 
 def test_what_fits_passes() -> None:
     """The plan has figures of its KV cache and its speed."""
-    plan = made(real(), surveyed())
+    plan = make_plan_for(real_recipe(), surveyed())
     assert plan.verdict and plan.verdict.fits and not plan.remedies and not memory_findings(plan)
     assert plan.verdict.kv and plan.verdict.kv.tokens > 196608
     assert [(speed.load.depth, speed.load.concurrency) for speed in plan.speeds[:2]] == [(0, 1), (196608, 1)]
@@ -63,18 +63,18 @@ def test_what_fits_passes() -> None:
 
 def test_what_does_not_fit_is_refused_with_what_does() -> None:
     """The finding reports what the search found, in place of a rule's own guess; a reason lifts it."""
-    plan = made(real(memory_fraction=0.9), surveyed(taken=20.0))
+    plan = make_plan_for(real_recipe(memory_fraction=0.9), surveyed(taken=20.0))
     told = memory_findings(plan)
     assert list(told) == ["MEM002"] and plan.verdict and plan.verdict.lack == "claim"
     assert told["MEM002"] == plan.remedies[0].change
     assert "serving.memory_fraction" in plan.remedies[0].variant.keys
-    assert not memory_findings(made(plan.remedies[0].recipe, surveyed(taken=20.0)))
+    assert not memory_findings(make_plan_for(plan.remedies[0].recipe, surveyed(taken=20.0)))
     assert not [found for found in stopping(plan, "I know") if found.code == "MEM002"]
 
 
 def test_the_json_has_all_of_it() -> None:
     """Keys to write, actions to take, costs, and the verdict after them."""
-    told = plan_json(made(real(memory_fraction=0.9), surveyed(taken=20.0)), ())
+    told = plan_json(make_plan_for(real_recipe(memory_fraction=0.9), surveyed(taken=20.0)), ())
     first = told["remedies"][0]
     assert list(first) == ["change", "costs", "keys", "actions", "verdict"] and first["verdict"]["fits"]
     assert not told["verdict"]["fits"] and not told["memory"][0]["fits"]
@@ -85,42 +85,42 @@ def test_another_checkpoint_on_a_disk_is_a_remedy() -> None:
     """Report 001: the one that fits had been on both disks for weeks."""
     files = Checkpoint("/hub/snapshots/x", "/hub", "x", 122 * GIB, 20, shape=NVFP4)
     stored = Stored("spark-2", "org/minimax-nvfp4", "", "nvfp4", files)
-    large = replace(real(), model=replace(real().model, size=230 * GIB))
-    plan = made(large, surveyed(stored=(stored,)))
+    large = replace(real_recipe(), model=replace(real_recipe().model, size=230 * GIB))
+    plan = make_plan_for(large, surveyed(stored=(stored,)))
     (found,) = (remedy for remedy in plan.remedies if "org/minimax-nvfp4" in remedy.change)
     assert found.verdict.fits and any("122.0 GiB on spark-2" in cost for cost in found.costs)
 
 
 def test_a_remedy_passes_every_check() -> None:
     """A context above the model's own is cut to the model's maximum first; a remedy that keeps it is none."""
-    plan = made(real(context=4 * 196608), surveyed())
+    plan = make_plan_for(real_recipe(context=4 * 196608), surveyed())
     assert plan.verdict and plan.verdict.lack == "context"
     assert plan.remedies[0].variant.keys == {"serving.context": 196608}
     for remedy in plan.remedies:
-        stops = stopping(made(remedy.recipe, surveyed()), "") if remedy.recipe.nodes == 2 else ()
+        stops = stopping(make_plan_for(remedy.recipe, surveyed()), "") if remedy.recipe.nodes == 2 else ()
         assert [found.code for found in stops if not found.code.startswith("HOST")] == []
 
 
 def test_where_no_remedy_passes_the_obstacle_is_named() -> None:
     """A recipe without an image is refused whatever its memory settings are."""
-    without = replace(real(memory_fraction=0.9), engine=EngineChoice("vllm", "0.21.0"))
-    plan = made(without, surveyed(taken=20.0))
+    without = replace(real_recipe(memory_fraction=0.9), engine=EngineChoice("vllm", "0.21.0"))
+    plan = make_plan_for(without, surveyed(taken=20.0))
     assert plan.remedies == () and "the first obstacle is ENG016" in memory_findings(plan)["MEM002"]
 
 
 def test_where_nothing_helps_that_is_reported() -> None:
     """Not a guess of a rule that has not been tried."""
-    plan = made(replace(real(), model=replace(real().model, size=900 * GIB)), surveyed())
+    plan = make_plan_for(replace(real_recipe(), model=replace(real_recipe().model, size=900 * GIB)), surveyed())
     assert not plan.remedies
     assert all("a smaller checkpoint or another model is needed" in told for told in memory_findings(plan).values())
 
 
 def test_nothing_simulated_is_kept_from_starting() -> None:
     """The simulator allocates nothing, whatever the nodes have; and there is nothing to optimize."""
-    plan = made(recipe(), surveyed(taken=110.0))
+    plan = make_plan_for(recipe(), surveyed(taken=110.0))
     assert plan.remedies == () and not memory_findings(plan)
     with pytest.raises(UsageError) as caught:
-        asyncio.run(optimum(scene().services, request(), Goal.CONTEXT))
+        asyncio.run(optimum(make_scene().services, request(), Goal.CONTEXT))
     assert "there is nothing to optimize" in caught.value.message
 
 
@@ -130,14 +130,14 @@ def test_nothing_simulated_is_kept_from_starting() -> None:
 )
 def test_kv_types_are_the_engines_own(engine: str, version: str, has: str, lacks: str) -> None:
     """The types are those of the engine's version, from the data of its options."""
-    types = kv_dtypes(replace(real(), engine=EngineChoice(engine, version)))
+    types = kv_dtypes(replace(real_recipe(), engine=EngineChoice(engine, version)))
     assert has in types and lacks not in types
 
 
 async def test_a_recipe_that_cannot_be_planned_does_not_hide_the_others() -> None:
     """Too few nodes for one: the reason in its place, the others planned."""
     small = replace(recipe(), name="small", nodes=1, parallelism=replace(recipe().parallelism, tp=1))
-    found = await planned(scene(1).services, [recipe(), small])
+    found = await planned(make_scene(1).services, [recipe(), small])
     assert [bool(one.outcome) for one in found] == [False, True]
     assert "wants 2 nodes, cluster lab has 1" in found[0].trouble
 
@@ -153,8 +153,8 @@ def test_every_remedy_of_a_shipped_recipe_is_a_recipe(name: str) -> None:
     """Pasted as a profile it loads, means what was judged, and fits just so when nothing of the search is kept."""
     text = (SHIPPED / f"{name}.yaml").read_text()
     data, given = yaml.load(text, QUICK), load_recipe(text, f"{name}.yaml")
-    facts = {f"spark-{i}": replace(node(50.0), node=f"spark-{i}", identity=IDENTITY) for i in range(1, 5)}
-    here = scene(max(2, given.nodes))
+    facts = {f"spark-{i}": replace(gb10_node(50.0), node=f"spark-{i}", identity=IDENTITY) for i in range(1, 5)}
+    here = make_scene(max(2, given.nodes))
     plan = make_plan(here.services, request(recipe=given), ClusterState(facts))
     judge = judge_of(request(recipe=given), ClusterState(facts), here.services.cluster.nodes[: given.nodes])
     refused = any("the first obstacle is" in found.remedy for found in stopping(plan, ""))
@@ -175,8 +175,8 @@ def test_every_remedy_of_a_shipped_recipe_is_a_recipe(name: str) -> None:
 
 def test_a_loader_is_shown_with_what_an_earlier_start_took() -> None:
     """The loader may be another than the recipe's: what was tried here counts more than what others report."""
-    here, state = scene(), surveyed()
-    own, other = real(), replace(real(), flags={"load-format": "instanttensor"})
+    here, state = make_scene(), surveyed()
+    own, other = real_recipe(), replace(real_recipe(), flags={"load-format": "instanttensor"})
     for given, seconds in ((own, 300.0), (other, 90.0)):
         under = calibrate.conditions(given, False, rank=0, node="spark-1")
         phases = (("load", 10.0), ("compile", 10.0 + seconds))

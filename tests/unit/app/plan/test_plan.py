@@ -17,7 +17,7 @@ from sparkwright.domain.facts import Identity, NodeFacts
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.plan import Mount, Plan, stopping
 from sparkwright.domain.recipe import Expose, Recipe, RecipeState
-from unit.app.scene import HOME, recipe, request, scene
+from unit.app.scene import HOME, make_scene, recipe, request
 
 IDENTITY = Identity("spark", "0" * 32, "aarch64", "boot", "ai", HOME)
 SNAPSHOT = f"{HOME}/hub/models--org--name/snapshots/abc"
@@ -25,14 +25,14 @@ HERE = Checkpoint(SNAPSHOT, f"{HOME}/hub/models--org--name", "abc", 10, 3)
 NOWHERE = Checkpoint("", f"{HOME}/hub/models--org--name", "", 0, 0)
 
 
-def found(*names: str, **more: Any) -> ClusterState:
+def state_of_nodes(*names: str, **more: Any) -> ClusterState:
     return ClusterState({name: NodeFacts(name, 1.0, identity=IDENTITY) for name in names}, **more)
 
 
 def planned(given: Recipe | None = None, cluster_state: ClusterState | None = None, **asked: Any) -> Plan:
-    here = scene(secrets=asked.pop("secrets", {}))
+    here = make_scene(secrets=asked.pop("secrets", {}))
     return make_plan(
-        here.services, request(recipe=given or recipe(), **asked), cluster_state or found("spark-1", "spark-2")
+        here.services, request(recipe=given or recipe(), **asked), cluster_state or state_of_nodes("spark-1", "spark-2")
     )
 
 
@@ -52,10 +52,10 @@ def test_ranks_are_placed_head_first_and_labelled() -> None:
 
 def test_the_interpreter_of_this_machine_is_for_this_machine_only() -> None:
     """A path of the laptop in a remote node's command starts nothing there; a local node has exactly that file."""
-    here = scene()
+    here = make_scene()
     first, second = here.services.cluster.nodes
     mixed = replace(here.services, cluster=replace(here.services.cluster, nodes=(first, replace(second, ssh="local"))))
-    specs = make_plan(mixed, request(), found("spark-1", "spark-2")).specs
+    specs = make_plan(mixed, request(), state_of_nodes("spark-1", "spark-2")).specs
     assert [spec.argv[0] for spec in specs] == ["python3", mixed.python]
     own = replace(recipe(), engine=replace(recipe().engine, venv="~/sparkwright"))
     assert {spec.argv[0] for spec in planned(own).specs} == {f"{HOME}/sparkwright/bin/python"}
@@ -63,11 +63,11 @@ def test_the_interpreter_of_this_machine_is_for_this_machine_only() -> None:
 
 def test_what_the_cluster_file_ignores_is_counted() -> None:
     """An ignored finding that is in no line is forgotten; what stops a start is not ignored."""
-    here = scene()
+    here = make_scene()
     documented = replace(recipe(), state=RecipeState.DOCUMENTED)
     for ignore, counted in (((), []), (("REC002",), ["REC002"])):
         there = replace(here.services, cluster=replace(here.services.cluster, ignore=ignore))
-        plan = make_plan(there, request(recipe=documented), found("spark-1", "spark-2"))
+        plan = make_plan(there, request(recipe=documented), state_of_nodes("spark-1", "spark-2"))
         assert [one.code for one in plan.ignored] == counted
         assert ("REC002" in [one.code for one in plan.findings]) is not bool(counted)
         said = "; 1 finding ignored by the cluster file: REC002"
@@ -77,11 +77,13 @@ def test_what_the_cluster_file_ignores_is_counted() -> None:
 def test_a_node_has_the_last_word_on_its_ranks_environment() -> None:
     """A node's own values (a GPU, an interface) are in the cluster file; a container keeps its own paths."""
     own = (("NCCL_SOCKET_IFNAME", "eth9"), ("CUDA_VISIBLE_DEVICES", "1"), ("PATH", "/node/bin"))
-    here = scene()
+    here = make_scene()
     first, second = here.services.cluster.nodes
     there = replace(here.services, cluster=replace(here.services.cluster, nodes=(first, replace(second, env=own))))
     for profile, path in (("", "/node/bin"), ("docker", None)):
-        head, worker = make_plan(there, request(recipe=recipe(profile=profile)), found("spark-1", "spark-2")).specs
+        head, worker = make_plan(
+            there, request(recipe=recipe(profile=profile)), state_of_nodes("spark-1", "spark-2")
+        ).specs
         assert {name: worker.env.get(name) for name, _ in own} == dict(own) | {"PATH": path}
         assert "CUDA_VISIBLE_DEVICES" not in head.env
 
@@ -134,7 +136,7 @@ def test_a_key_shows_nowhere() -> None:
 
 def test_a_key_that_is_not_set_is_asked_for() -> None:
     """The key is asked for before anything else, with the command that makes one."""
-    services = scene(secrets={"KEY": Secret("k")}).services
+    services = make_scene(secrets={"KEY": Secret("k")}).services
     assert api_key(services, recipe()) is None
     assert api_key(services, recipe(api_key_env="KEY")) == Secret("k")
     with pytest.raises(UsageError) as caught:
@@ -171,7 +173,7 @@ def test_without_a_gateway_nobody_listens_for_all_without_a_key() -> None:
 def test_a_cluster_that_is_too_small_is_an_error() -> None:
     """The error names the nodes, and the expected number."""
     with pytest.raises(RecipeError) as caught:
-        make_plan(scene(1).services, request(), found("spark-1"))
+        make_plan(make_scene(1).services, request(), state_of_nodes("spark-1"))
     assert "wants 2 nodes, cluster lab has 1 (spark-1)" in caught.value.message
 
 
@@ -190,12 +192,12 @@ def weights(**model: Any) -> Recipe:
 def test_every_rank_gets_weights_where_they_are_or_will_be() -> None:
     """One node's files are copied to the same place on the others, so all ranks can name it now."""
     given = weights(id="org/name")
-    cluster_state = found("spark-1", "spark-2", checkpoints={"spark-1": HERE, "spark-2": NOWHERE})
+    cluster_state = state_of_nodes("spark-1", "spark-2", checkpoints={"spark-1": HERE, "spark-2": NOWHERE})
     for spec in planned(given, cluster_state).specs:
         assert "org/name" in spec.argv or SNAPSHOT in spec.argv
     path = weights(id="", path="qwen3-8b")
     there = Checkpoint(f"{HOME}/models/qwen3-8b", f"{HOME}/models/qwen3-8b", "", 10, 3)
-    cluster_state = found("spark-1", "spark-2", checkpoints={"spark-1": there, "spark-2": NOWHERE})
+    cluster_state = state_of_nodes("spark-1", "spark-2", checkpoints={"spark-1": there, "spark-2": NOWHERE})
     assert [f"{HOME}/models/qwen3-8b" in spec.argv for spec in planned(path, cluster_state).specs] == [True, True]
 
 

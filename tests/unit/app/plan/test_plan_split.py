@@ -10,8 +10,8 @@ from sparkwright.domain.command import Completed
 from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.recipe import Parallelism
 from sparkwright.facts.checkpoint import parse
-from unit.app.plan.test_plan import found
-from unit.app.scene import recipe, request, scene
+from unit.app.plan.test_plan import state_of_nodes
+from unit.app.scene import make_scene, recipe, request
 
 CONFIG = {
     "architectures": ["Qwen3ForCausalLM"], "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4,
@@ -28,11 +28,11 @@ def listed(**changes: object) -> Checkpoint:
 
 
 def planned(checkpoint: Checkpoint, split: Parallelism) -> Plan:
-    cluster_state = replace(found("spark-1", "spark-2"), checkpoints={"spark-1": checkpoint})
-    return make_plan(scene().services, request(recipe=replace(recipe(), parallelism=split)), cluster_state)
+    cluster_state = replace(state_of_nodes("spark-1", "spark-2"), checkpoints={"spark-1": checkpoint})
+    return make_plan(make_scene().services, request(recipe=replace(recipe(), parallelism=split)), cluster_state)
 
 
-def codes(plan: Plan) -> list[str]:
+def stopping_codes(plan: Plan) -> list[str]:
     return [finding.code for finding in stopping(plan, "")]
 
 
@@ -41,16 +41,18 @@ def test_the_shape_of_the_staged_model_judges_the_split() -> None:
     good, bad = planned(listed(), Parallelism(2)), planned(listed(num_attention_heads=9), Parallelism(2))
     assert good.advice and good.advice.chosen and good.advice.chosen.cost
     assert good.advice.source == "config.json on spark-1"
-    assert "PAR001" not in codes(good) and "PAR001" in codes(bad)
+    assert "PAR001" not in stopping_codes(good) and "PAR001" in stopping_codes(bad)
 
 
 def test_weights_that_the_engine_cannot_read_stop_the_plan() -> None:
     """Guards bad input: the method in config.json is looked up in the data of the engine's version."""
     bad = planned(listed(quantization_config={"quant_method": "exl3", "bits": 4}), Parallelism(2))
-    assert "ENG030" in codes(bad)
+    assert "ENG030" in stopping_codes(bad)
 
 
 def test_without_files_the_plan_reports_that_it_does_not_know() -> None:
     """Guards that nothing is guessed from the model's name."""
-    plan = make_plan(scene().services, request(recipe=recipe()), ClusterState(found("spark-1", "spark-2").facts))
+    plan = make_plan(
+        make_scene().services, request(recipe=recipe()), ClusterState(state_of_nodes("spark-1", "spark-2").facts)
+    )
     assert plan.advice and plan.advice.source == "" and "no node has its config.json" in plan.advice.why

@@ -11,7 +11,7 @@ from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB
 from sparkwright.remote.disk_cache import IS_AWAY
-from unit.app.scene import Scene, recipe, request, scene
+from unit.app.scene import ClusterScene, make_scene, recipe, request
 
 GONE = Completed(IS_AWAY, "mkdir: cannot create directory '/data/kv/twin': Permission denied\n")
 
@@ -25,7 +25,7 @@ def is_preparing(command: Command) -> bool:
     return command.changes.startswith("keep /data/kv/")
 
 
-def started_words(here: Scene) -> list[str]:
+def started_words(here: ClusterScene) -> list[str]:
     """The command line of each start, workers first."""
     asked = [command for node in here.nodes for command in node.commands]
     return [" ".join(command.argv) for command in asked if command.changes.startswith("start ")]
@@ -34,7 +34,7 @@ def started_words(here: Scene) -> list[str]:
 @pytest.mark.parametrize("away", [GONE, Unreachable("spark-2", "no answer")], ids=["gone", "silent"])
 async def test_ranks_start_without_a_tier_whose_disk_is_away(away: Completed | Exception) -> None:
     """Guards a relaunch after a lost disk: it serves, on all nodes without the tier, and as the same deployment."""
-    here = scene()
+    here = make_scene()
     here.nodes[1].on(is_preparing, away)
     outcome = await up(here.services, request(recipe=cached_recipe()), Options())
     assert outcome.done == "ready"
@@ -49,7 +49,7 @@ async def test_ranks_start_without_a_tier_whose_disk_is_away(away: Completed | E
 
 async def test_ranks_have_the_tier_whose_disks_are_there() -> None:
     """Guards the option itself: each rank is given the folder, which was made before on its node."""
-    here = scene()
+    here = make_scene()
     outcome = await up(here.services, request(recipe=cached_recipe()), Options())
     assert outcome.done == "ready" and outcome.without == ""
     assert all("/data/kv/twin-" in words for words in started_words(here)) and len(started_words(here)) == 2

@@ -10,7 +10,7 @@ from sparkwright.domain.errors import NotReady
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.units import GIB
 from sparkwright.planner.calibrate import conditions, measured
-from unit.app.scene import COMPILES, HEAD, JOINS, LOADS, READY, WARM, Scene, recipe, request, scene
+from unit.app.scene import COMPILES, HEAD, JOINS, LOADS, READY, WARM, ClusterScene, make_scene, recipe, request
 
 _SAYS = "(Worker_TP{0} pid=1) INFO 11-21 09:01:57 [x.py:1] "
 LOADED = _SAYS + "Model loading took {1} GiB memory and 8.84 seconds"
@@ -18,15 +18,15 @@ POOL = _SAYS + "Available KV cache memory: 48.18 GiB"
 TOKENS = "(EngineCore pid=1) INFO 11-21 09:01:58 [kv_cache_utils.py:1710] GPU KV cache size: 814,848 tokens"
 
 
-def talking() -> Scene:
+def talking() -> ClusterScene:
     """Both ranks report their memory."""
-    here = scene()
+    here = make_scene()
     here.nodes[0].script = (JOINS, 1.0, LOADS, 2.0, LOADED.format(0, "62.76"), POOL.format(0), TOKENS, 1.0, READY)
     here.nodes[1].script = (JOINS, 1.0, LOADS, 2.0, LOADED.format(1, "62.70"), POOL.format(1), COMPILES, 1.0, WARM)
     return here
 
 
-async def again(here: Scene, **more: object) -> Outcome:
+async def prepare_again(here: ClusterScene, **more: object) -> Outcome:
     return await prepare(here.services, request(**more))
 
 
@@ -45,9 +45,9 @@ async def test_each_rank_is_kept_with_its_conditions() -> None:
 async def test_the_next_plan_knows_them() -> None:
     """Node by node, as they were measured there."""
     here = talking()
-    assert (await again(here)).cluster_state.calibrations == {}
+    assert (await prepare_again(here)).cluster_state.calibrations == {}
     await up(here.services, request(), Options())
-    found = (await again(here)).cluster_state.calibrations
+    found = (await prepare_again(here)).cluster_state.calibrations
     assert {node: (c.weights, c.differs) for node, c in found.items()} == {
         "spark-1": (round(62.76 * GIB), ()),
         "spark-2": (round(62.70 * GIB), ()),
@@ -60,13 +60,13 @@ async def test_a_rank_that_reported_nothing_is_spoken_for() -> None:
     here.nodes[1].script = (JOINS, 1.0, LOADS, 1.0, WARM)
     await up(here.services, request(), Options())
     assert len(here.calibrations.kept) == 1
-    found = (await again(here)).cluster_state.calibrations
+    found = (await prepare_again(here)).cluster_state.calibrations
     assert found["spark-2"].differs == ("another node", "rank 0 spoke")
 
 
 async def test_a_start_that_failed_is_not_kept() -> None:
     """A failed start is not kept, nor one that reported nothing of memory."""
-    here = scene()
+    here = make_scene()
     here.nodes[0].script = HEAD
     await up(here.services, request(), Options())
     assert here.calibrations.kept == {}
@@ -79,7 +79,7 @@ async def test_a_log_given_by_hand_comes_first() -> None:
     given = measured(
         {"weights_gib": "70"}, conditions(recipe(), True), source="a.log", differs=("a log given by hand",)
     )
-    found = (await again(here, measured=(given,))).cluster_state.calibrations
+    found = (await prepare_again(here, measured=(given,))).cluster_state.calibrations
     assert {c.weights for c in found.values()} == {70 * GIB}
     assert found["spark-1"].differs == ("a log given by hand",)
 

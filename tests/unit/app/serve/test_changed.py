@@ -17,22 +17,22 @@ from sparkwright.domain.facts import Driver, EngineFound, Identity, Kernel, Node
 from sparkwright.domain.host_facts import Board, Unit, Upkeep
 from sparkwright.domain.progress import Notice
 from sparkwright.remote.repair import CLOCK_UNIT
-from unit.app.scene import JOINS, LOADS, recipe, request, scene
+from unit.app.scene import JOINS, LOADS, make_scene, recipe, request
 from unit.for_each import for_each
 
 FILE = f"{STATE}/served/twin.json"
 
 
-def of(release: str, driver: str | Unknown = "580.95.05") -> dict[str, str]:
+def served_facts(release: str, driver: str | Unknown = "580.95.05") -> dict[str, str]:
     facts = NodeFacts("spark-1", 0.0, kernel=Kernel(release, "quiet", "Ubuntu"), driver=Driver(driver, "580.95.05"))
     return served(recipe(), ("spark-1",), ClusterState({"spark-1": facts}))
 
 
 def test_only_what_is_known_twice_and_differs_is_a_change() -> None:
     """A figure that could not be read this time is no change, and neither is one that is new."""
-    assert differences(of("6.17"), of("6.17")) == ()
-    assert differences(of("6.17"), of("7.0.0-1019")) == ("spark-1 kernel: 6.17 -> 7.0.0-1019",)
-    assert differences(of("6.17"), of("6.17", Unknown("", "no driver"))) == ()
+    assert differences(served_facts("6.17"), served_facts("6.17")) == ()
+    assert differences(served_facts("6.17"), served_facts("7.0.0-1019")) == ("spark-1 kernel: 6.17 -> 7.0.0-1019",)
+    assert differences(served_facts("6.17"), served_facts("6.17", Unknown("", "no driver"))) == ()
 
 
 UNIT = {CLOCK_UNIT: Unit(CLOCK_UNIT, "loaded", "active")}
@@ -98,7 +98,7 @@ async def test_a_long_command_line_is_compared_whole_and_shown_by_the_words_that
 
 async def test_ranks_that_cannot_be_started_show_it_too() -> None:
     """A Docker that an update has left without its GPU refuses before there is a log."""
-    here = scene()
+    here = make_scene()
     here.nodes[1].refuses = Completed(125, "", "could not select device driver")
     here.nodes[0].on(lambda command: FILE in command.argv, json.dumps({"facts": {"engine version": "0.20.0"}}))
     with pytest.raises(CommandFailed):
@@ -109,7 +109,7 @@ async def test_ranks_that_cannot_be_started_show_it_too() -> None:
 
 async def test_a_start_that_serves_notes_what_it_served_with() -> None:
     """The note is on the head, whatever machine the next `up` is called from."""
-    here = scene()
+    here = make_scene()
     await up(here.services, request(), Options())
     noted = json.loads(here.nodes[0].files[FILE])
     assert noted["facts"]["recipe"] == f"twin ({recipe().hash})" and noted["at"] > 0
@@ -132,7 +132,7 @@ async def test_a_failed_start_shows_what_changed() -> None:
 
 
 async def noticed(text: str) -> list[Notice]:
-    here = scene()
+    here = make_scene()
     for node in here.nodes:
         node.script = (JOINS, LOADS, Exit(1))
 

@@ -59,7 +59,7 @@ def plan(expose: Expose, port: int = 8443) -> Plan:
     return Plan("big", recipe, CLUSTER, Placement(("spark-1",), {}), (), (), (), "127.0.0.1", 8000, "big")
 
 
-def head(was: Expose, behind: str, route_port: int = 8443) -> FakeHost:
+def gateway_head(was: Expose, behind: str, route_port: int = 8443) -> FakeHost:
     """A head whose gateway on port 8443 runs and was made for `was`."""
     front = json.dumps({"port": 8443, "keys": "/s/door/keys.json", "metrics": 8444, "open_to": OPEN_TO[was]})
     route = json.dumps({"deployment": "big", "engine": "127.0.0.1:8000", "limit": 1, "port": route_port})
@@ -90,7 +90,7 @@ async def installed(host: FakeHost, asked: Plan) -> tuple[GatewayInstall, int]:
 @pytest.mark.parametrize(("was", "to"), [(Expose.ALL, Expose.LOOPBACK), (Expose.LOOPBACK, Expose.ALL)])
 async def test_the_only_deployment_changes_who_may_reach_it(was: Expose, to: Expose) -> None:
     """A deployment is no conflict with itself: the route stays and Caddy listens where the recipe says now."""
-    host = head(was, behind="big")
+    host = gateway_head(was, behind="big")
     made, port = await installed(host, plan(to))
     assert [found.code for found in made.findings] == [] and made.listens
     assert port == 8443
@@ -102,7 +102,7 @@ async def test_the_only_deployment_changes_who_may_reach_it(was: Expose, to: Exp
 
 async def test_a_real_conflict_is_refused_before_anything_changes() -> None:
     """Another deployment keeps the port open: no file is written, and the error names it."""
-    host = head(Expose.ALL, behind="big\nother")
+    host = gateway_head(Expose.ALL, behind="big\nother")
     with pytest.raises(Refused) as caught:
         await refuse_shared_change(services(host), plan(Expose.LOOPBACK))
     assert caught.value.exit_code == 1 and "other" in caught.value.message
@@ -112,25 +112,25 @@ async def test_a_real_conflict_is_refused_before_anything_changes() -> None:
 
 async def test_a_real_conflict_never_takes_a_route_that_works() -> None:
     """A relaunch with such a recipe keeps its clients; only one that never had the gateway gets none."""
-    made, port = await installed(head(Expose.ALL, behind="big\nother"), plan(Expose.LOOPBACK))
+    made, port = await installed(gateway_head(Expose.ALL, behind="big\nother"), plan(Expose.LOOPBACK))
     assert [found.code for found in made.findings] == ["DOOR009"] and port == 8443
-    made, port = await installed(head(Expose.ALL, behind="big\nother", route_port=0), plan(Expose.LOOPBACK))
+    made, port = await installed(gateway_head(Expose.ALL, behind="big\nother", route_port=0), plan(Expose.LOOPBACK))
     assert [found.code for found in made.findings] == ["DOOR009"] and port == 0
-    await refuse_shared_change(services(head(Expose.ALL, "big\nother", route_port=0)), plan(Expose.LOOPBACK))
+    await refuse_shared_change(services(gateway_head(Expose.ALL, "big\nother", route_port=0)), plan(Expose.LOOPBACK))
 
 
 async def test_another_port_leaves_no_gateway_on_the_old_one() -> None:
     """The caller is told that the old gateway may have nobody left."""
-    made, _ = await installed(head(Expose.ALL, behind="big", route_port=9443), plan(Expose.ALL))
+    made, _ = await installed(gateway_head(Expose.ALL, behind="big", route_port=9443), plan(Expose.ALL))
     assert made.moved
-    made, _ = await installed(head(Expose.ALL, behind="big"), plan(Expose.ALL))
+    made, _ = await installed(gateway_head(Expose.ALL, behind="big"), plan(Expose.ALL))
     assert not made.moved
 
 
 async def test_what_is_replaced_has_no_say_in_the_settings() -> None:
     """`switch` to a recipe with another `serving.expose` gets its gateway."""
-    host = head(Expose.ALL, behind="old", route_port=0)
+    host = gateway_head(Expose.ALL, behind="old", route_port=0)
     made = await install_gateway(services(host), plan(Expose.LOOPBACK), WHERE, replaces="old")
     assert made.findings == () and made.listens
-    made = await install_gateway(services(head(Expose.ALL, "old", 0)), plan(Expose.LOOPBACK), WHERE)
+    made = await install_gateway(services(gateway_head(Expose.ALL, "old", 0)), plan(Expose.LOOPBACK), WHERE)
     assert [found.code for found in made.findings] == ["DOOR009"]

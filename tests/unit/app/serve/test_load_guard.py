@@ -8,7 +8,7 @@ import pytest
 
 from fakes.rank_node import given_to
 from sparkwright.app.serve.launch import Options, up
-from sparkwright.app.serve.load_guard import STOPPED, LoadGuard, figures_of, load_floors, lower
+from sparkwright.app.serve.load_guard import STOPPED, LoadGuard, figures_of, load_floors, setting_to_lower
 from sparkwright.app.serve.prepare import prepare
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.deployment import Phase
@@ -19,12 +19,12 @@ from sparkwright.domain.recipe import Loading
 from sparkwright.domain.sample import LoadSample
 from sparkwright.domain.units import GIB
 from sparkwright.remote.programs import Floors
-from unit.app.scene import HEAD, JOINS, LOADS, Scene, recipe, request, scene
+from unit.app.scene import HEAD, JOINS, LOADS, ClusterScene, make_scene, recipe, request
 
 STOP = '{"stop": "memory"}'
 
 
-def line(at: float, free: float, available: float, **more: Any) -> str:
+def sample_line(at: float, free: float, available: float, **more: Any) -> str:
     figures = {"at": at, "free": int(free * GIB), "available": int(available * GIB), "stall": 3.0, "late": 0.0}
     return json.dumps(figures | {"large": -1, "swapped": 0} | more)
 
@@ -33,9 +33,9 @@ def is_guard(command: Command) -> bool:
     return "\nSPARKWRIGHT_ASKED=" in command.argv[2]
 
 
-def a_start(*lines: str) -> Scene:
+def a_start(*lines: str) -> ClusterScene:
     """Ranks that never become ready on their own, and a second node whose guard prints these lines."""
-    here = scene()
+    here = make_scene()
     for node in here.nodes:
         node.script = (JOINS, LOADS)
     here.nodes[1].on(is_guard, list(lines))
@@ -74,7 +74,7 @@ def test_floors_are_relative_to_what_the_plan_leaves(left: float, loading: float
 
 async def test_a_stop_ends_the_start_with_reason_curve_and_setting() -> None:
     """The user sees which node ran short, how fast, and what to lower; all ranks are stopped, samples are kept."""
-    here = a_start(line(100.0, 5.0, 9.0), line(101.0, 2.0, 4.0), line(102.0, 0.4, 0.9), STOP)
+    here = a_start(sample_line(100.0, 5.0, 9.0), sample_line(101.0, 2.0, 4.0), sample_line(102.0, 0.4, 0.9), STOP)
     with pytest.raises(NotReady) as caught:
         await up(here.services, request(recipe=recipe(memory_fraction=0.85)), Options())
     error = caught.value
@@ -88,7 +88,7 @@ async def test_a_stop_ends_the_start_with_reason_curve_and_setting() -> None:
 @pytest.mark.parametrize(("guard", "left"), [(True, [1, 1]), (False, [0, 0])])
 async def test_a_detached_start_leaves_a_guard_on_each_node(guard: bool, left: list[int]) -> None:
     """Nobody follows it: the node itself has floors, what stops its rank, and what ends with its rank."""
-    here, given = scene(), recipe()
+    here, given = make_scene(), recipe()
     given = replace(given, loading=Loading(guard), model=replace(given.model, simulated=False, id="org/name"))
     for node in here.nodes:
         node.on(lambda command: command.changes.startswith("guard"), Completed(0, ""))
@@ -105,14 +105,14 @@ async def test_a_detached_start_leaves_a_guard_on_each_node(guard: bool, left: l
 
 async def test_a_stall_is_named_as_one() -> None:
     """A node that has memory and waits for it all the time would freeze as well."""
-    here = a_start(line(100.0, 2.0, 4.0, stall=81.0), '{"stop": "stall"}')
+    here = a_start(sample_line(100.0, 2.0, 4.0, stall=81.0), '{"stop": "stall"}')
     with pytest.raises(NotReady, match="all tasks of spark-2 waited for memory in 81 % of the last 10 s"):
         await up(here.services, request(), Options())
 
 
 async def test_an_eviction_is_reported_once() -> None:
     """Each second would fill the screen."""
-    here = a_start(*(line(float(n), 2.0, 40.0, freed=4 * GIB) for n in range(5)))
+    here = a_start(*(sample_line(float(n), 2.0, 40.0, freed=4 * GIB) for n in range(5)))
     for node, script in zip(here.nodes, (HEAD, (JOINS, LOADS)), strict=True):
         node.script = script
     await up(here.services, request(), Options())
@@ -122,7 +122,7 @@ async def test_an_eviction_is_reported_once() -> None:
 
 async def test_the_guard_can_be_switched_off() -> None:
     """The recipe has the last word."""
-    here = a_start(line(100.0, 0.1, 0.1), STOP)
+    here = a_start(sample_line(100.0, 0.1, 0.1), STOP)
     here.nodes[0].script = HEAD
     await up(here.services, request(recipe=replace(recipe(), loading=Loading(guard=False))), Options())
     assert not here.nodes[1].ran(is_guard)
@@ -130,13 +130,13 @@ async def test_the_guard_can_be_switched_off() -> None:
 
 def test_the_setting_to_lower_is_the_one_that_counts() -> None:
     """A pinned KV size skips the engine's own profiling: then no memory fraction helps."""
-    assert lower(recipe(kv_cache_bytes=8 * GIB)).startswith("lower serving.kv_cache_bytes (8.0 GiB)")
-    assert "serving.batched_tokens" in lower(recipe(memory_fraction=0.0))
+    assert setting_to_lower(recipe(kv_cache_bytes=8 * GIB)).startswith("lower serving.kv_cache_bytes (8.0 GiB)")
+    assert "serving.batched_tokens" in setting_to_lower(recipe(memory_fraction=0.0))
 
 
 async def test_what_a_load_took_is_counted_between_two_phases() -> None:
     """The next plan learns what the loader took besides weights; a node that was not sampled stays unknown."""
-    here = scene()
+    here = make_scene()
     guard = LoadGuard(here.services, (await prepare(here.services, request())).plan)
     for phase, available in ((Phase.RENDEZVOUS, 100), (Phase.LOAD, 90), (Phase.COMPILE, 20), (Phase.SERVER, 5)):
         guard.curves["spark-1"].append(LoadSample(available=available * GIB))
@@ -146,7 +146,7 @@ async def test_what_a_load_took_is_counted_between_two_phases() -> None:
 
 async def test_a_start_that_another_process_planned_has_the_floors_of_that_plan() -> None:
     """The supervisor watches the load after `up --detach`, and has no ledger of its own."""
-    here = a_start(line(100.0, 5.0, 9.0), line(101.0, 0.4, 0.9), STOP)
+    here = a_start(sample_line(100.0, 5.0, 9.0), sample_line(101.0, 0.4, 0.9), STOP)
     made = (await prepare(here.services, request())).plan
     real = replace(made.recipe, model=replace(made.recipe.model, simulated=False))
     plan = replace(made, recipe=real, ledgers=())

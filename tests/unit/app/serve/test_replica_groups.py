@@ -24,7 +24,7 @@ from sparkwright.domain.errors import Refused, Unreachable, UsageError
 from sparkwright.domain.facts import Address, Interface, NodeFacts
 from sparkwright.domain.recipe import Expose
 from sparkwright.engines.catalog import ENGINES
-from unit.app.scene import cluster, recipe, request, scene
+from unit.app.scene import cluster, make_scene, recipe, request
 
 ONE = recipe("twin", "one-node")
 BYTES = bytes(range(24))
@@ -38,7 +38,7 @@ class OneKeyRing:
 
 
 def services(count: int = 2, made: Cluster | None = None) -> Services:
-    return replace(scene(count).services, keyring=OneKeyRing(), cluster=made or cluster(count))  # type: ignore[arg-type]
+    return replace(make_scene(count).services, keyring=OneKeyRing(), cluster=made or cluster(count))  # type: ignore[arg-type]
 
 
 def facts(name: str, address: str) -> NodeFacts:
@@ -75,7 +75,7 @@ async def test_the_engines_get_one_key_that_supervisors_keep() -> None:
     for one in await starts(services(), survey_of("10.0.0.1", "10.0.0.2")):
         assert one.request.recipe.serving.api_key_env == ENGINE_KEY
         assert one.services.secrets[ENGINE_KEY].reveal() == BYTES.hex() == one.request.api_key.reveal()  # type: ignore[union-attr]
-    made = scene()
+    made = make_scene()
     made.nodes[0].on("secrets.json", f'{{"{ENGINE_KEY}": "kept"}}')
     there, member = replace(made.services, keyring=OneKeyRing()), Member("twin-r1", 1, ("spark-1",))  # type: ignore[arg-type]
     again = await starts(there, survey_of("10.0.0.1", "10.0.0.2"), Present((member,)))

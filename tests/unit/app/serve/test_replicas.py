@@ -12,7 +12,7 @@ from sparkwright.app.services import Services
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import NotReady, Unreachable, UsageError
 from sparkwright.domain.live import DeploymentState
-from unit.app.scene import recipe, request, scene
+from unit.app.scene import make_scene, recipe, request
 from unit.app.test_status_supervised import LIVE
 
 ONE = recipe("twin", "one-node")
@@ -20,7 +20,7 @@ ONE = recipe("twin", "one-node")
 
 def services_with(**found: str) -> Services:
     """name -> the model of which it is a replica, '' for one that stands alone; `_` is `-`."""
-    here = scene()
+    here = make_scene()
     live = json.loads(to_json(replace(LIVE, phase=DeploymentState.READY)))
     row = {"by": "", "running": True, "unit": "", "now": 1001.0, "endpoint": ""}
     rows = [
@@ -92,7 +92,7 @@ async def test_the_only_one_that_serves_is_not_restarted_in_turn() -> None:
 
 async def test_a_head_that_is_away_is_named_with_all_other_nodes_that_are() -> None:
     """The caller asks all nodes unless replicas were asked for, which need the head first."""
-    here = scene()
+    here = make_scene()
     here.nodes[0].on(lambda command: True, Unreachable("spark-1", "connection refused"))
     assert not await wants_replicas(here.services, request(supervised=True), 0)
     with pytest.raises(Unreachable):

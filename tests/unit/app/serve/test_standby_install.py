@@ -10,14 +10,14 @@ from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.standby import StandbyRole
 from unit.app.scene import request
 from unit.app.serve.test_gateway_change import LOOK
-from unit.app.serve.test_install_supervisor import REACH, nodes, seated, services, serving
+from unit.app.serve.test_install_supervisor import REACH, healthy_nodes, seated, services, serving
 
 ROLE_FOLDER = "/home/ai/.local/state/sparkwright/supervision/_standby"
 
 
 def ready_nodes() -> list[RankNode]:
     """A head and a worker, both with Caddy and a way to each other."""
-    hosts = nodes()
+    hosts = healthy_nodes()
     hosts[1].on("@@ python", seated()).on("ssh-keygen", "ssh-ed25519 KEY\n")
     hosts[1].on("ControlPath=none", "192.168.1.21\tok\n").on('home/services/$2"; mark=', Completed(0, ""))
     hosts[0].on("SSH_CONNECTION", REACH)

@@ -13,11 +13,11 @@ from sparkwright.domain.errors import Busy, CommandFailed, NotReady, Unreachable
 from sparkwright.domain.progress import Notice
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.remote import service
-from unit.app.scene import JOINS, Scene, request, scene
+from unit.app.scene import JOINS, ClusterScene, make_scene, request
 
 
-async def serving() -> Scene:
-    here = scene()
+async def serving() -> ClusterScene:
+    here = make_scene()
     await up(here.services, request(), Options())
     here.journal.clear()
     return here
@@ -34,7 +34,7 @@ async def test_nothing_is_left() -> None:
 
 async def test_nothing_is_left_of_what_failed() -> None:
     """A start that failed keeps its evidence on the nodes until then."""
-    here = scene(endpoint=FakeEndpoint(NotReady("no")))
+    here = make_scene(endpoint=FakeEndpoint(NotReady("no")))
     here.nodes[1].script = (JOINS, Exit(1))
     with pytest.raises(NotReady):
         await up(here.services, request(), Options())
@@ -45,7 +45,7 @@ async def test_nothing_is_left_of_what_failed() -> None:
 
 async def test_a_folder_without_a_rank_goes_too() -> None:
     """A start that died between its folder and its pid leaves files that no listing shows."""
-    here = scene()
+    here = make_scene()
     await here.nodes[1].put(b"x", "/home/ai/.local/state/sparkwright/deployments/twin/rank1/secrets.env")
     here.nodes[1].on("$s/supervision/$2", "was\n")
     await down(here.services, "twin")
@@ -54,7 +54,7 @@ async def test_a_folder_without_a_rank_goes_too() -> None:
 
 async def test_a_recipe_that_was_never_started_is_down() -> None:
     """Guards Ctrl-C in the first second of `up`: nothing was put on the nodes, and `down` is no error."""
-    here = scene()
+    here = make_scene()
     assert (await down(here.services, "twin", recipes=("twin", "chat"))).ranks == ()
     assert here.clean
     with pytest.raises(UsageError):
@@ -63,7 +63,7 @@ async def test_a_recipe_that_was_never_started_is_down() -> None:
 
 async def test_down_twice_is_down_once() -> None:
     """Guards scripts that clean up: a name that a `down` has ended is known for a day."""
-    here = scene()
+    here = make_scene()
     told = "2026-11-22T09:00:00Z anna@laptop disarm twin: down\nnow 2026-11-22T09:30:00Z\n"
     here.nodes[0].on(lambda command: command == service.taken_down(STATE, "twin"), told)
     assert (await down(here.services, "twin")).ranks == ()
@@ -72,7 +72,7 @@ async def test_down_twice_is_down_once() -> None:
 
 async def test_a_name_that_no_node_knows_is_an_error_also_where_nothing_runs() -> None:
     """Guards the exit code of a typing error: the same whatever else runs."""
-    here = scene()
+    here = make_scene()
     with pytest.raises(UsageError) as caught:
         await down(here.services, "twn")
     assert caught.value.hint == "there are: none" and here.clean
@@ -141,7 +141,7 @@ async def test_what_survives_sigkill_is_an_error() -> None:
 
 async def test_containers_that_cannot_be_seen_may_be_left() -> None:
     """A node whose Docker does not answer: "nothing was left" would be a guess. With all ranks found it is none."""
-    here = scene()
+    here = make_scene()
     blind = ranks_fact(here.services.cluster.node("spark-2")).command
     here.nodes[1].on(lambda command: command == blind, Completed(0, "blind\n"))
     with pytest.raises(CommandFailed) as caught:

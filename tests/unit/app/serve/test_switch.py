@@ -12,18 +12,18 @@ from sparkwright.domain.codec import from_json, to_json
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.live import Ask, DeploymentState, Desired, Live, Request, RequestAnswer
-from unit.app.scene import Scene, recipe
+from unit.app.scene import ClusterScene, recipe
 from unit.app.test_status import running
 
 
 @dataclass
-class Head:
+class SwitchHead:
     """Supervisors of `twin`, which serves, and of `other`, which rests. asked: what each was asked for, in order.
 
     becomes: what a restart makes of `other`.
     """
 
-    scene: Scene
+    scene: ClusterScene
     becomes: DeploymentState = DeploymentState.READY
     asked: list[tuple[str, Request]] = field(default_factory=list)
     phases: dict[str, DeploymentState] = field(default_factory=dict)
@@ -63,14 +63,14 @@ class Head:
         return [(name, request.ask) for name, request in self.asked]
 
 
-async def switched(head: Head) -> None:
+async def switched(head: SwitchHead) -> None:
     services = head.scene.services
     await switch_to_resting(services, replace(services, nonce="fedcba9876543210"), "twin", "other")
 
 
 async def test_what_served_rests_and_can_come_back() -> None:
     """The old supervisor waits until the new one serves, and knows its name: it can end the switch itself."""
-    head = Head(running())
+    head = SwitchHead(running())
     await switched(head)
     assert head.story == [("twin", Ask.REPLACE), ("other", Ask.RESTART), ("twin", Ask.HALT)]
     assert head.asked[0][1].successor == "other"
@@ -80,7 +80,7 @@ async def test_what_served_rests_and_can_come_back() -> None:
 
 async def test_what_does_not_serve_is_taken_back() -> None:
     """It is stopped first, and the error says what serves."""
-    head = Head(running(), DeploymentState.FAILED)
+    head = SwitchHead(running(), DeploymentState.FAILED)
     with pytest.raises(NotReady) as caught:
         await switched(head)
     assert head.story == [
@@ -94,7 +94,7 @@ async def test_what_does_not_serve_is_taken_back() -> None:
 
 async def test_an_error_of_our_own_is_taken_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards a deployment that stays stopped after a bug."""
-    head = Head(running())
+    head = SwitchHead(running())
 
     async def broken(*_: Any) -> float:
         raise RuntimeError("a bug")
@@ -107,7 +107,7 @@ async def test_an_error_of_our_own_is_taken_back_too(monkeypatch: pytest.MonkeyP
 
 async def test_a_console_that_ends_leaves_the_rest_to_the_supervisor() -> None:
     """Nothing is halted half-way: the request stays, is renewed no more, and names the successor."""
-    head = Head(running(), DeploymentState.LOADING)
+    head = SwitchHead(running(), DeploymentState.LOADING)
     task = asyncio.ensure_future(switched(head))
     while ("other", Ask.RESTART) not in head.story:
         assert not task.done(), task
@@ -120,7 +120,7 @@ async def test_a_console_that_ends_leaves_the_rest_to_the_supervisor() -> None:
 
 async def test_nothing_is_stopped_while_a_node_cannot_be_asked() -> None:
     """A switch acts like every command that takes away a serving deployment."""
-    head = Head(running())
+    head = SwitchHead(running())
     head.scene.nodes[1].on("", Unreachable("spark-2", "no route to host"))
     with pytest.raises(Unreachable):
         await switched(head)

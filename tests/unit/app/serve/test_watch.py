@@ -19,18 +19,18 @@ from sparkwright.domain.progress import Notice, RankPhase
 from sparkwright.domain.recipe import PhaseTime
 from sparkwright.engines.catalog import engine
 from sparkwright.recipes.load import load_recipe
-from unit.app.scene import COMPILES, HEAD, JOINS, LOADS, READY, SHARD, WARM, Scene, recipe, request, scene
+from unit.app.scene import COMPILES, HEAD, JOINS, LOADS, READY, SHARD, WARM, ClusterScene, make_scene, recipe, request
 
 ERROR = "(Worker_TP1 pid=1) ERROR 11-21 09:02:00 [multiproc_executor.py:857] torch.OutOfMemoryError: CUDA out of memory"
 
 
-def scene_of(head: Script = HEAD, worker: Script = (JOINS, LOADS, COMPILES, WARM)) -> Scene:
-    here = scene()
+def scene_of(head: Script = HEAD, worker: Script = (JOINS, LOADS, COMPILES, WARM)) -> ClusterScene:
+    here = make_scene()
     here.nodes[0].script, here.nodes[1].script = head, worker
     return here
 
 
-async def failure(here: Scene, **more: Any) -> NotReady:
+async def failure(here: ClusterScene, **more: Any) -> NotReady:
     with pytest.raises(NotReady) as caught:
         await up(here.services, request(**more), Options())
     return caught.value
@@ -321,7 +321,7 @@ async def test_a_server_that_answers_from_the_background_is_not_ready(monkeypatc
         return False
 
     monkeypatch.setattr("sparkwright.app.serve.watch.runs", ended)
-    here = scene(1)
+    here = make_scene(1)
     here.nodes[0].script = ("loading", 60.0, Exit(0))
     here.endpoint = FakeEndpoint(ANSWER)
     forks = load_recipe(BACKGROUND, "r.yaml")
@@ -345,7 +345,7 @@ engine:
   command: [serve, --host, "{{host}}", --port, "{{port}}"]
 {log}"""
     made = load_recipe(text, "r.yaml")
-    here = scene(1)
+    here = make_scene(1)
     here.nodes[0].script = (f"allocated prompt/reply window {window}", 60.0, "still there", 3600.0)
     here.endpoint = FakeEndpoint(ANSWER)
     await up(here.services, request(recipe=replace(made, model=replace(made.model, simulated=True))), Options())

@@ -15,7 +15,7 @@ from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.gateway.keys import Keys, digest, parse, text_of
-from unit.app.scene import scene
+from unit.app.scene import make_scene
 
 
 class Ring:
@@ -43,7 +43,7 @@ class FullRing(Ring):
         raise UsageError("no space left")
 
 
-class Head:
+class KeysHead:
     """Keeps a keys file as the real script does. between: what others write, one before each swap."""
 
     def __init__(self, text: str = "", between: Sequence[str] = ()) -> None:
@@ -66,15 +66,15 @@ class Head:
         return [key.name for key in parse(self.text).keys]
 
 
-def services(head: Head, ring: Ring | None) -> Services:
+def services(head: KeysHead, ring: Ring | None) -> Services:
     cluster = Cluster("desk", (Node("spark-1", "spark-1"),), "spark-1")
-    return replace(scene().services, cluster=cluster, hosts=FakeHosts(head.host), keyring=ring)
+    return replace(make_scene().services, cluster=cluster, hosts=FakeHosts(head.host), keyring=ring)
 
 
 async def test_a_key_is_made_here_and_only_its_hash_goes_there() -> None:
     """Guards that the key itself is in no command and in one file only."""
-    head, ring = Head(), Ring()
-    made = await keys.add(services(head, ring), "laptop", "big")
+    head, ring = KeysHead(), Ring()
+    made = await keys.create_key(services(head, ring), "laptop", "big")
     key = made.secret.reveal()
     assert ring.files == {("desk", "laptop@big.key"): key + "\n"}
     assert key not in repr(head.host.commands) and key not in head.text
@@ -84,8 +84,8 @@ async def test_a_key_is_made_here_and_only_its_hash_goes_there() -> None:
 
 async def test_a_second_laptop_is_told_where_keys_are() -> None:
     """Guards `connect` and the hint where a key of another machine opens the gateway: who made it, and two ways on."""
-    head = Head()
-    await keys.add(services(head, Ring()), "laptop", "")
+    head = KeysHead()
+    await keys.create_key(services(head, Ring()), "laptop", "")
     with pytest.raises(UsageError) as raised:
         await connect._key(services(head, Ring()), "big", "")
     assert "no key on this machine opens big" in raised.value.message
@@ -96,57 +96,57 @@ async def test_a_second_laptop_is_told_where_keys_are() -> None:
 
 async def test_one_name_for_two_deployments_is_two_files() -> None:
     """Guards the first key: no other copy of it exists."""
-    head, ring = Head(), Ring()
+    head, ring = KeysHead(), Ring()
     for deployment in ("", "big", "small"):
-        await keys.add(services(head, ring), "laptop", deployment)
+        await keys.create_key(services(head, ring), "laptop", deployment)
     assert len(set(ring.files)) == 3 and len(head.names) == 3
 
 
 async def test_a_key_that_cannot_be_kept_here_is_none() -> None:
     """Guards a name that is taken by a key that nobody has."""
-    head = Head()
+    head = KeysHead()
     with pytest.raises(UsageError, match="no space left"):
-        await keys.add(services(head, FullRing()), "laptop")
+        await keys.create_key(services(head, FullRing()), "laptop")
     assert head.names == []
 
 
 async def test_what_somebody_else_wrote_meanwhile_stays() -> None:
     """Guards that the second writer reads again instead of writing over it."""
-    head = Head(between=await others(1))
-    await keys.add(services(head, Ring()), "laptop")
+    head = KeysHead(between=await others(1))
+    await keys.create_key(services(head, Ring()), "laptop")
     assert head.names == ["other0", "laptop"]
 
 
 async def test_of_twenty_who_write_at_once_each_gets_a_key() -> None:
     """Guards a class room: the last one is as good as the first, who has gone when she comes."""
-    head = Head(between=await others(19))
-    await keys.add(services(head, Ring()), "laptop")
+    head = KeysHead(between=await others(19))
+    await keys.create_key(services(head, Ring()), "laptop")
     assert len(head.names) == 20 and head.names[-1] == "laptop"
 
 
 async def others(count: int) -> list[str]:
     """The file after each of them."""
-    head, texts = Head(), []
+    head, texts = KeysHead(), []
     for number in range(count):
-        await keys.add(services(head, Ring()), f"other{number}")
+        await keys.create_key(services(head, Ring()), f"other{number}")
         texts.append(head.text)
     return texts
 
 
 async def test_the_first_key_is_made_once() -> None:
     """Guards that `up` makes a key where none opens, and later names the file of that key only where it is."""
-    head, ring = Head(), Ring()
-    assert await keys.first(services(head, None), "big") == ""
-    made = await keys.first(services(head, ring), "big")
-    assert made and await keys.first(services(head, ring), "big") == made
-    assert await keys.first(services(head, Ring()), "big") == "", "another machine has the key"
+    head, ring = KeysHead(), Ring()
+    assert await keys.ensure_key(services(head, None), "big") == ""
+    made = await keys.ensure_key(services(head, ring), "big")
+    assert made and await keys.ensure_key(services(head, ring), "big") == made
+    assert await keys.ensure_key(services(head, Ring()), "big") == "", "another machine has the key"
     assert head.names == ["default"]
 
 
 async def test_revoking() -> None:
     """Guards that what is gone is reported, and that an unknown name changes nothing."""
-    head = Head()
-    await keys.add(services(head, Ring()), "laptop")
+    head = KeysHead()
+    await keys.create_key(services(head, Ring()), "laptop")
     before = head.text
     with pytest.raises(UsageError, match="no key phone"):
         await keys.revoke(services(head, None), "phone")
@@ -157,24 +157,24 @@ async def test_revoking() -> None:
 
 async def test_a_broken_file_is_reported_and_never_written_over() -> None:
     """Guards that keys are not lost because the file could not be read."""
-    head = Head('{"keys": [')
+    head = KeysHead('{"keys": [')
     with pytest.raises(CommandFailed, match="cannot be read") as caught:
-        await keys.add(services(head, Ring()), "laptop")
+        await keys.create_key(services(head, Ring()), "laptop")
     assert "move it away" in caught.value.hint
     assert head.text == '{"keys": ['
 
 
 async def test_a_disk_that_is_full_is_reported() -> None:
     """Guards that a key that could not be stored is not reported as made."""
-    head, ring = Head(), Ring()
+    head, ring = KeysHead(), Ring()
     head.host.on("flock", Completed(1, "", "No space left on device"))
     with pytest.raises(CommandFailed, match="No space left"):
-        await keys.add(services(head, ring), "laptop")
+        await keys.create_key(services(head, ring), "laptop")
     assert ring.files == {}
 
 
 async def test_listing_shows_all() -> None:
     """Guards that a head without a file has no keys, and is not in trouble."""
-    assert await keys.listed(services(Head(), None)) == Keys()
+    assert await keys.listed(services(KeysHead(), None)) == Keys()
     text = text_of(Keys()) + "\n"
     assert json.loads(text)["version"] == 1

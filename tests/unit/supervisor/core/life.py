@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sparkwright.domain.live import DeploymentState
 from sparkwright.supervisor.core.events import Answer, Captured, Fault, Launched, LaunchFailed, Resumed, Stopped
-from sparkwright.supervisor.core.machine import first, step
+from sparkwright.supervisor.core.machine import first_state, step
 from sparkwright.supervisor.core.state import Policy, Recovery, State
 
 POLICY = Policy()
@@ -25,11 +25,11 @@ BOOTS = (("spark-1", "a"), ("spark-2", "b"))
 NEW_BOOTS = (("spark-1", "c"), ("spark-2", "d"))
 
 
-class Life:
+class DeploymentLife:
     """A deployment from its first state on; answers carry the turn of the work that is under way."""
 
     def __init__(self, policy: Policy = POLICY, state: State | None = None) -> None:
-        self.policy, self.state = policy, state or first(T0)
+        self.policy, self.state = policy, state or first_state(T0)
 
     def handle(self, event):
         """The effects; an answer belongs to the work that is under way."""
@@ -65,5 +65,5 @@ def resumed(at: float, running=(), ended=(), unseen=(), boots=BOOTS) -> Resumed:
     return Resumed(at, running, ended, unseen, boots)
 
 
-def kinds(effects) -> list[type]:
+def effect_kinds(effects) -> list[type]:
     return [type(effect) for effect in effects]

@@ -10,7 +10,7 @@ from sparkwright.domain.codec import from_json, to_json
 from sparkwright.domain.live import DeploymentState
 from sparkwright.supervisor.core import events as now
 from sparkwright.supervisor.core import state
-from sparkwright.supervisor.core.machine import TABLE, first, step
+from sparkwright.supervisor.core.machine import TABLE, first_state, step
 from sparkwright.supervisor.core.state import Policy, Recovery, State, Work
 from unit.supervisor.core.life import RESTING
 
@@ -42,7 +42,7 @@ class Dice:
 
 
 @dataclass
-class World:
+class MachineWorld:
     """Two nodes with a rank each, a supervisor that can be killed, and what the machine must never be seen doing."""
 
     dice: Dice
@@ -67,7 +67,7 @@ class World:
     effects: int = 0
 
     def __post_init__(self) -> None:
-        self.state: State = first(self.at)
+        self.state: State = first_state(self.at)
         self.handle(self.resumed())
 
     def resumed(self) -> now.Resumed:
@@ -277,8 +277,8 @@ WILD = (*CALM, *["answer"] * 6, "half_launch", "lose_rank", "reboot_by_itself", 
 LOOP = (*["answer"] * 8, "pass_time", "pass_time", "lose_rank", "kill", "doom", "half_launch")
 
 
-def play(data: bytes, policy: Policy, actions=WILD, mild=False) -> World:
-    world = World(Dice(data), policy, mild)
+def play_world(data: bytes, policy: Policy, actions=WILD, mild=False) -> MachineWorld:
+    world = MachineWorld(Dice(data), policy, mild)
     while world.dice.left > 0:
         getattr(world, world.dice.of(actions))()
     return world
@@ -292,7 +292,7 @@ lives = st.binary(min_size=100, max_size=300)
 def test_no_order_of_events_and_kills_breaks_it(data, allow_reboot, actions, most) -> None:
     """Never two works, never a launch next to ranks that may run or past the guard, no incident left open."""
     windows = ((most[0], 1800.0), (most[1], 21600.0))
-    play(data, Policy(windows=windows, allow_reboot=allow_reboot), actions)
+    play_world(data, Policy(windows=windows, allow_reboot=allow_reboot), actions)
 
 
 @settings(deadline=None)
@@ -300,7 +300,7 @@ def test_no_order_of_events_and_kills_breaks_it(data, allow_reboot, actions, mos
 def test_it_comes_to_rest(data, ends) -> None:
     """The deployment serves or asks for a person once nothing happens but works that end somehow and time that
     passes."""
-    world = play(data, Policy(allow_reboot=True))
+    world = play_world(data, Policy(allow_reboot=True))
     world.doomed, world.dice, world.lease_free, world.settled = False, Dice(ends * 100), True, True
     for _ in range(200):
         if world.state.phase in RESTING:
@@ -316,6 +316,6 @@ def test_it_comes_to_rest(data, ends) -> None:
 def test_troubles_kill_nothing(data) -> None:
     """A trouble that no detector calls fatal, a lost node and a killed supervisor included, never stops running
     ranks."""
-    world = play(data, Policy(), CALM, mild=True)
+    world = play_world(data, Policy(), CALM, mild=True)
     assert world.effects == 0 and world.alive == [True, True]
     assert world.state.phase in SERVING

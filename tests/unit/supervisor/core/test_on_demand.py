@@ -3,14 +3,14 @@
 from sparkwright.domain.live import DeploymentState
 from sparkwright.supervisor.core.events import Captured, Demand, Idle, Launched, LaunchFailed, Ready, Stopped
 from sparkwright.supervisor.core.state import Admit, Announce, Capture, Launch, Refuse, StopRanks, Work
-from unit.supervisor.core.life import POLICY, T0, Life, kinds, resumed
+from unit.supervisor.core.life import POLICY, T0, DeploymentLife, effect_kinds, resumed
 
 D = DeploymentState
 
 
-def asleep() -> Life:
+def asleep() -> DeploymentLife:
     """Stopped for want of requests."""
-    life = Life()
+    life = DeploymentLife()
     life.handle(Idle(T0 + 900))
     life.handle(Stopped(T0 + 903))
     return life
@@ -18,7 +18,7 @@ def asleep() -> Life:
 
 def test_what_nobody_asks_for_is_stopped_and_started_by_a_request() -> None:
     """Guards a model on demand: no incident, no launch that counts, no news, and 503 with the reason in between."""
-    life = Life()
+    life = DeploymentLife()
     assert life.handle(Idle(T0 + 900, "no request")) == (Refuse("no request"), StopRanks(1))
     assert life.handle(Stopped(T0 + 903)) == (Refuse("no request"),)
     assert life.at() == (D.ON_DEMAND, Work.NONE) and life.state.refusing
@@ -33,7 +33,7 @@ def test_what_nobody_asks_for_is_stopped_and_started_by_a_request() -> None:
 
 def test_a_request_before_the_stop_keeps_it() -> None:
     """Guards a request that runs: the stop for want of any finds it, and it serves as before."""
-    life = Life()
+    life = DeploymentLife()
     life.handle(Idle(T0 + 900))
     assert life.handle(Ready(T0 + 901)) == (Admit(),) and life.at() == (D.READY, Work.NONE)
     life.broken()
@@ -48,7 +48,7 @@ def test_a_start_that_the_plan_refuses_stays_stopped_and_is_tried_again_later() 
     assert life.handle(LaunchFailed(T0 + 962, why, refused=True)) == (Refuse(why),)
     assert life.at() == (D.ON_DEMAND, Work.NONE) and life.state.declined == T0 + 962
     assert life.handle(Demand(T0 + 970)) == ()
-    assert kinds(life.handle(Demand(T0 + 962 + POLICY.again))) == [Refuse, Launch]
+    assert effect_kinds(life.handle(Demand(T0 + 962 + POLICY.again))) == [Refuse, Launch]
     life.handle(Launched(T0 + 1000))
     life.handle(Ready(T0 + 1010))
     assert not life.state.declined
@@ -58,13 +58,13 @@ def test_a_start_on_demand_that_fails_is_a_fault_like_any_other() -> None:
     """Its evidence is captured, and it is launched again for those who wait, within the guard."""
     life = asleep()
     life.handle(Demand(T0 + 960))
-    assert kinds(life.handle(LaunchFailed(T0 + 965, "rank 0 ended with 1"))) == [Refuse, Announce, Capture]
+    assert effect_kinds(life.handle(LaunchFailed(T0 + 965, "rank 0 ended with 1"))) == [Refuse, Announce, Capture]
     life.handle(Captured(T0 + 966, 1))
-    assert kinds(life.handle(Stopped(T0 + 967))) == [Refuse, Launch] and len(life.state.launches) == 1
+    assert effect_kinds(life.handle(Stopped(T0 + 967))) == [Refuse, Launch] and len(life.state.launches) == 1
 
 
 def test_ranks_that_run_while_it_is_on_demand_are_stopped() -> None:
     """Guards a supervisor that was killed in a stop: what runs all the same would hold the memory unseen."""
     life = asleep()
-    assert kinds(life.handle(resumed(T0 + 950, running=(0,), ended=(1,)))) == [Refuse, StopRanks]
-    assert kinds(life.handle(Stopped(T0 + 951))) == [Refuse] and life.at() == (D.ON_DEMAND, Work.NONE)
+    assert effect_kinds(life.handle(resumed(T0 + 950, running=(0,), ended=(1,)))) == [Refuse, StopRanks]
+    assert effect_kinds(life.handle(Stopped(T0 + 951))) == [Refuse] and life.at() == (D.ON_DEMAND, Work.NONE)

@@ -1,16 +1,16 @@
 """The remedies of faults, against the rules that name them."""
 
-from sparkwright.causes.diagnose import known
+from sparkwright.causes.diagnose import line_causes
 from sparkwright.causes.load import whole_log
 from sparkwright.checks.catalog import CHECKS
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.supervisor.core import recovery
-from sparkwright.supervisor.core.recovery import NOTHING, Recovery, of_diagnosis, of_findings, of_kernel, worst
+from sparkwright.supervisor.core.recovery import NOTHING, Recovery, of_diagnosis, of_findings, of_kernel, worst_needs
 from unit.for_each import for_each
 
 
-def cause(key: str, confidence: float = 0.95) -> Cause:
+def make_cause(key: str, confidence: float = 0.95) -> Cause:
     return Cause(key, "X", "t", Severity.BLOCK, confidence, "w", (), (Proof("rank 0", 1, "line"),))
 
 
@@ -20,7 +20,7 @@ def finding(code: str, severity: Severity = Severity.OVERRIDE) -> Finding:
 
 def test_every_key_is_a_cause_that_a_rule_names() -> None:
     """A cause that is renamed must not silently lose its reboot."""
-    causes = {cause.key for cause in (*known().values(), *whole_log().values())}
+    causes = {cause.key for cause in (*line_causes().values(), *whole_log().values())}
     assert set(recovery.BY_CAUSE) - causes == set()
 
 
@@ -40,12 +40,12 @@ def test_every_entry_reports_why() -> None:
 @for_each(
     "causes, wanted",
     [
-        ((cause("gpu-fell-off-bus-xid79"),), Recovery.POWER_CYCLE),
-        ((cause("nic-hotplug-power-cap"),), Recovery.REBOOT),
-        ((cause("nic-hotplug-power-cap"), cause("gb10-stuck-low-power-state")), Recovery.POWER_CYCLE),
-        ((cause("gpu-fell-off-bus-xid79", 0.7),), Recovery.NONE),
-        ((cause("peer-rank-died"),), Recovery.NONE),
-        ((cause("gb10-unified-memory-leak-after-kill"), cause("driver-memdesc-leak-gb10")), Recovery.NONE),
+        ((make_cause("gpu-fell-off-bus-xid79"),), Recovery.POWER_CYCLE),
+        ((make_cause("nic-hotplug-power-cap"),), Recovery.REBOOT),
+        ((make_cause("nic-hotplug-power-cap"), make_cause("gb10-stuck-low-power-state")), Recovery.POWER_CYCLE),
+        ((make_cause("gpu-fell-off-bus-xid79", 0.7),), Recovery.NONE),
+        ((make_cause("peer-rank-died"),), Recovery.NONE),
+        ((make_cause("gb10-unified-memory-leak-after-kill"), make_cause("driver-memdesc-leak-gb10")), Recovery.NONE),
         ((), Recovery.NONE),
     ],
 )
@@ -82,5 +82,5 @@ def test_of_the_kernel_log() -> None:
 
 def test_the_worst_of_nothing_is_nothing() -> None:
     """The worst is never less than the given needs."""
-    assert worst([]) is NOTHING
-    assert worst([recovery.XIDS[43], recovery.XIDS[119]]) is recovery.XIDS[119]
+    assert worst_needs([]) is NOTHING
+    assert worst_needs([recovery.XIDS[43], recovery.XIDS[119]]) is recovery.XIDS[119]

@@ -29,25 +29,25 @@ KEY = "sk-sw-" + "1f" * 24
 ROUTES = ("POST /v1/chat/completions", "GET /v1/models", "GET /v1/realtime")
 
 
-def route(name: str) -> RouteSetting:
+def make_route(name: str) -> RouteSetting:
     return RouteSetting(name, "127.0.0.1:1", 9000, 8443, 9100, "", (name,), ROUTES, ("/v1/realtime",))
 
 
-def put(folder: Path, name: str, text: str) -> None:
+def write_file(folder: Path, name: str, text: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text)
 
 
 def doorman(tmp_path: Path, *names: str, **limits: int) -> Doorman:
     home = tmp_path / "_gateway"
-    put(home / "door", "gateway.json", to_json(FrontSetting(8443, str(tmp_path / "keys.json"), 9100)))
-    put(tmp_path, "keys.json", text_of(Keys((replace(Key("ci", digest(KEY)), **limits),))))  # type: ignore[arg-type]
+    write_file(home / "door", "gateway.json", to_json(FrontSetting(8443, str(tmp_path / "keys.json"), 9100)))
+    write_file(tmp_path, "keys.json", text_of(Keys((replace(Key("ci", digest(KEY)), **limits),))))  # type: ignore[arg-type]
     for name in names:
-        put(tmp_path / name / "door", "door.json", to_json(route(name)))
+        write_file(tmp_path / name / "door", "door.json", to_json(make_route(name)))
     return Doorman(home, SystemClock())
 
 
-def head(method: str = "POST", path: str = "/v1/chat/completions", **more: str) -> RequestHead:
+def request_head(method: str = "POST", path: str = "/v1/chat/completions", **more: str) -> RequestHead:
     headers = {"Host": "x", "Authorization": f"Bearer {KEY}", **more}
     return RequestHead(h11.Request(method=method, target=path, headers=list(headers.items())))
 
@@ -60,7 +60,7 @@ class Vanishing(Behind):
     @property
     def setting(self) -> RouteSetting | None:
         self.reads -= 1
-        return route(self.name) if self.reads >= 0 else None
+        return make_route(self.name) if self.reads >= 0 else None
 
 
 async def test_a_deployment_that_goes_costs_no_other_s_request(tmp_path: Path) -> None:
@@ -71,18 +71,18 @@ async def test_a_deployment_that_goes_costs_no_other_s_request(tmp_path: Path) -
         going = Vanishing(tmp_path / "other", SystemClock())
         going.reads = reads
         door._all()["other"] = going
-        entry: Any = door.first(head())
-        found: Any = await door.choose(head(), "tiny", entry)
+        entry: Any = door.first(request_head())
+        found: Any = await door.choose(request_head(), "tiny", entry)
         assert found.at.name == "tiny", reads
 
 
 async def test_a_gateway_whose_last_deployment_is_gone_says_so(tmp_path: Path) -> None:
     """Clients got 404 in the moment between the removal of the folder and the end of the gateway."""
     door = doorman(tmp_path, "tiny")
-    entry: Any = door.first(head())
+    entry: Any = door.first(request_head())
     shutil.rmtree(tmp_path / "tiny")
     door._scanned = -1e9
-    answers = [door.first(head()), await door.choose(head(), "tiny", entry)]
+    answers = [door.first(request_head()), await door.choose(request_head(), "tiny", entry)]
     assert [(one.status, one.code) for one in answers if isinstance(one, GatewayAnswer)] == [
         (503, "deployment_gone")
     ] * 2
@@ -92,29 +92,29 @@ async def test_a_node_without_most_votes_lets_nobody_in(tmp_path: Path) -> None:
     """Guards "never both": a term that is over, of an earlier boot or that cannot be read refuses; no file at all is a
     head without a standby. Who has no key learns nothing of it."""
     door, path = doorman(tmp_path, "tiny"), tmp_path / FOLDER / TERM_FILE
-    entry: Any = door.first(head())
+    entry: Any = door.first(request_head())
     now, boot = seconds_since_boot(), boot_id()
     over = Term(boot, now - 0.1, "spark-2 serves in its place")
     for text in (to_json(over), to_json(Term("another boot", now + 60)), "{", ""):
-        put(path.parent, path.name, text)
+        write_file(path.parent, path.name, text)
         await asyncio.sleep(0.06)
-        answers: list[Any] = [door.first(head()), await door.choose(head(), "tiny", entry)]
+        answers: list[Any] = [door.first(request_head()), await door.choose(request_head(), "tiny", entry)]
         assert [(one.status, one.code) for one in answers] == [(503, "gateway_fenced")] * 2, text
-        assert door.first(head(Authorization="Bearer other")).status == 401  # type: ignore[union-attr]
-    put(path.parent, path.name, to_json(Term(boot, now + 60)).ljust(400))
+        assert door.first(request_head(Authorization="Bearer other")).status == 401  # type: ignore[union-attr]
+    write_file(path.parent, path.name, to_json(Term(boot, now + 60)).ljust(400))
     await asyncio.sleep(0.06)
-    assert not door.fenced and not isinstance(door.first(head()), GatewayAnswer)
+    assert not door.fenced and not isinstance(door.first(request_head()), GatewayAnswer)
 
 
 async def test_answers_are_cut_when_the_votes_are_lost(tmp_path: Path) -> None:
     """Guards streams that would go on next to the other node's; a process that begins without votes stays and
     refuses."""
     door, path, over = doorman(tmp_path, "tiny"), tmp_path / FOLDER / TERM_FILE, asyncio.Event()
-    put(path.parent, path.name, to_json(Term(boot_id(), 0.0)))
+    write_file(path.parent, path.name, to_json(Term(boot_id(), 0.0)))
     watching = asyncio.create_task(_end_when_fenced(door, over))
     await asyncio.sleep(0.6)
     assert not over.is_set()
-    put(path.parent, path.name, to_json(Term(boot_id(), seconds_since_boot() + 0.8)))
+    write_file(path.parent, path.name, to_json(Term(boot_id(), seconds_since_boot() + 0.8)))
     await asyncio.wait_for(over.wait(), PATIENCE)
     await watching
 
@@ -122,7 +122,7 @@ async def test_answers_are_cut_when_the_votes_are_lost(tmp_path: Path) -> None:
 def test_a_report_counts_after_its_file_was_removed(tmp_path: Path) -> None:
     """A replaced deployment refuses until its route is gone too."""
     clock = SystemClock()
-    put(
+    write_file(
         tmp_path / "tiny", "live.json", to_json(Live(clock.now(), "tiny", DeploymentState.DRAINING, 0.0, refusing=True))
     )
     behind = Behind(tmp_path / "tiny", clock)
@@ -150,12 +150,12 @@ def test_a_folder_that_cannot_be_read_closes_no_gateway(
 def test_limits_count_before_the_body(tmp_path: Path) -> None:
     """Six uploads of a key that may have one: the first is let in, and leaves room when it ends."""
     door = doorman(tmp_path, "tiny", at_once=1, per_minute=2)
-    first = door.first(head())
-    refused = [door.first(head()) for _ in range(5)]
+    first = door.first(request_head())
+    refused = [door.first(request_head()) for _ in range(5)]
     assert isinstance(first, CountedRequest)
     assert [one.status for one in refused if isinstance(one, GatewayAnswer)] == [429] * 5
     first.leave()
-    again = door.first(head())
+    again = door.first(request_head())
     assert isinstance(again, CountedRequest), again
 
 
@@ -163,22 +163,22 @@ async def test_what_reached_no_engine_is_no_request_of_the_minute(tmp_path: Path
     """A request that no model fits is given back when it ends; one that an engine had is not."""
     door = doorman(tmp_path, "tiny", per_minute=1)
     for _ in range(3):
-        entry = door.first(head())
+        entry = door.first(request_head())
         assert isinstance(entry, CountedRequest), entry
         entry.leave()
-    entry = door.first(head())
+    entry = door.first(request_head())
     assert isinstance(entry, CountedRequest)
-    flight = await door.choose(head(), "tiny", entry)
+    flight = await door.choose(request_head(), "tiny", entry)
     flight.begin().ended(True)  # type: ignore[union-attr]
     entry.leave()
-    refused = door.first(head())
+    refused = door.first(request_head())
     assert isinstance(refused, GatewayAnswer) and refused.code == "rate_limit_exceeded"
 
 
 async def test_websockets_are_counted(tmp_path: Path) -> None:
     """A key opened eight at once that may have one: each is a request, and one at once while it is open."""
     door = doorman(tmp_path, "tiny", at_once=1)
-    opening = head("GET", "/v1/realtime", Upgrade="websocket", Connection="Upgrade")
+    opening = request_head("GET", "/v1/realtime", Upgrade="websocket", Connection="Upgrade")
     entry = door.first(opening)
     assert isinstance(entry, CountedRequest) and entry.counted
     flight = await door.choose(opening, "", entry)
@@ -188,7 +188,7 @@ async def test_websockets_are_counted(tmp_path: Path) -> None:
     flight.ended(True)  # type: ignore[union-attr]
     entry.leave()
     assert isinstance(door.first(opening), CountedRequest)
-    assert isinstance(door.first(head("GET", "/v1/models")), CountedRequest), "a list is no request of a limit"
+    assert isinstance(door.first(request_head("GET", "/v1/models")), CountedRequest), "a list is no request of a limit"
 
 
 async def test_all_bodies_together_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +243,7 @@ async def test_a_key_that_goes_while_its_request_is_read_gets_the_true_reason(
     """Guards clients from 404 `no route of this deployment`: nothing is wrong with what they asked for."""
     monkeypatch.setattr("sparkwright.supervisor.proxy.gateway._KEYS_PATIENCE", -1.0)
     it = doorman(tmp_path, "alpha")
-    request = head()
+    request = request_head()
     entry = it.first(request)
     assert isinstance(entry, CountedRequest)
     (tmp_path / "keys.json").write_text(text)

@@ -14,7 +14,7 @@ from sparkwright.supervisor.core.detect.setting import Drift, Found, Latch, Sett
 from sparkwright.supervisor.core.detect.stall import FabricWatch, Stall, Uneven, has_work
 from sparkwright.supervisor.core.detect.stuck import Allowance, Life, Stuck, fresh_ones
 from sparkwright.supervisor.core.events import Cleared, Fault
-from sparkwright.supervisor.core.recovery import NOTHING, Needs, worst
+from sparkwright.supervisor.core.recovery import NOTHING, Needs, worst_needs
 from sparkwright.supervisor.core.state import DISK_FULL, STALLED, Recovery
 
 _WEDGED = Needs(Recovery.POWER_CYCLE, "the GPU's clock is pinned low under load")
@@ -34,7 +34,7 @@ def _made(before: LiveEngine | None, now: LiveEngine) -> float:
     return max(now.generation_tokens - before.generation_tokens, 0.0)
 
 
-def away(seconds: float) -> bool:
+def is_watch_gap(seconds: float) -> bool:
     """True if so much time between two ticks is a gap in watching, and not silence of the engine."""
     return not _BACK < seconds < _GAP
 
@@ -163,7 +163,7 @@ class Detectors:
     def _gap(self, at: float) -> None:
         """The clock was set, or nobody looked for so long: that is no stillness."""
         seconds, self._ticked = at - self._ticked, at
-        if not away(seconds):
+        if not is_watch_gap(seconds):
             return
         self.life.moves("the clock was set, or nothing looked for a while", at)
         self.life.proved = at
@@ -257,7 +257,7 @@ class Detectors:
     def asks(self) -> Needs:
         """The needs beyond a relaunch that the nodes have shown since the start, for when the service is down."""
         wedged = any(node.gpu.wedge(0.0) for node in self.nodes.values())
-        return worst([_WEDGED if wedged else NOTHING, *(node.kernel.asks for node in self.nodes.values())])
+        return worst_needs([_WEDGED if wedged else NOTHING, *(node.kernel.asks for node in self.nodes.values())])
 
 
 def _flat(*parts: Found) -> Found:

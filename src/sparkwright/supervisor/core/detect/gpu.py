@@ -6,7 +6,7 @@ from enum import StrEnum
 from statistics import median
 
 from sparkwright.domain.sample import GpuSample, Sample
-from sparkwright.domain.unknown import Unknown, known
+from sparkwright.domain.unknown import Unknown, known_or_none
 from sparkwright.supervisor.core.events import Fault
 from sparkwright.supervisor.core.state import Recovery
 
@@ -58,28 +58,28 @@ class GpuWatch:
         self.doing, self.read_at = self._doing(gpu), at
 
     def _read(self, gpu: GpuSample, working: bool) -> None:
-        busy, power = known(gpu.utilization), known(gpu.power)
+        busy, power = known_or_none(gpu.utilization), known_or_none(gpu.power)
         if working and busy is not None and busy >= _BUSY / 2:
             self._power.extend([] if power is None else [power])
             self._memory.extend([] if isinstance(gpu.memory_busy, Unknown) else [gpu.memory_busy])
         self.doing = self._doing(gpu)
-        slow = (clock := known(gpu.clock)) is not None and 0 < clock < _WEDGED_MHZ
+        slow = (clock := known_or_none(gpu.clock)) is not None and 0 < clock < _WEDGED_MHZ
         faint = power is not None and power < _WEDGED_W
         self.wedged = self.wedged + 1 if busy is not None and busy >= _BUSY and slow and faint else 0
 
     def _doing(self, gpu: GpuSample) -> Doing:
-        busy = known(gpu.utilization)
+        busy = known_or_none(gpu.utilization)
         if busy is None:
             return Doing.UNKNOWN
         if busy < _IDLE:
             return Doing.IDLE
-        power = known(gpu.power)
+        power = known_or_none(gpu.power)
         faint = power is not None and power <= max(_FAINT_W, _PART_OF_USUAL * (self.usual_power or 0.0))
         return Doing.SPINNING if busy >= _BUSY and (faint or self._dry(gpu)) else Doing.WORKING
 
     def _dry(self, gpu: GpuSample) -> bool:
         """Memory is idle although it moves when this GPU works: not every driver reports it on a GB10."""
-        memory = known(gpu.memory_busy)
+        memory = known_or_none(gpu.memory_busy)
         return memory == 0 and len(self._memory) >= _ENOUGH and median(self._memory) >= 5
 
     @property
@@ -105,7 +105,7 @@ class GpuWatch:
         return Fault(at, "clock-wedge", what, Recovery.NONE, (self.summary(),))
 
     def heat(self, at: float) -> Fault | None:
-        degrees = known(self.last.temperature) if self.last else None
+        degrees = known_or_none(self.last.temperature) if self.last else None
         self._hot = degrees is not None and degrees >= (_COOL if self._hot else _HOT)
         if not self._hot:
             return None

@@ -34,20 +34,20 @@ class Trend:
     least: float
 
 
-def slope(points: Sequence[Point]) -> float:
+def fit_slope(points: Sequence[Point]) -> float:
     """0 for fewer than two different x."""
     found = [(y - before) / (x - since) for (since, before), (x, y) in combinations(points, 2) if x != since]
     return median(found) if found else 0.0
 
 
-def trend(points: Sequence[Point]) -> Trend:
+def fit_trend(points: Sequence[Point]) -> Trend:
     """The trend of at least one point, in order of x."""
-    middle = slope(points)
+    middle = fit_slope(points)
     level = median(y - middle * x for x, y in points)
     noise = sqrt(sum((y - middle * x - level) ** 2 for x, y in points) / len(points))
     third = max(2, len(points) // 3)
     sign = 1 if middle > 0 else -1
-    least = min(sign * slope(part) for part in (points[:third], points[third:-third], points[-third:]))
+    least = min(sign * fit_slope(part) for part in (points[:third], points[third:-third], points[-third:]))
     return Trend(middle, middle * (points[-1][0] - points[0][0]), noise, sign * least)
 
 
@@ -151,7 +151,7 @@ class Leak:
         """The trend over the last quarter of an hour or less, for display; None before it means anything."""
         points = next((w.points for w in self.windows[2::-1] if len(w.points) >= _FEW), None)
         if points and (self._pace is None or self._pace[0] != points[-1]):
-            self._pace = points[-1], trend([(at, value) for at, value, _ in points])
+            self._pace = points[-1], fit_trend([(at, value) for at, value, _ in points])
         return self._pace[1] if points and self._pace else None
 
     def verdict(self, floor: int, at: float) -> Fault | None:
@@ -180,7 +180,7 @@ def shrinking(points: Sequence[Look], terms: Terms) -> Shrinking | None:
     # The last look at each count: while nobody asks, nothing leaks, and that is no proof of the contrary.
     by_request = [(one[2], one[1]) for one, after in pairwise([*points, (0.0, 0.0, -1.0)]) if one[2] != after[2]]
     enough = len(by_request) >= _FEW and by_request[-1][0] - by_request[0][0] >= _REQUESTS
-    each = -slope(by_request) if enough else 0.0
+    each = -fit_slope(by_request) if enough else 0.0
     for line in (by_time, by_request) if enough else (by_time,):
         found = _of(line, points[-1][0] - points[0][0], terms.floor, each)
         if found and _told(found, len(points), terms):
@@ -190,7 +190,7 @@ def shrinking(points: Sequence[Look], terms: Terms) -> Shrinking | None:
 
 def _of(line: Sequence[Point], seconds: float, floor: int, each: float) -> Shrinking | None:
     """The loss along a line if it is steady and large enough, else None."""
-    seen, before, now = trend(line), line[0][1], line[-1][1]
+    seen, before, now = fit_trend(line), line[0][1], line[-1][1]
     lost = -seen.rise
     steady = seen.slope < 0 and lost >= _OVER_NOISE * seen.noise and seen.least <= _LEAST * seen.slope
     if not steady or lost < _SMALLEST:

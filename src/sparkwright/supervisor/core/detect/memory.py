@@ -14,7 +14,7 @@ from sparkwright.domain.units import MIB, gib
 from sparkwright.domain.unknown import Unknown
 from sparkwright.domain.values import dataclass, field
 from sparkwright.planner.floors import MemoryFloors, floors
-from sparkwright.supervisor.core.detect.leak import Point, slope
+from sparkwright.supervisor.core.detect.leak import Point, fit_slope
 from sparkwright.supervisor.core.detect.setting import Setting
 from sparkwright.supervisor.core.events import Fault
 from sparkwright.supervisor.core.state import Recovery
@@ -83,7 +83,7 @@ class Guard:
             return False
         ahead = _AHEAD * (points[-1][0] - points[0][0]) / (_FALLING - 1)
         now = points[-1][1]
-        return now < self.floors.refuse and now + slope(points) * ahead < floor
+        return now < self.floors.refuse and now + fit_slope(points) * ahead < floor
 
 
 def _ledger(memory: Memory) -> tuple[str, ...]:

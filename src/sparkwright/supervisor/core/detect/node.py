@@ -8,14 +8,14 @@ from sparkwright.domain.facts import Memory
 from sparkwright.domain.live import LiveNode, unwritable_cure
 from sparkwright.domain.sample import Sample
 from sparkwright.domain.units import gib
-from sparkwright.domain.unknown import NOT_ASKED, Unknown, known
+from sparkwright.domain.unknown import NOT_ASKED, Unknown, known_or_none
 from sparkwright.facts.kernel import OOM
 from sparkwright.supervisor.core.detect.gpu import GpuWatch
 from sparkwright.supervisor.core.detect.leak import Leak, Trend
 from sparkwright.supervisor.core.detect.memory import Guard, Pressure
 from sparkwright.supervisor.core.detect.setting import Setting
 from sparkwright.supervisor.core.events import Fault
-from sparkwright.supervisor.core.recovery import NOTHING, Needs, of_kernel, worst
+from sparkwright.supervisor.core.recovery import NOTHING, Needs, of_kernel, worst_needs
 from sparkwright.supervisor.core.state import DISK_FULL, Recovery
 
 _RETAINED = re.compile(r"NV_ERR_NO_MEMORY|_memdescAllocInternal")
@@ -39,7 +39,7 @@ class KernelWatch:
         needs, line = of_kernel(lines)
         if needs is NOTHING:
             return None
-        self.asks = worst((self.asks, needs))
+        self.asks = worst_needs((self.asks, needs))
         what = f"{self.node}: {needs.why}; fixed by a {needs.recovery}"
         return Fault(at, "xid", what, Recovery.NONE, (line[:300],))
 
@@ -92,7 +92,7 @@ class NodeWatch:
 
     @property
     def memory(self) -> Memory | None:
-        return known(self.last.memory) if self.last and self.reached else None
+        return known_or_none(self.last.memory) if self.last and self.reached else None
 
     def sample(self, sample: Sample, working: bool, finished: float | None, at: float) -> dict[str, Fault | None]:
         """Kind -> the fault, or None where all is well; a kind that is not there is not known now."""
@@ -179,17 +179,17 @@ class NodeWatch:
             unaccounted=memory.unaccounted if memory else None,
             pressure=self.pressure.stall,
             per_hour=pace.slope * 3600 if pace else None,
-            time_left=left(memory.available, self.guard.floors.refuse, pace) if memory and pace else None,
-            gpu_busy=known(gpu.utilization) if gpu else None,
-            gpu_temperature=known(gpu.temperature) if gpu else None,
-            gpu_power=known(gpu.power) if gpu else None,
-            gpu_clock=known(gpu.clock) if gpu else None,
+            time_left=seconds_left(memory.available, self.guard.floors.refuse, pace) if memory and pace else None,
+            gpu_busy=known_or_none(gpu.utilization) if gpu else None,
+            gpu_temperature=known_or_none(gpu.temperature) if gpu else None,
+            gpu_power=known_or_none(gpu.power) if gpu else None,
+            gpu_clock=known_or_none(gpu.clock) if gpu else None,
             blind=self.last.kernel_blind if self.last else "",
             floor=self.guard.floors.refuse,
         )
 
 
-def left(available: int, floor: int, pace: Trend) -> float | None:
+def seconds_left(available: int, floor: int, pace: Trend) -> float | None:
     """Seconds until the floor as fast as that; None when it does not shrink, or not by more than its noise."""
     shrinks = pace.slope < 0 and -pace.rise > 3 * pace.noise
     return max(available - floor, 0) / -pace.slope if shrinks else None

@@ -72,7 +72,7 @@ def faults(found: Found) -> dict[str, Fault]:
     return {one.kind: one for one in found if isinstance(one, Fault)}
 
 
-def ends(found: Found) -> dict[str, Fault]:
+def ending_faults(found: Found) -> dict[str, Fault]:
     """The faults that end the service."""
     return {kind: fault for kind, fault in faults(found).items() if fault.recovery is not Recovery.NONE}
 

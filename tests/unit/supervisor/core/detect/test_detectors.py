@@ -21,7 +21,7 @@ from unit.supervisor.core.detect.figures import (
     answered,
     cleared,
     detectors,
-    ends,
+    ending_faults,
     engine,
     faults,
     sample,
@@ -168,7 +168,7 @@ def test_a_new_start_begins_again() -> None:
     watch = detectors()
     for _ in range(2):
         watch.begin(START)
-        told = [ends(watch.engine(engine(START + n, running=1.0), START + n)) for n in range(0, 400, 5)]
+        told = [ending_faults(watch.engine(engine(START + n, running=1.0), START + n)) for n in range(0, 400, 5)]
         assert [set(one) for one in told if one] == [{"frozen"}]
 
 
@@ -176,7 +176,7 @@ def test_a_supervisor_that_begins_again_does_not_make_the_engine_new() -> None:
     """It served for an hour before: no kernel is compiled any more, and the short patience counts."""
     watch = detectors()
     watch.begin(START, ready=START - 3600.0)
-    told = [n for n in range(0, 400, 5) if ends(watch.engine(engine(START + n, running=1.0), START + n))]
+    told = [n for n in range(0, 400, 5) if ending_faults(watch.engine(engine(START + n, running=1.0), START + n))]
     assert len(told) == 1 and 60 < told[0] <= 80
 
 
@@ -194,7 +194,7 @@ def test_a_clock_that_is_set_is_no_stillness(jump: float) -> None:
     assert faults(found) == {}
     told = []
     for second in range(2, 120, 2):
-        told += [second] * bool(ends(watch.engine(engine(at + second, **prefill), at + second)))
+        told += [second] * bool(ending_faults(watch.engine(engine(at + second, **prefill), at + second)))
     assert len(told) == 1 and 60 < told[0] <= 80
 
 

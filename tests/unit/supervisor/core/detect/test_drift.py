@@ -6,7 +6,7 @@ from sparkwright.supervisor.core.detect.setting import Drift
 from unit.supervisor.core.detect.figures import START, engine
 
 
-def kinds(acceptances: list[float], hits: list[float] | None = None) -> list[str]:
+def report_kinds(acceptances: list[float], hits: list[float] | None = None) -> list[str]:
     """One window a value: what is reported at each. Accepted tokens a step next to the first one."""
     drift, told = Drift(), []
     drafts = accepted = queried = found = 0.0
@@ -27,7 +27,7 @@ def varied(count: int, mean: float, spread: float, seed: int = 7) -> list[float]
 
 def test_acceptance_that_falls_for_three_windows_is_reported_and_taken_back() -> None:
     """Acceptance falls from 2.9 tokens a step to 2.1: more than the 24 % that came before garbled output."""
-    told = kinds([*varied(20, 1.9, 0.05), 1.1, 1.1, 1.1, 1.1, 1.9, 1.9, 1.9])
+    told = report_kinds([*varied(20, 1.9, 0.05), 1.1, 1.1, 1.1, 1.1, 1.9, 1.9, 1.9])
     assert told[:22] == [""] * 22
     assert told[23] == "drift-acceptance"
     assert told[-1] == ""
@@ -35,23 +35,23 @@ def test_acceptance_that_falls_for_three_windows_is_reported_and_taken_back() ->
 
 def test_two_tokens_a_step_under_load_is_low_where_more_is_usual() -> None:
     """A precursor, too; with one drafted token two is all there can be."""
-    assert "acceptance-low" in kinds([*varied(20, 2.2, 0.05), 0.9, 0.9, 0.9, 0.9])[-1]
-    assert set(kinds([0.9] * 40)) == {""}
+    assert "acceptance-low" in report_kinds([*varied(20, 2.2, 0.05), 0.9, 0.9, 0.9, 0.9])[-1]
+    assert set(report_kinds([0.9] * 40)) == {""}
 
 
 def test_content_makes_acceptance_vary() -> None:
     """Code against prose: within what this start has shown before, nothing is reported."""
-    assert set(kinds(varied(300, 1.9, 0.3))) == {""}
-    assert set(kinds([2.6, 2.5, 1.2, 1.3] * 60)) == {""}
+    assert set(report_kinds(varied(300, 1.9, 0.3))) == {""}
+    assert set(report_kinds([2.6, 2.5, 1.2, 1.3] * 60)) == {""}
 
 
 def test_prefix_hits_that_vanish_are_reported() -> None:
     """Hits fall from 85 % to nothing for three windows; a project without prefixes has none to lose."""
-    told = kinds([1.0] * 30, [*varied(25, 0.85, 0.03), 0.02, 0.0, 0.01, 0.0, 0.0])
+    told = report_kinds([1.0] * 30, [*varied(25, 0.85, 0.03), 0.02, 0.0, 0.01, 0.0, 0.0])
     assert told[24] == ""
     assert told[-1] == "drift-prefix"
-    assert set(kinds([1.0] * 60, varied(60, 0.2, 0.1))) == {""}
-    assert set(kinds([1.0] * 60, [0.9, 0.4, 0.8, 0.3, 0.9, 0.0] * 10)) == {""}
+    assert set(report_kinds([1.0] * 60, varied(60, 0.2, 0.1))) == {""}
+    assert set(report_kinds([1.0] * 60, [0.9, 0.4, 0.8, 0.3, 0.9, 0.0] * 10)) == {""}
 
 
 def test_an_engine_that_counts_again_is_followed() -> None:

@@ -8,15 +8,15 @@ from sparkwright.supervisor.core.detect.detectors import Detectors
 from sparkwright.supervisor.core.detect.stuck import Halted
 from sparkwright.supervisor.core.events import Fault
 from sparkwright.supervisor.core.state import Recovery
-from unit.supervisor.core.detect.figures import IDLE, NODES, START, detectors, ends, engine, sample, unanswered
+from unit.supervisor.core.detect.figures import IDLE, NODES, START, detectors, ending_faults, engine, sample, unanswered
 
 WORKER = HaltedProcess(4711, "VLLM::Worker_TP")
 RANK = "rank 1 on spark-2"
 
 
-def seen(watch: Detectors, at: float, found: tuple[HaltedProcess, ...]) -> dict[str, Fault]:
+def look_if_doubtful(watch: Detectors, at: float, found: tuple[HaltedProcess, ...]) -> dict[str, Fault]:
     """Looks as the source does: only while there is doubt."""
-    return ends(watch.looked(RANK, found, at)) if watch.doubts(at) else {}
+    return ending_faults(watch.looked(RANK, found, at)) if watch.doubts(at) else {}
 
 
 def test_a_worker_that_is_stopped_soon_after_the_start_is_found_in_seconds() -> None:
@@ -24,9 +24,9 @@ def test_a_worker_that_is_stopped_soon_after_the_start_is_found_in_seconds() -> 
     watch, compiling = detectors(), 2
     for second in range(12, 100):
         at = START + second
-        found = ends(watch.engine(engine(at, running=1.0), at))
-        found |= ends(watch.sample("spark-1", sample(at, IDLE, compilers=compiling), at))
-        found |= seen(watch, at, (WORKER,)) if second % 5 == 0 else {}
+        found = ending_faults(watch.engine(engine(at, running=1.0), at))
+        found |= ending_faults(watch.sample("spark-1", sample(at, IDLE, compilers=compiling), at))
+        found |= look_if_doubtful(watch, at, (WORKER,)) if second % 5 == 0 else {}
         if found:
             break
     assert 20 <= second - 12 <= 25
@@ -54,7 +54,7 @@ def test_without_requests_the_canary_decides() -> None:
         watch.engine(engine(START + second), START + second)
         assert not watch.doubts(START + second)
     watch.canary(unanswered(asked), asked + 10)
-    told = [second for second in range(10, 60, 5) if seen(watch, asked + second, (WORKER,))]
+    told = [second for second in range(10, 60, 5) if look_if_doubtful(watch, asked + second, (WORKER,))]
     assert told == [20]
 
 
@@ -72,10 +72,10 @@ def test_what_was_stopped_before_a_start_is_forgotten_by_it() -> None:
     watch = detectors()
     for second in range(0, 16, 5):
         watch.engine(engine(START + second, running=1.0), START + second)
-        seen(watch, START + second, (WORKER,))
+        look_if_doubtful(watch, START + second, (WORKER,))
     watch.begin(START + 16)
     watch.engine(engine(START + 17, running=1.0), START + 17)
-    assert ends(watch.tick(START + 40)) == {}
+    assert ending_faults(watch.tick(START + 40)) == {}
 
 
 def test_all_ranks_that_are_stopped_are_evidence() -> None:

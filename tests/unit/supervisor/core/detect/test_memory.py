@@ -8,7 +8,7 @@ from sparkwright.supervisor.core.detect.setting import Setting
 from unit.supervisor.core.detect.figures import GIB, NODES, START, memory
 
 
-def play(levels: list[float], **setting: int) -> list[str]:
+def guard_reports(levels: list[float], **setting: int) -> list[str]:
     """The guard's reports on samples every 5 s, "" for nothing. Levels in GiB."""
     guard = Guard("spark-1", Setting(NODES, **setting), began=START)
     told = []
@@ -30,35 +30,35 @@ def test_floors_are_parts_of_what_a_recipe_leaves_free() -> None:
 def test_below_the_floor_no_new_work_until_it_is_back_for_good() -> None:
     """The guard has hysteresis: a level that swings about the floor does not open and close the gateway."""
     swing = [9.0, 7.9, 8.05, 7.95, 8.1, 8.0, 8.5, 8.6, 8.3, 8.5, 8.6, 8.7, 8.0]
-    told = play(swing, floor=8 * GIB, stop_floor=4 * GIB)
+    told = guard_reports(swing, floor=8 * GIB, stop_floor=4 * GIB)
     assert told == ["", *["memory-low"] * 10, "", ""]
 
 
 def test_below_the_second_floor_the_engine_is_stopped() -> None:
     """The engine stops after two samples, or at once if half of it is gone."""
-    assert play([7.0, 3.9, 5.0, 5.0], floor=8 * GIB, stop_floor=4 * GIB)[1:] == ["memory-low"] * 3
-    assert play([9.0, 3.9, 3.9], floor=8 * GIB, stop_floor=4 * GIB) == ["", "memory-low", "memory-stop"]
-    assert play([9.0, 1.9], floor=8 * GIB, stop_floor=4 * GIB) == ["", "memory-stop"]
+    assert guard_reports([7.0, 3.9, 5.0, 5.0], floor=8 * GIB, stop_floor=4 * GIB)[1:] == ["memory-low"] * 3
+    assert guard_reports([9.0, 3.9, 3.9], floor=8 * GIB, stop_floor=4 * GIB) == ["", "memory-low", "memory-stop"]
+    assert guard_reports([9.0, 1.9], floor=8 * GIB, stop_floor=4 * GIB) == ["", "memory-stop"]
 
 
 def test_a_fall_that_will_pass_the_second_floor_is_not_waited_for() -> None:
     """7.4 GiB within seconds have been seen: below the first floor and falling on, it acts before."""
-    assert play([10.0, 8.5, 7.0, 5.5], floor=8 * GIB, stop_floor=4 * GIB)[-1] == "memory-stop"
-    assert play([7.9, 7.8, 7.7, 7.6], floor=8 * GIB, stop_floor=4 * GIB)[-1] == "memory-low"
-    assert play([20.0, 17.0, 14.0, 11.0], floor=8 * GIB, stop_floor=4 * GIB)[-1] == ""
+    assert guard_reports([10.0, 8.5, 7.0, 5.5], floor=8 * GIB, stop_floor=4 * GIB)[-1] == "memory-stop"
+    assert guard_reports([7.9, 7.8, 7.7, 7.6], floor=8 * GIB, stop_floor=4 * GIB)[-1] == "memory-low"
+    assert guard_reports([20.0, 17.0, 14.0, 11.0], floor=8 * GIB, stop_floor=4 * GIB)[-1] == ""
 
 
 def test_without_given_floors_the_level_after_the_start_counts() -> None:
     """Nothing is judged for a minute, then half and a quarter of the usual."""
-    told = play([6.0] * 14 + [2.9, 2.9, 1.4, 1.4])
+    told = guard_reports([6.0] * 14 + [2.9, 2.9, 1.4, 1.4])
     assert told == [""] * 14 + ["memory-low", "memory-low", "memory-low", "memory-stop"]
-    assert play([0.2] * 6) == [""] * 6
+    assert guard_reports([0.2] * 6) == [""] * 6
 
 
 @pytest.mark.parametrize("levels", [[20.0] * 50, [20.0, 12.0] * 25, [20.0] * 20 + [6.0] * 30])
 def test_load_and_cache_do_not_reach_the_floor(levels: list[float]) -> None:
     """Swings and steps above the floors are no concern of the guard."""
-    assert set(play(levels)) == {""}
+    assert set(guard_reports(levels)) == {""}
 
 
 def test_the_sentence_has_the_figures() -> None:

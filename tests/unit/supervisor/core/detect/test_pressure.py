@@ -15,7 +15,7 @@ def stalls(values: list[float]) -> list[bool]:
     return told
 
 
-def swaps(pages: list[int]) -> list[bool]:
+def swap_reports(pages: list[int]) -> list[bool]:
     pressure, told = Pressure("spark-1"), []
     for number, value in enumerate(pages):
         pressure.sample(sample(START + 5 * number, swap_pages=value))
@@ -31,18 +31,18 @@ def test_stalls_count_when_they_last() -> None:
 
 def test_swap_that_is_full_and_still_is_no_trouble() -> None:
     """4.8 GB swapped out and nobody asks for them (PUL); a burst of writing out is none either."""
-    assert swaps([1_200_000] * 10) == [False] * 10
-    assert swaps([0, 50_000, 50_100, 50_200, 50_300]) == [False] * 5
+    assert swap_reports([1_200_000] * 10) == [False] * 10
+    assert swap_reports([0, 50_000, 50_100, 50_200, 50_300]) == [False] * 5
 
 
 def test_swap_in_use_is() -> None:
     """More than 256 pages a second three times in a row."""
-    assert swaps([0, 2000, 4000, 6000, 6100]) == [False, False, False, True, False]
+    assert swap_reports([0, 2000, 4000, 6000, 6100]) == [False, False, False, True, False]
 
 
 def test_a_restarted_node_begins_at_zero() -> None:
     """Counters that fall are no activity."""
-    assert swaps([9_000_000, 0, 10, 20]) == [False] * 4
+    assert swap_reports([9_000_000, 0, 10, 20]) == [False] * 4
 
 
 @pytest.mark.parametrize("unknown", [Unknown("", "this kernel does not tell it")])

@@ -9,7 +9,7 @@ from sparkwright.supervisor.core.detect.quality import AGAIN, EVERY, STRIKES, Qu
 NAMES = ("tool-call", "thinking", "length")
 
 
-def turn(quality: Quality, why: str | None = "") -> str:
+def judge_next(quality: Quality, why: str | None = "") -> str:
     """The next probe, answered so."""
     quality.answered = EVERY
     name = quality.due()
@@ -30,7 +30,7 @@ def test_they_take_turns() -> None:
     quality = Quality(NAMES)
     quality.answered = EVERY - 1
     assert quality.due() == ""
-    assert [turn(quality, why) for why in ("", None, "", "")] == [*NAMES, "tool-call"]
+    assert [judge_next(quality, why) for why in ("", None, "", "")] == [*NAMES, "tool-call"]
     assert quality.wrong == {}
 
 
@@ -39,13 +39,13 @@ def test_what_fails_is_asked_again_soon_and_reported_once_it_is_sure() -> None:
     quality = Quality(NAMES)
     for strike in range(STRIKES):
         assert quality.wrong == {}
-        assert turn(quality, f"text, not a call ({strike})") == "tool-call"
+        assert judge_next(quality, f"text, not a call ({strike})") == "tool-call"
         assert quality.answered == 0
     assert quality.wrong == {"tool-call": "text, not a call (0)"}
     quality.answered = AGAIN
-    assert turn(quality) == "thinking"
-    assert turn(quality, None) == "length"
-    assert turn(quality) == "tool-call"
+    assert judge_next(quality) == "thinking"
+    assert judge_next(quality, None) == "length"
+    assert judge_next(quality) == "tool-call"
     assert quality.wrong == {}
 
 
@@ -53,7 +53,7 @@ def test_no_answer_is_no_pass() -> None:
     """A busy engine neither clears nor adds to what was seen."""
     quality = Quality(("length",))
     for why in ("short", None, "short", None, "short"):
-        turn(quality, why)
+        judge_next(quality, why)
     assert quality.wrong == {"length": "short"}
 
 
@@ -62,5 +62,5 @@ def test_healthy_models_raise_nothing() -> None:
     for run in range(200):
         dice, quality = Random(run), Quality(NAMES)
         for _ in range(400):
-            turn(quality, "chance" if dice.random() < 0.01 else "")
+            judge_next(quality, "chance" if dice.random() < 0.01 else "")
             assert quality.wrong == {}

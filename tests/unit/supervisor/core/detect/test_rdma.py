@@ -3,7 +3,7 @@
 from unit.supervisor.core.detect.figures import NODES, SETTLED, WORKING, cleared, detectors, engine, faults, sample
 
 
-def play(words: dict[str, int], seconds: int, tokens: float = 40.0, **setting: bool) -> set[str]:
+def rdma_faults(words: dict[str, int], seconds: int, tokens: float = 40.0, **setting: bool) -> set[str]:
     """words: per second and node. The kinds reported."""
     watch, told = detectors(**setting), set()
     for second in range(0, seconds, 2):
@@ -17,20 +17,20 @@ def play(words: dict[str, int], seconds: int, tokens: float = 40.0, **setting: b
 
 def test_tokens_without_rdma_traffic_are_reported() -> None:
     """The ranks have fallen back to sockets: slow, and no error anywhere."""
-    assert play({"spark-1": 0, "spark-2": 0}, 120) == {"rdma-still"}
-    assert play({"spark-1": 10**6, "spark-2": 0}, 120) == {"rdma-still"}
+    assert rdma_faults({"spark-1": 0, "spark-2": 0}, 120) == {"rdma-still"}
+    assert rdma_faults({"spark-1": 10**6, "spark-2": 0}, 120) == {"rdma-still"}
 
 
 def test_traffic_on_both_is_as_it_should_be() -> None:
     """The little that a pipeline of two stages hands over is traffic, too."""
-    assert play({"spark-1": 10**6, "spark-2": 10**6}, 120) == set()
-    assert play({"spark-1": 2048, "spark-2": 2048}, 120) == set()
+    assert rdma_faults({"spark-1": 10**6, "spark-2": 10**6}, 120) == set()
+    assert rdma_faults({"spark-1": 2048, "spark-2": 2048}, 120) == set()
 
 
 def test_no_rdma_no_verdict() -> None:
     """Still counters report nothing if the plan uses sockets, or nothing is asked."""
-    assert play({"spark-1": 0, "spark-2": 0}, 120, rdma=False) == set()
-    assert play({"spark-1": 0, "spark-2": 0}, 120, tokens=0.0) == set()
+    assert rdma_faults({"spark-1": 0, "spark-2": 0}, 120, rdma=False) == set()
+    assert rdma_faults({"spark-1": 0, "spark-2": 0}, 120, tokens=0.0) == set()
 
 
 def test_it_is_over_with_the_first_traffic() -> None:

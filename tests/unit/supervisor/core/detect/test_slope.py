@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.supervisor.core.detect.leak import comeback, slope, trend
+from sparkwright.supervisor.core.detect.leak import comeback, fit_slope, fit_trend
 
 FIGURES = st.floats(-1e6, 1e6, allow_nan=False)
 
@@ -13,7 +13,7 @@ FIGURES = st.floats(-1e6, 1e6, allow_nan=False)
 def test_a_line_is_found_exactly(slant: float, level: float, count: int) -> None:
     """All three thirds go its way."""
     points = [(float(x), level + slant * x) for x in range(count)]
-    found = trend(points)
+    found = fit_trend(points)
     assert found.slope == pytest.approx(slant, abs=1e-6)
     assert found.noise == pytest.approx(0.0, abs=1e-3)
     assert found.least == pytest.approx(slant, abs=1e-6)
@@ -24,19 +24,19 @@ def test_one_outlier_changes_little(outlier: float, at: int) -> None:
     """The median of all pairs does not care how far out it is."""
     points = [(float(x), 2.0 * x) for x in range(21)]
     points[at] = (float(at), outlier)
-    assert slope(points) == pytest.approx(2.0, abs=0.3)
+    assert fit_slope(points) == pytest.approx(2.0, abs=0.3)
 
 
 @given(values=st.lists(FIGURES, min_size=1, max_size=20), same=FIGURES)
 def test_it_never_fails(values: list[float], same: float) -> None:
     """It works also if all points have one x, or there is one point."""
-    assert slope([(same, value) for value in values]) == 0.0
-    trend([(float(x), value) for x, value in enumerate(values)])
+    assert fit_slope([(same, value) for value in values]) == 0.0
+    fit_trend([(float(x), value) for x, value in enumerate(values)])
 
 
 def test_a_step_leaves_thirds_flat() -> None:
     """The whole has a slope; two of three parts have none."""
-    found = trend([(float(x), 0.0 if x < 15 else -10.0) for x in range(30)])
+    found = fit_trend([(float(x), 0.0 if x < 15 else -10.0) for x in range(30)])
     assert found.least == 0.0
 
 

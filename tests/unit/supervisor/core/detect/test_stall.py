@@ -32,7 +32,7 @@ def serving(watch: Detectors, at: float, seconds: int = 10) -> float:
     return at + seconds - 1
 
 
-def still(watch: Detectors, at: float, seconds: int, gpu: GpuSample | None = None) -> dict[int, Fault]:
+def stall_faults(watch: Detectors, at: float, seconds: int, gpu: GpuSample | None = None) -> dict[int, Fault]:
     """The same figures for so long: the second of each stall that is reported. The last tokens were 360."""
     told = {}
     for second in range(1, seconds + 1):
@@ -51,9 +51,9 @@ def test_requests_that_get_no_token_are_shown_within_seconds(fresh: bool) -> Non
     """The requests are shown right after a start, too, which excuses a relaunch and not the word."""
     watch = detectors(**QUICK) if fresh else settled(**QUICK)
     last = serving(watch, START if fresh else SETTLED)
-    told = still(watch, last, 4)
+    told = stall_faults(watch, last, 4)
     assert list(told) == [3] and told[3].recovery is Recovery.NONE and told[3].since == last
-    still(watch, last + 4, 27)
+    stall_faults(watch, last + 4, 27)
     assert watch.quiet(last + 31).startswith("2 requests running, no token for 31 s; launched again after ")
 
 
@@ -62,18 +62,18 @@ def test_what_one_step_of_a_prompt_explains_is_no_stall() -> None:
     seen."""
     watch = settled()
     last = serving(watch, SETTLED)
-    assert still(watch, last, 16) == {}
+    assert stall_faults(watch, last, 16) == {}
     assert "2 requests running, no token for 16 s; 17 s may pass (a step of 8,192 prompt tokens" in watch.quiet(
         last + 16
     )
-    assert list(still(watch, last + 16, 2)) == [1]
+    assert list(stall_faults(watch, last + 16, 2)) == [1]
 
 
 def test_an_engine_whose_speed_is_not_known_is_shown_within_seconds_too() -> None:
     """Guards a model without a planned speed: a cut fabric would be excused as a step."""
     watch = settled(prefill_tokens_s=0.0)
     last = serving(watch, SETTLED)
-    assert list(still(watch, last, 7)) == [6]
+    assert list(stall_faults(watch, last, 7)) == [6]
 
 
 def test_no_step_explains_gpus_that_do_not_compute() -> None:
@@ -81,7 +81,7 @@ def test_no_step_explains_gpus_that_do_not_compute() -> None:
     for gpu, first in ((SPINNING, 5), (IDLE, 5), (WORKING, 0)):
         watch = settled()
         last = serving(watch, SETTLED)
-        assert next(iter(still(watch, last, 12, gpu)), 0) == first
+        assert next(iter(stall_faults(watch, last, 12, gpu)), 0) == first
 
 
 def test_a_long_prefill_that_moves_is_none() -> None:
@@ -128,7 +128,7 @@ def test_clients_that_give_up_are_no_recovery() -> None:
     """The stall is over when something moves, and is reported with its beginning and what was seen."""
     watch = settled(**QUICK)
     last = serving(watch, SETTLED)
-    still(watch, last, 20)
+    stall_faults(watch, last, 20)
     gone = {"generation_tokens": 360.0, "kv_usage": 0.4}
     for second in range(21, 60):
         assert "stalled" not in cleared(watch.engine(engine(last + second, **gone), last + second))
@@ -141,7 +141,7 @@ def test_a_fault_counts_from_the_last_sign_of_life() -> None:
     """The clients' outage is longer than the one known when it was found."""
     watch = settled(**QUICK)
     last = serving(watch, SETTLED)
-    still(watch, last, 40)
+    stall_faults(watch, last, 40)
     assert watch.lost_since(last + 41) == last
     watch.engine(engine(last + 42, generation_tokens=400.0), last + 42)
     assert watch.lost_since(last + 50) == last + 50, "nobody waits"

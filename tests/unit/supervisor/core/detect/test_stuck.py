@@ -21,7 +21,7 @@ from unit.supervisor.core.detect.figures import (
     START,
     WORKING,
     detectors,
-    ends,
+    ending_faults,
     engine,
     faults,
     sample,
@@ -32,7 +32,7 @@ CAPTURES = Path(__file__).resolve().parents[6] / "shared" / "captures" / "vllm-0
 KNOWN = Setting(NODES, True, 1_048_576, 8192, 986.0)
 
 
-def play(
+def stuck_fault(
     seconds: int, gpus: dict[str, GpuSample], began: float = SETTLED, **figures: float
 ) -> tuple[float, Fault] | None:
     """The engine's figures never change again: after how many seconds a fault comes, and which."""
@@ -50,7 +50,7 @@ def play(
 
 def test_requests_that_run_and_nothing_that_moves_is_frozen() -> None:
     """Found within 20 s beyond the allowance, which is reported with what it rests on."""
-    found = play(300, dict.fromkeys(NODES, IDLE), running=2.0, kv_usage=0.4)
+    found = stuck_fault(300, dict.fromkeys(NODES, IDLE), running=2.0, kv_usage=0.4)
     assert found is not None
     after, fault = found
     assert 60 < after <= 80
@@ -61,14 +61,14 @@ def test_requests_that_run_and_nothing_that_moves_is_frozen() -> None:
 
 def test_a_fresh_start_may_compile_for_minutes() -> None:
     """The first requests of a start wait for kernels: five times the patience."""
-    found = play(400, dict.fromkeys(NODES, IDLE), began=START + 1, running=1.0)
+    found = stuck_fault(400, dict.fromkeys(NODES, IDLE), began=START + 1, running=1.0)
     assert found is not None
     assert 298 < found[0] <= 320
 
 
 def test_all_gpus_that_spin_are_found_sooner() -> None:
     """Busy, faint and without memory traffic on every node: a deadlock in a collective (captures m4, report 001)."""
-    found = play(300, dict.fromkeys(NODES, SPINNING), running=1.0)
+    found = stuck_fault(300, dict.fromkeys(NODES, SPINNING), running=1.0)
     assert found is not None
     after, fault = found
     assert after <= 40
@@ -78,7 +78,7 @@ def test_all_gpus_that_spin_are_found_sooner() -> None:
 
 def test_one_that_spins_while_its_peer_does_not_is_waited_for() -> None:
     """One rank compiles, the other waits for it in a kernel: that is no deadlock before the patience ends."""
-    found = play(300, {"spark-1": SPINNING, "spark-2": IDLE}, running=1.0)
+    found = stuck_fault(300, {"spark-1": SPINNING, "spark-2": IDLE}, running=1.0)
     assert found is not None
     assert found[0] > 60
     assert found[1].kind == "frozen"
@@ -86,7 +86,7 @@ def test_one_that_spins_while_its_peer_does_not_is_waited_for() -> None:
 
 def test_an_idle_engine_is_never_frozen() -> None:
     """Nothing moves where nobody asks, far beyond every allowance."""
-    assert play(1800, dict.fromkeys(NODES, IDLE)) is None
+    assert stuck_fault(1800, dict.fromkeys(NODES, IDLE)) is None
 
 
 def test_a_prefill_of_980k_tokens_is_never_touched() -> None:
@@ -145,7 +145,7 @@ def test_compilers_excuse_a_stillness_but_not_for_ever() -> None:
         found = watch.engine(engine(at, running=1.0), at)
         for node in NODES:
             found += watch.sample(node, sample(at, IDLE, compilers=2), at)
-        if ends(found):
+        if ending_faults(found):
             break
     assert 1800 < second <= 1800 + 80
 
@@ -153,7 +153,7 @@ def test_compilers_excuse_a_stillness_but_not_for_ever() -> None:
 def test_what_is_frozen_is_reported_once() -> None:
     """The machine needs one event; a second one would be a second incident."""
     watch = settled()
-    told = [ends(watch.engine(engine(SETTLED + n, running=1.0), SETTLED + n)) for n in range(0, 200, 2)]
+    told = [ending_faults(watch.engine(engine(SETTLED + n, running=1.0), SETTLED + n)) for n in range(0, 200, 2)]
     assert sum(bool(one) for one in told) == 1
 
 
@@ -191,7 +191,7 @@ def test_the_recorded_pages_of_vllm() -> None:
     course = ["idle"] * 30 + ["busy"] * 20 + ["after"] * 100 + ["busy"] * 40
     for number, name in enumerate(course):
         at = SETTLED + 2.0 * number
-        if kinds := set(ends(watch.engine(read(pages[name], metric_names("vllm"), at), at))):
+        if kinds := set(ending_faults(watch.engine(read(pages[name], metric_names("vllm"), at), at))):
             told[2.0 * number] = kinds
     assert list(told.values()) == [{"frozen"}]
     assert 300 + 60 < next(iter(told)) <= 300 + 80

@@ -53,7 +53,7 @@ def heading(rows, field):
     return f"{field} [{unit}]" if unit else field
 
 
-def query(rows, known, asked, formats):
+def print_query(rows, known, asked, formats):
     fields = [field.strip() for field in asked.split(",")]
     wrong = [field for field in fields if field not in known]
     if wrong:
@@ -72,7 +72,7 @@ def answer_query(text):
     formats = options.get("format", "").split(",")
     for option, rows in (("query-gpu", table["gpu"]), ("query-compute-apps", table["apps"])):
         if option in options:
-            query(rows, table["fields"][option], options[option], formats)
+            print_query(rows, table["fields"][option], options[option], formats)
             return True
     return False
 
