@@ -28,6 +28,7 @@ from testbed.harm import set_fabric
 FROM, TO = "/home/spark/cut/from", "/home/spark/cut/to"
 PARTIAL = f"{TO}/.sparkwright-partial"
 RANGE = 64 * MIB
+TOTAL = 800 * MIB
 NOTED = (
     f"cat {PARTIAL}/*.journal 2>/dev/null | awk 'NF == 3 && /^[0-9]/ {{ n += $2 }} END {{ print n + 0 }}';"
     f"find {TO} -name '[12]' -printf '%s\\n' 2>/dev/null"
@@ -86,7 +87,7 @@ def wait_until_more(copies: Copies, than: int) -> None:
 
 
 @pytest.mark.full
-def test_killed_at_twenty_points_it_sends_one_range_again(
+def test_killed_at_many_points_it_sends_one_range_again(
     testbed_nodes: list[ContainerNode], slow_sender: ContainerNode, ssh_config: Path
 ) -> None:
     """One range at most is sent again after SIGKILL on either side: bytes over the fabric less the journals' gain, each
@@ -96,7 +97,10 @@ def test_killed_at_twenty_points_it_sends_one_range_again(
     here.sh(f"mkdir -p {FROM} && cd {FROM} && for n in 1 2; do head -c 400M /dev/urandom > $n; done", user="spark")
     lost = []
     for cut in range(20):
-        before, wire, process = copies.noted(), received(there)[0], copies.start()
+        before = copies.noted()
+        if before > TOTAL - RANGE:  # on a busy machine more arrives between two cuts
+            break
+        wire, process = received(there)[0], copies.start()
         wait_until_more(copies, before + dice.randrange(4) * 8 * MIB)
         copies.kill(source=bool(cut % 2))
         process.communicate(timeout=60)
@@ -104,6 +108,7 @@ def test_killed_at_twenty_points_it_sends_one_range_again(
         lost.append(received(there)[0] - wire - (copies.noted() - before))
         for whole in there.sh(f"find {TO} -maxdepth 1 -name '[12]' -printf '%f '").split():
             assert there.sh(f"sha256sum < {TO}/{whole}") == here.sh(f"sha256sum < {FROM}/{whole}")
+    assert len(lost) >= 6, lost
     assert max(lost) <= RANGE, lost
     restore_fabric(slow_sender)
     out, _ = copies.start().communicate(timeout=120)
