@@ -42,9 +42,8 @@ def test_nothing_known_is_reported_and_is_no_failure(user_shell: UserShell) -> N
     assert "to narrow it down" not in out
 
 
-HEALTHY = """WARNING 09-05 07:16:13 [argparse_utils.py:191] With `vllm serve`, you should provide the model as \
-a positional argument or in a config file instead of via the `--model` option. \
-The `--model` option will be removed in a future version.
+HEALTHY = """WARNING 09-05 07:16:13 [fused_moe.py:191] Using default MoE config. Performance might be sub-optimal! \
+Config file not found at /x/E=256,N=512,device_name=NVIDIA_GB10.json
 INFO:     Application startup complete.
 INFO:     10.0.0.9:51822 - "POST /v1/chat/completions HTTP/1.1" 200 OK
 """

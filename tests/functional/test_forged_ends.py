@@ -10,6 +10,7 @@ from functional import dockerd
 from functional.supervised_simulator import READY, make_supervised
 from sparkwright.adapters.hosts import local_host
 from sparkwright.app.ranks import End, follow
+from sparkwright.app.serve.watch import describe_end
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
@@ -55,6 +56,20 @@ async def test_a_container_ends_when_it_ends(tmp_path: Path) -> None:
     # Docker may lose the half line with which a container ends.
     assert [line for line in told[:-1] if line != "half"] == LINES
     assert isinstance(told[-1], End) and told[-1].how == "exited 7 false"
+
+
+@dockerd.skipped()
+async def test_a_container_that_docker_starts_again_has_ended(tmp_path: Path) -> None:
+    """Guards the other ranks against `docker update --restart always`: the new process does not know them."""
+    with dockerd.running(tmp_path) as daemon:
+        words = ("run", "--detach", "--name", "rank", "--network", "none", "--volume", f"{tmp_path}:/t")
+        daemon.docker(*words, "--entrypoint", "sh", dockerd.BASE, "-c", LIVES, "/t", *FORGED)
+        daemon.docker("update", "--restart", "always", "rank")
+        host = local_host(Node("n", "local", env=(("DOCKER_HOST", daemon.host),)), "tests")
+        told = await collect_lines(follow(host, "docker", "rank"), (tmp_path / "end").touch)
+        daemon.docker("rm", "--force", "rank")
+    assert isinstance(told[-1], End) and told[-1].how == "restarted unknown false"
+    assert "restart policy" in describe_end(told[-1].how)
 
 
 async def test_a_supervised_rank_is_not_relaunched_for_what_its_log_reports(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ from sparkwright.remote.leftovers import remove_leftovers
 _LEFT = re.compile(r"(?:removed|used|left) \d{1,15} /dev/shm/[A-Za-z0-9._-]+")
 _NUMBER = r"-?\d{1,12}(?:\.\d{1,12})?"
 _END = re.compile(
-    rf"((?:created|removing|exited|dead|gone) (?:-?\d{{1,10}}|unknown) (?:true|false)) ({_NUMBER}) ({_NUMBER})"
+    r"((?:created|removing|exited|dead|gone|restarted) (?:-?\d{1,10}|unknown) (?:true|false)) "
+    rf"({_NUMBER}) ({_NUMBER})"
 )
 
 
@@ -104,7 +105,7 @@ def handle(services: Services, deployment: str, spec: RankSpec) -> str:
 @dataclass(frozen=True, slots=True)
 class End:
     """The end of a rank, as its node shows it: `exited 137 false`, the last for the out-of-memory killer of its
-    container.
+    container; `restarted unknown false` if Docker has started the container again since.
 
     ago: seconds before that was asked.
     """

@@ -1,7 +1,8 @@
 # Sent to nodes by docker.py: `#: NAME` begins a section; the comment lines right below it are not sent.
 
 #: follow
-n="$1" tail="$2"
+# A restart policy that somebody set starts a container again before its end can be seen: its start is another one then.
+n="$1" tail="$2"; began=$(docker inspect -f '{{.State.StartedAt}}' "$n" 2>/dev/null)
 while :; do
   docker logs -f $tail "$n" 2>&1
   f='{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.FinishedAt}}'
@@ -13,6 +14,8 @@ while :; do
     sleep 1
   done
   case "$s" in running*|restarting*) tail="--since 1s"; sleep 0.2 ;; *) break ;; esac
+  now=$(docker inspect -f '{{.State.StartedAt}}' "$n" 2>/dev/null)
+  [ -z "$now" ] || [ "$now" = "${began:=$now}" ] || { s="restarted unknown false ${s##* }"; break; }
 done
 ended=$(date -d "${s##* }" +%s.%N) || ended=0
 printf '\036exit %s %s %s %s\n' "$3" "${s% *}" "$ended" "$(date +%s.%N)"

@@ -190,7 +190,10 @@ async def follow_rank(bus: EventBus, rank: int) -> None:
         if isinstance(line, str):
             context.seen.line(rank, line)
             bus.read(context.label(rank), line)
-        elif isinstance(line, End) and not await runs(context.services, context.name, rank, context.nodes[rank]):
+        elif isinstance(line, End) and (
+            line.how.startswith("restarted ")
+            or not await runs(context.services, context.name, rank, context.nodes[rank])
+        ):
             if line.how.startswith("exited 0 "):
                 await context.services.clock.sleep(_PEER_FIRST)
             rank_ended(bus, rank, line.how)

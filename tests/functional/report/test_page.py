@@ -164,7 +164,7 @@ def test_a_finger_zooms_and_taps(browser_page: BrowserPage, one_run: ShownReport
     assert "cold" in browser_page.script("return window.sparkwright.plots.get('ttft-turn').tip.textContent")
 
 
-@pytest.mark.parametrize("which", ["one", "two"])
+@pytest.mark.parametrize("which", ["one_run", "two_runs"])
 def test_a_phone_scrolls_in_one_direction_only(
     browser_page: BrowserPage, which: str, request: pytest.FixtureRequest
 ) -> None:

@@ -358,6 +358,8 @@ def describe_end(ended: str) -> str:
     status, code, oom = (*ended.split(), "", "", "")[:3]
     if status == "gone":
         return "is gone: somebody removed it"
+    if status == "restarted":
+        return "ended, and Docker started it again: somebody set a restart policy for its container"
     return "ended and left no exit code" if code == "unknown" else f"exited with code {code}{_why(code, oom == 'true')}"
 
 
