@@ -70,7 +70,7 @@ def test_without_the_laptop_it_serves_again_after_a_killed_worker(
 
 
 def incident_reasons(driver: CommandDriver) -> list[str]:
-    """Events of each incident; on a busy machine the gateway may have one of its own."""
+    """The description of each incident; on a busy machine the gateway may have one of its own."""
     numbers = [str(one["number"]) for one in driver.good("incidents list", "--json").json["incidents"]]
     shown = [driver.good(f"incidents show {number}", "--json").json for number in numbers]
     return [one["incident"]["what"] for one in shown]
