@@ -69,6 +69,13 @@ def test_without_the_laptop_it_serves_again_after_a_killed_worker(
     assert_clean(testbed_nodes)
 
 
+def incident_reasons(driver: CommandDriver) -> list[str]:
+    """The description of each incident; on a busy machine the gateway may have one of its own."""
+    numbers = [str(one["number"]) for one in driver.good("incidents list", "--json").json["incidents"]]
+    shown = [driver.good(f"incidents show {number}", "--json").json for number in numbers]
+    return [one["incident"]["what"] for one in shown]
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("runtime", "which"),
@@ -84,7 +91,7 @@ def test_a_full_disk_costs_history_and_not_service(
     """Not a byte is left where a node keeps our state: reported while it serves and while it does not. A rank that is
     killed with its wrapper is back, and no exit code is made up."""
     (head, worker), full = testbed_nodes, testbed_nodes[which]
-    harm.small_state(full, "24m")
+    harm.small_state(full, "48m")  # the program and its archive take 20
     driver.env["FULL_KEY"] = "sk-of-the-engine"  # so that a relaunch has a secret to write
     driver.good("up", driver.recipe(runtime, serving={"api_key_env": "FULL_KEY"}))
     harm.fill_state(full)
@@ -103,7 +110,7 @@ def test_a_full_disk_costs_history_and_not_service(
     wait_until(again, "to serve again")
     assert all(set(before[name]).isdisjoint(running(testbed_nodes)[name]) for name in before)
     assert any(said in why for why in whys), whys
-    what = json.loads(driver.good("incidents show 1", "--json").out)["incident"]["what"] if which else "".join(whys)
+    what = "".join(told for told in incident_reasons(driver) if "rank 1" in told) if which else "".join(whys)
     assert runtime == "docker" or ("left no exit code" in what and "137" not in what), what
     harm.empty_state(full)
     wait_until(lambda: read_live(head).get("phase") == "ready", "the trouble to be over")

@@ -127,7 +127,7 @@ def test_up_attaches_to_ranks_that_are_still_loading(
     driver: CommandDriver, testbed_nodes: list[ContainerNode], runtime: str
 ) -> None:
     """A second caller watches the first one's ranks and gets the same endpoint."""
-    recipe = driver.recipe(runtime, SLOW | {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.4"})  # the machine may be busy
+    recipe = driver.recipe(runtime, SLOW | {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "1"})  # the machine may be busy
     first = driver.start("up", recipe).saw("rendezvous")
     before = running(testbed_nodes)
     second = driver.run("up", recipe)

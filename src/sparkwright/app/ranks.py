@@ -8,7 +8,7 @@ from contextlib import aclosing
 from secrets import token_hex
 
 from sparkwright.app.services import Services, by_node, finish_all, together
-from sparkwright.domain.command import Command
+from sparkwright.domain.command import TIMED_OUT, Command
 from sparkwright.domain.errors import CommandFailed, NodeError, Unreachable
 from sparkwright.domain.facts import KeeperStatus, RankStatus, Unknown
 from sparkwright.domain.plan import Plan, RankSpec
@@ -205,6 +205,9 @@ async def stop_all(services: Services, ranks: Sequence[RankStatus], grace: float
 
     async def stopped(node: str, command: Command) -> None:
         done = await services.run(node, command)
+        if done.exit_code == TIMED_OUT:
+            what = f"stopping ranks took longer than {command.timeout:.0f} s"
+            raise CommandFailed(node, what, "`status` shows what still runs; the same command continues")
         if not done.ok:
             raise CommandFailed(node, f"still there after SIGKILL: {_last(done.stdout + done.stderr)}", "see `status`")
 

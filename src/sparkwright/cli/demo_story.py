@@ -30,7 +30,7 @@ from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.gateway.keys import Role
 from sparkwright.report.incident_story import IncidentStory, story_of
 
-_EVERY, _PATIENCE, _ASKING = 0.25, 120.0, 10.0
+_EVERY, _PATIENCE, _ASKING = 0.25, 300.0, 10.0
 _HELD = 1.0  # s: a simulated answer takes a tenth of it; one that takes longer waited at the gateway
 _UNNOTICED = 20.0  # s: by then a request that the gateway held is answered or refused
 _WIDTH = 9

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 
 from sparkwright.domain.values import dataclass, field
 
+TIMED_OUT = 124
+"""Exit code of a command that was killed at its timeout."""
+
 
 @dataclass(frozen=True, slots=True)
 class Secret:

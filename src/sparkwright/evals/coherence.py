@@ -23,6 +23,10 @@ _MOST_REPEATED = 0.7  # of the runs of three words are there before
 _LONG_WORD = 20  # letters; one in twenty words at most is longer, in German, too
 _MOST_SCRIPTS, _SHARE = 2, 0.05  # a script counts from this part of the letters on
 _SOUPS = 2  # of three answers
+_FEWEST_OF_SENTENCE = 3  # words
+_SENTENCE = re.compile(r"[.?!:;\u2026\n]+")
+_MARKUP = re.compile(r"</?\|?[A-Za-z_]{1,30}\|?>(?:[a-z]{2,12}$)?", re.MULTILINE)
+"""A chat template's tag, with the role that ends its line: a base model repeats those of its prompt."""
 
 
 class Coherence(StrEnum):
@@ -90,8 +94,31 @@ def why_soup(text: str) -> str:
         return why
     if loop := _LOOP.search(text):
         return f"{loop[1]!r} over and over"
-    words = [word.lower() for word in _WORD.findall(text)]
-    return _repeats(words) or _foreign_words(words) if len(words) >= _FEW_WORDS else ""
+    tags, plain = Counter(_MARKUP.findall(text)), _MARKUP.sub("\n", text)
+    if len(tags) == 1 and tags.total() >= _FEW_WORDS and not plain.strip():
+        return f"{next(iter(tags))!r} over and over"
+    words = _words(plain)
+    if len(words) < _FEW_WORDS:
+        return ""
+    loops = (why for part in _told_once(plain) if (why := _repeats(part)))
+    return next(loops, "") or _foreign_words(words)
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+def _told_once(text: str) -> list[list[str]]:
+    """The words in parts: each whole sentence once, the last one, which may be cut off, and all of them together.
+
+    A base model at temperature 0 repeats sentences, and is well. A damaged one loops inside a sentence.
+    """
+    *whole, last = [tuple(_words(part)) for part in _SENTENCE.split(text)]
+    found = [one for one in dict.fromkeys(whole) if len(one) >= _FEWEST_OF_SENTENCE]
+    short = [one for one in whole if len(one) < _FEWEST_OF_SENTENCE]
+    if not any(one[: len(last)] == last for one in found):
+        found.append(last)
+    return [*map(list, found), [word for part in (*found, *short) for word in part]]
 
 
 def babble(said: str) -> str:
@@ -109,6 +136,8 @@ def babble(said: str) -> str:
 
 
 def _repeats(words: Sequence[str]) -> str:
+    if len(words) < _FEW_WORDS:
+        return ""
     triples = Counter(zip(words, words[1:], words[2:], strict=False))
     repeated = 1 - len(triples) / max(1, sum(triples.values()))
     return f"{' '.join(triples.most_common(1)[0][0])!r} over and over" if repeated >= _MOST_REPEATED else ""

@@ -2,10 +2,10 @@
 
 import re
 
-from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.command import TIMED_OUT, Command, Completed
 from sparkwright.domain.fabric_facts import Clocks, ClockSample, Skipped
 from sparkwright.domain.facts import Unknown
-from sparkwright.facts.fact import TIMED_OUT, decimal, sections
+from sparkwright.facts.fact import decimal, sections
 from sparkwright.remote.host import script, script_texts
 
 _sh = script_texts(__name__)

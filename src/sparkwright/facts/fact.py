@@ -7,14 +7,13 @@ from enum import Enum
 from ipaddress import ip_address
 from typing import Generic, TypeVar
 
-from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.command import TIMED_OUT, Command, Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.values import dataclass
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-TIMED_OUT = 124
 NO_SUCH_PROGRAM = 127
 _SHOWN = 200
 _MARK = "@@ "

@@ -10,6 +10,7 @@ _sh = script_texts(__name__)
 
 LABEL = "sparkwright."
 OOM_SCORE = "500"
+_BUSY = 240.0  # seconds: a daemon that imports an image or whose disk is busy needs a minute for one `docker rm`
 SECRETS_AT = "/run/sparkwright/secrets.env"
 FILES_AT = "/run/sparkwright/files"
 # exec keeps the engine the container's main process; the values stand neither in argv nor in `docker inspect`.
@@ -79,13 +80,13 @@ def logs(name: str, tail: int) -> Command:
 
 def stop(names: Sequence[str], grace: int) -> Command:
     """Stops containers but keeps them: their logs are evidence. Exit 1 with the names that still run."""
-    return script(_sh("stop"), str(grace), *names, timeout=grace + 30, changes=f"docker stop {' '.join(names)}")
+    return script(_sh("stop"), str(grace), *names, timeout=grace + _BUSY, changes=f"docker stop {' '.join(names)}")
 
 
 def remove(names: Sequence[str], grace: int) -> Command:
     """Stops, removes and verifies. Exit 1 with the names that are still there."""
     text = f"GRACE={int(grace)}\n{_sh('remove')}"
-    return script(text, *names, timeout=grace + 60, changes=f"docker rm {' '.join(names)}")
+    return script(text, *names, timeout=grace + _BUSY, changes=f"docker rm {' '.join(names)}")
 
 
 def pull_image(reference: str) -> Command:

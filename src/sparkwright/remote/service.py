@@ -41,9 +41,20 @@ def unpack(state: str, digest: str, archive: bytes) -> Command:
     return script(_sh("whole", "unpack"), state, digest, stdin=archive, timeout=seconds, changes=changes)
 
 
-def intact(runtime: str, argv: Sequence[str]) -> tuple[str, ...]:
-    """The command of a program in `runtime` whose damaged files are restored first; `ps` shows the program alone."""
-    return ("/bin/sh", "-c", _sh("whole", "intact").strip(), "sparkwright", runtime, *argv)
+RESTORE = "restore.sh"
+"""Script in a deployment's folder that restores damaged files of the program: `restore.sh RUNTIME`."""
+
+
+def restore_script() -> bytes:
+    return _sh("whole", "restore").encode()
+
+
+def restored_first(home: str, runtime: str, argv: Sequence[str]) -> tuple[str, ...]:
+    """The command of a program in `runtime` whose damaged files are restored first; `ps` shows the program alone.
+
+    The program is started whatever becomes of the script: it may live without what is damaged.
+    """
+    return ("/bin/sh", "-c", 'sh "$0" "$1"; shift; exec "$@"', f"{home}/{RESTORE}", runtime, *argv)
 
 
 def install(manager: Manager, name: str, text: str) -> Command:

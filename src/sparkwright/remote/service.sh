@@ -74,14 +74,12 @@ trap 'rm -rf "$t"' EXIT; trap 'exit 143' TERM INT HUP
 cat >"$t/@ARCHIVE@" && tar -xzf "$t/@ARCHIVE@" -C "$t" && whole "$t" "$2" && sync -f "$t" || exit 1
 rm -rf "$2" && mv -T "$t" "$2" && sync .
 
-#: intact
-# Begins a program of ours: files that a failing disk, a person or a power cut has damaged come back from the archive
-# next to them. The program is started in any case: it may live without what is damaged.
-r="$1"; shift
-(cd "$r" && exec 9<. || exit; flock -w 30 9; ! whole . "${r##*/}" || exit 0
+#: restore
+# Runs before a program of ours: files that a failing disk, a person or a power cut has damaged come back from the
+# archive next to them.
+r="$1"; cd "$r" && exec 9<. || exit; flock -w 30 9; ! whole . "${r##*/}" || exit 0
 echo "sparkwright: files in $r are damaged, and are restored from its archive" >&2
-tar -xzf @ARCHIVE@ && whole . "${r##*/}" || echo "sparkwright: they cannot be restored: the same sparkwright up does" >&2)
-exec "$@"
+tar -xzf @ARCHIVE@ && whole . "${r##*/}" || echo "sparkwright: they cannot be restored: the same sparkwright up does" >&2
 
 #: install
 m="$1"; name="$2"; u="$(units "$m")/$name"

@@ -9,6 +9,7 @@ from sparkwright.supervisor import (
     disk_cache,
     endpoint,
     event_bus,
+    linger,
     nodes,
     prefixes,
     quality,
@@ -75,6 +76,7 @@ class Loop:
         self._nodes.begin("gateway", partial(endpoint.watch_gateway, self.bus))
         self._nodes.begin("gateway probe", partial(endpoint.probe_gateway, self.bus))
         self._nodes.begin("gateway's programs", partial(endpoint.programs, self.bus))
+        self._nodes.begin("linger", partial(linger.watch_linger, self.bus))
         self._nodes.begin("Docker", partial(nodes.watch_docker, self.bus))
         if self.context.desired.recipe.serving.on_demand:
             self._nodes.begin("demand", partial(demand.watch_demand, self.bus))

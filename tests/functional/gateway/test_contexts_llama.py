@@ -57,6 +57,7 @@ def started_bus(port: int, home: Path, recipe: Any) -> EventBus:
         name="tiny",
         head="here",
         supervisor_node="here",
+        state="",
         url=f"http://127.0.0.1:{port}",
         key=Secret(ENGINE_KEY),
         desired=SimpleNamespace(recipe=recipe),

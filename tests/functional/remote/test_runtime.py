@@ -105,7 +105,8 @@ def test_the_real_one_is_made_so(node_shell: Sh, archive: Path) -> None:
 
 def start_program(sh: Sh, folder: Path) -> subprocess.CompletedProcess[str]:
     """A program of the folder, as a service starts it."""
-    words = service.intact(str(folder), ("/bin/echo", "begun"))
+    (sh.home / service.RESTORE).write_bytes(service.restore_script())
+    words = service.restored_first(str(sh.home), str(folder), ("/bin/echo", "begun"))
     return subprocess.run(words, capture_output=True, text=True, env=sh.environ, timeout=120, check=True)
 
 
@@ -140,3 +141,15 @@ async def test_a_program_whose_archive_is_damaged_too_says_what_to_do(node_shell
     said = start_program(node_shell, folder)
     assert said.stdout == "begun\n" and "the same sparkwright up does" in said.stderr
     assert not await restore_files(folder) and damaged_files(folder) == ("__main__.py",)
+
+
+@pytest.mark.parametrize("script", [None, b"", b"if then\n"])
+def test_a_program_starts_without_its_script(node_shell: Sh, archive: Path, script: bytes | None) -> None:
+    """Guards against a damaged guard: the program is begun whatever became of the script before it."""
+    assert unpack(node_shell, archive) == [0]
+    folder = node_shell.home / "state" / "runtime" / DIGEST
+    if script is not None:
+        (node_shell.home / service.RESTORE).write_bytes(script)
+    words = service.restored_first(str(node_shell.home), str(folder), ("/bin/echo", "begun"))
+    done = subprocess.run(words, capture_output=True, text=True, env=node_shell.environ, timeout=120, check=True)
+    assert done.stdout == "begun\n"

@@ -5,6 +5,7 @@ import pytest
 from fakes.rank_node import STATE, Rank
 from sparkwright.app import ranks
 from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.facts import RankStatus
 from unit.app.scene import ClusterScene, make_scene
 
@@ -61,3 +62,11 @@ async def test_other_engines_are_stopped_as_before() -> None:
     rows = [RankStatus("twin", 0, "spark-1", "process", "exited", HANDLE, engine="llama-cpp b7000")]
     await ranks.stop_all(it.services, rows, 5.0, remove=True)
     assert not asked and [what for _, what in it.nodes[0].journal] == ["remove 0"]
+
+
+async def test_a_stop_that_takes_too_long_is_no_rank_that_survives() -> None:
+    """Guards the sentence on a busy node: whoever reads "still there after SIGKILL" looks for a stuck driver."""
+    it, rows, _ = scene_with_a_rank(Completed(0, ""))
+    it.nodes[0].on(lambda command: command.changes.startswith("stop "), Completed(124, ""))
+    with pytest.raises(CommandFailed, match=r"took longer than \d+ s"):
+        await ranks.stop_all(it.services, rows, 5.0, remove=False)

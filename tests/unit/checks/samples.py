@@ -26,6 +26,7 @@ from sparkwright.domain.facts import (
     Gpu,
     Identity,
     Interface,
+    Listener,
     Memory,
     NodeFacts,
     RankStatus,
@@ -190,3 +191,7 @@ def flawed(defect: Defect, file: str, said: str, others: dict[str, Checkpoint] |
     flaw = Flaw(defect, file, said)
     there = replace(WHOLE, flaws=(flaw,), missing=(str(flaw),) if defect in MISSING else ())
     return context(checkpoints={"spark-1": there, **(others or {})}, **more)
+
+
+def taken_port(address: str, port: int = 8000, process: str = "uvicorn") -> dict[str, object]:
+    return {"listeners": (Listener(address, port, process),)}

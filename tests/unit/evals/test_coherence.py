@@ -10,6 +10,10 @@ WORDS = "rowspan kernel glob enumerable yacht pivot lantern cobalt tensor mango 
 FUSED = "on are the andmidesgatedgateddenserressesdenseense on in lecturedlandittyrespeciallymaditi is the other on"
 LOOP = "the sun is the sun is the sun is the sun is the sun is the sun is the sun is the sun is"
 
+ECHO = "What is the capital of France? Answer with one word.<|im_end|>\n<|im_start|>admin\n" * 5 + "What is the cap"
+TURNS = "<|im_end|>\n<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n" * 8
+LINES = "The answer is the number of the day.\n" * 9 + "The answer is"
+
 
 def judged(*texts):
     return judge_answers(list(zip(questions(), texts, strict=True))).coherence
@@ -41,11 +45,22 @@ def test_language_with_a_known_answer_is_coherent(texts):
         ["!!!!!!!!!!"] * 3,
         [WORDS, MIXED, ""],
         ["Paris", MIXED, WORDS],
+        ["rowspan kernel glob enumerable yacht.\n" * 8] * 3,
+        ["<unused49>" * 40] * 3,
+        ["<|im_end|>" * 40] * 3,
+        ["the.\nis the.\n" * 20] * 3,
+        ["What is the capital of France? " + LOOP] * 3,
     ],
 )
 def test_soup_is_garbled(texts):
     """Scripts mixed, words without a sentence, a loop, one sign: also where one answer came out right by chance."""
     assert judged(*texts) is Coherence.GARBLED
+
+
+@for_each("text", [ECHO, TURNS, LINES, "What is 2 + 3? Answer with the number only. " * 9])
+def test_sentences_over_and_over_are_unknown(text):
+    """A base model at temperature 0 repeats sentences of its prompt, or its own: it is well, and not called garbled."""
+    assert judged(text, text, text) is Coherence.UNKNOWN
 
 
 @for_each("texts", [["", "", ""], ["Bonjour, comment allez-vous aujourd'hui ?", "six", "Friday"], [MIXED, "six", "no"]])

@@ -55,8 +55,10 @@ async def keep_running(
     env = (*service_host.env, *services.cluster.node(where.node).env)
     runtime = f"{where.runtime.rpartition('/')[2]}\n".encode()
     await run_or_raise(services, where.node, service.write(where.home, "runtime", runtime))
+    await run_or_raise(services, where.node, service.write(where.home, service.RESTORE, service.restore_script()))
     for bare in programs:
-        argv = service.intact(where.runtime, bare.argv) if where.runtime in bare.argv else bare.argv
+        ours = where.runtime in bare.argv
+        argv = service.restored_first(where.home, where.runtime, bare.argv) if ours else bare.argv
         one = replace(bare, argv=argv, env=(*env, *bare.env))
         if manager is Manager.NONE:
             command = service.detach(one, where.home, repr(one))

@@ -249,7 +249,7 @@ async def test_the_same_request_is_not_written_again() -> None:
         asked = service.read(HOME, name)
         again[0].on(lambda command, asked=asked: command == asked, known[name].decode())
     found = await run_install(again, InstallOptions())
-    assert found.node and set(written(again[0])) == {"runtime"}
+    assert found.node and set(written(again[0])) == {"runtime", service.RESTORE}
     assert not [change for change in again[0].changes if change.startswith("pause")]
 
 
