@@ -9,6 +9,7 @@ from sparkwright.domain.units import duration, gib
 SHOWN = 60.0  # seconds
 _HOT_GPU, _HOT_BOARD = 90.0, 95.0
 _STALLED, _LITTLE = 20.0, 0.02
+_CLOCKS_APART = 30.0  # seconds: a record comes every two, a look every few
 _JUMP, _LEAST_JUMP = 1.4, 40.0  # watts against the median of the minute
 
 
@@ -77,15 +78,31 @@ def _hints(last: Sequence[RingRecord]) -> Iterator[str]:
         yield f"the kernel's last line: {lines[-1][:200]}"
 
 
-def told_of(node: str, moments: Sequence[RingRecord], booted: float) -> str:
-    """One sentence for the incident. booted: when the next boot began, 0 if unknown."""
+def told_of(node: str, moments: Sequence[RingRecord], booted: float, unseen: float | None = None) -> str:
+    """One sentence for the incident. booted: when the next boot began by the node's clock, 0 if unknown.
+
+    unseen: seconds by another node's clock in which the node was not seen, None if unknown. The node cannot have been
+    off for longer, so that a clock which was set meanwhile is noticed.
+    """
     last = last_of(moments)
     final = next((one for one in reversed(last) if one.text), None)
     if final is None:
         return f"no record of {node}'s last seconds"
-    gap = f", {duration(booted - final.at)} before the next boot" if booted > final.at > 0 else ""
+    gap = _time_off(final.at, booted, unseen)
     found = "; ".join(suggestions(moments)) or "nothing unusual: power that went, or a fault that left no trace"
     return f"last record of {node}{gap}: {final.text}. It suggests: {found}"
+
+
+def _time_off(last: float, booted: float, unseen: float | None) -> str:
+    """The time from the last record to the next boot; without another clock it is only as good as the node's."""
+    if last <= 0 or booted <= 0:
+        return ""
+    off = booted - last
+    if off < -_CLOCKS_APART or (unseen is not None and off > unseen + _CLOCKS_APART):
+        return " (its clock was set meanwhile, so when the next boot began is unknown)"
+    if off <= 0:
+        return ""
+    return f", {duration(off)} before the next boot" + ("" if unseen is not None else " by its own clock")
 
 
 def table_of(moments: Sequence[RingRecord]) -> str:

@@ -66,7 +66,8 @@ class Observations:
     last. starting: how far each rank of a start is. count, last: lines of each rank since the start, and the last.
     own_at: when the engine had a request of ours last, infinite while it has one. followers: by the open incident's
     number, keys of causes that only follow from its own. incident: number of the open one, 0 for none. boots: the last
-    known boot marker of each node. history: the last samples of each node. prefixes: sent again since the start.
+    known boot marker of each node. looked: when each node was seen last (monotonic).
+    history: the last samples of each node. prefixes: sent again since the start.
     disk_cache, cache_tiers: as last seen. restored: tokens that slots had after the last start.
     moved: id of the image that the recipe's tag has become, once that was said.
     """
@@ -104,6 +105,7 @@ class Observations:
     followers: dict[int, tuple[str, ...]] = field(default_factory=dict)
     incident: int = 0
     boots: dict[str, str] = field(default_factory=dict)
+    looked: dict[str, float] = field(default_factory=dict)
     history: dict[str, deque[Sample]] = field(default_factory=dict)
     prefixes: LivePrefixes | None = None
     disk_cache: tuple[LiveDiskCache, ...] = ()

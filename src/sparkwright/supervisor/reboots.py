@@ -28,23 +28,30 @@ _PATIENCE, _LOOK_AGAIN = 30.0, 0.5
 
 @dataclass(frozen=True, slots=True)
 class EndedBoot:
-    """A boot that is over. marker: as samples had it. seen: what the head has seen of it itself."""
+    """A boot that is over. marker: as samples had it. seen: what the head has seen of it itself.
+
+    unseen: seconds until the supervisor saw the next boot, by a clock that nobody sets; None if it saw nothing before.
+    """
 
     node: str
     marker: str
     seen: Sequence[RingRecord]
+    unseen: float | None = None
 
 
 def note_boot(bus: EventBus, node: str, sample: Sample) -> None:
     """Compares the boot marker with the last known one."""
     before = bus.context.seen.boots.get(node, "")
+    now, looked = bus.context.services.clock.monotonic(), bus.context.seen.looked.get(node)
+    bus.context.seen.looked[node] = now
     if not sample.boot or sample.boot == before:
         return
     bus.context.seen.boots[node] = sample.boot
     if before:
         history = [*bus.context.seen.history.pop(node, ())]
         seen = [_moment(one) for one in history if one.boot == before]
-        bus.save(_explained(bus, EndedBoot(node, before, seen), sample))
+        unseen = None if looked is None else now - looked
+        bus.save(_explained(bus, EndedBoot(node, before, seen, unseen), sample))
 
 
 async def _explained(bus: EventBus, ended: EndedBoot, sample: Sample) -> None:
@@ -99,7 +106,7 @@ async def _show_last(context: DeploymentContext, ended: EndedBoot, times: Times 
     now, up = (known_or_none(times.now), known_or_none(times.uptime)) if times else (None, None)
     booted = now - up if now is not None and up is not None else 0.0
     _drop_old_lines(context, latest)
-    await _note(context, LAST_SECONDS, told_of(node, latest, booted), number)
+    await _note(context, LAST_SECONDS, told_of(node, latest, booted, ended.unseen), number)
     if number and latest:
         await context.store.save(number, {f"last-seconds-{node}.txt": table_of(latest)})
 

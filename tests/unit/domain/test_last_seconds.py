@@ -75,8 +75,28 @@ def test_a_minute_points_to_its_cause(last: dict[str, object], begins: str) -> N
     found = suggestions(minute(**last))
     assert found[0].startswith(begins) if begins else found == (), found
     told = told_of("spark-2", minute(**last), 1075.0)
-    assert told.startswith("last record of spark-2, 15 s before the next boot: ")
+    assert told.startswith("last record of spark-2, 15 s before the next boot by its own clock: ")
     assert ("nothing unusual: power that went, or a fault that left no trace" in told) == (not begins)
+
+
+DAY = 86400.0
+
+
+@for_each(
+    "booted, unseen, gap",
+    [
+        (1075.0, 40.0, ", 15 s before the next boot: "),
+        (1060.0 + DAY, 40.0, " (its clock was set meanwhile, so when the next boot began is unknown): "),
+        (900.0, 40.0, " (its clock was set meanwhile, so when the next boot began is unknown): "),
+        (900.0, None, " (its clock was set meanwhile, so when the next boot began is unknown): "),
+        (1060.0 + DAY, DAY + 20.0, ", 24 h 00 min before the next boot: "),
+        (1060.0 + DAY, None, ", 24 h 00 min before the next boot by its own clock: "),
+    ],
+)
+def test_a_clock_set_while_the_node_was_off_is_no_duration(booted: float, unseen: float | None, gap: str) -> None:
+    """Guards the incident against a day that never passed: another clock bounds how long the node was off."""
+    told = told_of("spark-2", minute(), booted, unseen)
+    assert told.startswith(f"last record of spark-2{gap}"), told
 
 
 def test_without_a_record_nothing_is_claimed() -> None:

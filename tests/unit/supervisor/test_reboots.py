@@ -69,6 +69,18 @@ async def test_the_last_seconds_come_from_whoever_has_the_latest() -> None:
     assert "118 W" in it.keep.store.files["last-seconds-spark-2.txt"]
 
 
+async def test_a_clock_set_while_the_node_was_off_is_named() -> None:
+    """Guards the time before the next boot: the supervisor saw the node a moment ago, whatever its clock says now."""
+    it = make_tower()
+    await it.keep.store.open(Incident("twin", "rank-exited", "rank 1 on spark-2 ended", 1.0))
+    it.context.seen.boots = {"spark-2": "a:1"}
+    note_boot(it.bus, "spark-2", Sample(1060.0, "a:1"))
+    it.scene.nodes[1].on(lambda command: command.argv[-2:] == ("twin", "a:1"), OWN)
+    await history_after(it, "a:1", Sample(87500.0, "b:1"), UNCLEAN.replace("1.0", "87500.0", 1))
+    (told,) = [event.text for event, _ in it.keep.store.events if event.kind == "last-seconds"]
+    assert told.startswith("last record of spark-2 (its clock was set meanwhile"), told
+
+
 async def test_a_reboot_in_order_has_no_last_seconds() -> None:
     """Guards the page: who reboots a node by hand knows why."""
     it = make_tower()
