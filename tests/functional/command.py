@@ -16,12 +16,16 @@ from patience import CALL
 COMMAND = (sys.executable, "-m", "sparkwright")
 COLD = bool(os.environ.get("SPARKWRIGHT_TESTS_COLD"))
 WARM = WarmCommand()
+_SAID = 4000  # characters of a late command's stderr
 
 
 def run_warm(
     words: Sequence[str], environ: Mapping[str, str], folder: Path, stdin: str | None = None, seconds: float = CALL
 ) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr; both are pipes, read to their end, as `communicate` does."""
+    """Exit code, stdout and stderr; both are pipes, read to their end, as `communicate` does.
+
+    TimeoutError after `seconds`, with what the command had said until then: whether it got on or hung.
+    """
     asks, answers = os.pipe() if stdin is not None else (os.open(os.devnull, os.O_RDONLY), -1)
     (out, to_out), (err, to_err) = os.pipe(), os.pipe()
     try:
@@ -33,7 +37,11 @@ def run_warm(
         if stdin is not None:
             pool.submit(write_stdin, answers, stdin)
         texts = [pool.submit(read_all, end) for end in (out, err)]
-        code = exit_code(started, seconds)
+        try:
+            code = exit_code(started, seconds)
+        except TimeoutError:
+            said = texts[1].result(seconds)[-_SAID:]
+            raise TimeoutError(f"not done within {seconds:g} s; stderr until then ends with\n{said}") from None
         return code, texts[0].result(seconds), texts[1].result(seconds)
 
 
@@ -68,13 +76,13 @@ class UserShell:
             text=True,
         )
 
-    def run(self, *words: str, stdin: str | None = None, **environ: str) -> tuple[int, str, str]:
-        """Runs in a warm process if there is one: see `functional.warm`."""
+    def run(self, *words: str, stdin: str | None = None, seconds: float = CALL, **environ: str) -> tuple[int, str, str]:
+        """Runs in a warm process if there is one: see `functional.warm`. Killed after `seconds`."""
         if COLD:
             process = self.start(*words, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, **environ)
-            out, err = process.communicate(stdin, timeout=CALL)
+            out, err = process.communicate(stdin, timeout=seconds)
             return process.returncode, out, err
-        return run_warm(words, {**self.environ, **environ}, self.folder, stdin)
+        return run_warm(words, {**self.environ, **environ}, self.folder, stdin, seconds)
 
     def interrupted(self, marker: str, number: signal.Signals, *words: str) -> tuple[int, str]:
         """Sends the signal once a line on stderr holds the marker; exit code and stderr."""

@@ -6,7 +6,7 @@ from sparkwright.domain.verdict import Load
 from sparkwright.engines.catalog import traits
 from sparkwright.planner.limits import batched_tokens
 from sparkwright.planner.speed_decode import DecodedModel, attended, kernels, reading
-from sparkwright.planner.speed_rates import Rates, dense_pace, products, weighed
+from sparkwright.planner.speed_rates import Rates, dense_pace, grouped_pace, products, weighed
 from sparkwright.planner.split_cost import bytes_sent, collectives, read
 
 # Paces against a dense BF16 product, fitted to 46 published prompts of 2K to 25K tokens. Attention by the width of a
@@ -21,8 +21,6 @@ _STATES = {"mamba1": 19e3, "mamba2": 19e3, "kda": 180e3}
 _STATE = 90e3
 # Models of compressed attention keep four residual streams, which every attention and FFN reads and writes as BF16.
 _STREAMS = 4 * 2.0 * 3
-_EXPOSED = 0.6  # share of reading the weights that the products do not hide
-_START = 0.03  # seconds until a request is tokenized and scheduled
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +48,18 @@ def prefill(model: DecodedModel, load: Load, rates: Rates) -> Prefill:
     tokens = max(1, load.prompt - load.cached)
     chunk = min(tokens, batched_tokens(model.recipe))
     chunks = -(-tokens // chunk)
-    loaded = read(weighed(shape, model.size, rates.rest), shape, split, chunk)
+    # Neighbouring tokens share experts as they do in a step that verifies drafts: a short prompt does not need all.
+    needed = max(1, round(chunk**rates.alike))
+    loaded = read(weighed(shape, model.size, rates.rest), shape, split, needed)
     waits = chunks * collectives(shape, split) * rates.exchange
     return Prefill(
         tokens=tokens,
         chunks=chunks,
         products=tokens * _products(model, rates),
         attention=_attention(model, rates, load.depth + min(load.cached, load.prompt), tokens),
-        weights=_EXPOSED * chunks * loaded / rates.read,
+        weights=rates.exposed * chunks * loaded / rates.read,
         exchanges=waits + tokens * bytes_sent(shape, split, 1) / rates.link,
-        fixed=_START + rates.cold + chunks * (kernels(shape) * rates.kernel + rates.step),
+        fixed=rates.start + rates.cold + chunks * (kernels(shape) * rates.kernel + rates.step),
         rows=tokens * rates.rows_read if model.recipe.model.on_disk else 0.0,
     )
 
@@ -77,7 +77,8 @@ def _products(model: DecodedModel, rates: Rates) -> float:
     scans = shape.state_layers * shape.state_width * _STATES.get(shape.state_kind, _STATE) / split.tp
     pace = rates.gemm * traits(model.recipe).prefill
     streams = 2 * shape.layers * shape.hidden * _STREAMS if shape.compress else 0.0  # bytes
-    return (products(shape, split, dense_pace(shape, rates)) + scans) / pace + streams / rates.cache
+    work = products(shape, split, dense_pace(shape, rates), grouped_pace(shape, rates)) + scans
+    return work / pace + streams / rates.cache
 
 
 def _attention(model: DecodedModel, rates: Rates, start: int, tokens: int) -> float:

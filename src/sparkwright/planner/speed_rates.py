@@ -46,7 +46,9 @@ class Rates:
     CPU work that launches one without a graph. step: seconds of a step that wait for sampling and the scheduler.
     exchange: seconds of one small all-reduce. link: bytes/s over the cable. rows: seconds in which a step gets its rows
     of tables on disk or in host memory; rows_read: so does each token of a prompt. gemm: FLOP/s of large BF16 products.
-    fp4, packed: how fast a prompt's dense products of NVFP4 and of packed weights run against those.
+    fp4, packed: how fast a prompt's dense products of NVFP4 and of packed weights run against those; experts: those
+    grouped by expert in 4 bits. exposed: share of reading the weights that a prompt's products do not hide. start:
+    seconds until a request is tokenized and scheduled.
     cold: seconds that the first prompts of their size wait for kernels to be compiled.
     alike: n neighbouring tokens of one text need as many experts as n**alike tokens drawn by chance. crowd: so do n
     sequences (benchmarks that send one prompt many times share more).
@@ -66,6 +68,9 @@ class Rates:
     gemm: float
     fp4: float
     packed: float
+    experts: float
+    exposed: float
+    start: float
     cold: float
     alike: float
     crowd: float
@@ -165,10 +170,10 @@ def _requantized(counted: tuple[Weights, ...], shape: ModelShape, factor: float)
 
 
 @lru_cache(maxsize=64)
-def products(shape: ModelShape, split: Parallelism, dense: float = 0.0) -> float:
+def products(shape: ModelShape, split: Parallelism, dense: float = 0.0, grouped: float = 0.0) -> float:
     """FLOP a token and rank, as if all were BF16. The vocabulary is only asked for the last token.
 
-    dense: pace of products outside the experts against BF16, 0: as their format has it.
+    dense, grouped: pace of products outside the experts and of theirs against BF16, 0: as their format has it.
     """
     total = 0.0
     for part in _parameters(shape):
@@ -176,9 +181,9 @@ def products(shape: ModelShape, split: Parallelism, dense: float = 0.0) -> float
             continue
         experts = part.spread is Spread.EXPERTS
         used = shape.experts_per_token / shape.experts if experts else 1.0
-        written = (shape.expert_format or shape.format) if experts else shape.format
+        written = _expert_format(shape) if experts else shape.format
         pace = (_GROUPED if experts else _DENSE).get(written, 0.5)
-        pace = pace if experts else dense or pace
+        pace = (grouped if experts else dense) or pace
         total += 2 * part.bytes * used * part_share(part, shape, split) / pace
     return total / split.dp
 
@@ -188,6 +193,15 @@ def dense_pace(shape: ModelShape, rates: Rates) -> float:
     if shape.format == "nvfp4":
         return rates.fp4
     return rates.packed if packed(shape) or (shape.quantization == "gguf" and shape.format != "bf16") else 0.0
+
+
+def grouped_pace(shape: ModelShape, rates: Rates) -> float:
+    """Pace of a prompt's products grouped by expert where it is a range of its own, else 0.0."""
+    return rates.experts if shape.quantization != "gguf" and _expert_format(shape) in ("nvfp4", "mxfp4") else 0.0
+
+
+def _expert_format(shape: ModelShape) -> str:
+    return shape.expert_format or shape.format
 
 
 def _parameters(shape: ModelShape) -> tuple[Weights, ...]:

@@ -23,7 +23,17 @@ from sparkwright.planner.speed_decode import (
     yielded,
 )
 from sparkwright.planner.speed_prefill import prefill
-from sparkwright.planner.speed_rates import FAST, LIKELY, SLOW, dense_pace, format_of, products, rate_range, weighed
+from sparkwright.planner.speed_rates import (
+    FAST,
+    LIKELY,
+    SLOW,
+    dense_pace,
+    format_of,
+    grouped_pace,
+    products,
+    rate_range,
+    weighed,
+)
 from sparkwright.planner.split_cost import read
 from unit.planner.speed_samples import (
     GB,
@@ -234,6 +244,25 @@ def test_chunks_read_the_weights_again() -> None:
     whole = DecodedModel(recipe(batched_tokens=32_768), QWEN30, 0, ())
     many, once = (prefill(m, Load(prompt=32_768), LIKELY) for m in (model, whole))
     assert many.weights == pytest.approx(16 * once.weights, rel=0.05)
+
+
+def test_experts_in_four_bits_have_a_range_of_their_own() -> None:
+    """A prompt's products of 4-bit experts may be of FP4 activations or not; those of GGUF or BF16 are known."""
+    four = replace(QWEN30, expert_format="nvfp4", expert_group=16)
+    fast, likely, slow = (grouped_pace(four, rate) * rate.gemm for rate in (FAST, LIKELY, SLOW))
+    assert fast > 3 * likely and slow < likely == 0.5 * LIKELY.gemm
+    assert [grouped_pace(one, FAST) for one in (QWEN30, replace(OSS, quantization="gguf"))] == [0.0, 0.0]
+    quick, usual = (prefill(DecodedModel(recipe(), four, 0, ()), Load(prompt=8192), rate) for rate in (FAST, LIKELY))
+    assert quick.products < 0.4 * usual.products
+
+
+def test_short_prompts_need_fewer_experts() -> None:
+    """64 tokens of one text read fewer of the experts than 8,192; how much is hidden behind products is open."""
+    model = DecodedModel(recipe(), QWEN30, 0, ())
+    few, many = (prefill(model, Load(prompt=n), LIKELY).weights for n in (64, 8192))
+    assert few < 0.9 * many
+    sure, hidden = (prefill(model, Load(prompt=64), rate).seconds for rate in (LIKELY, FAST))
+    assert hidden < 0.5 * sure
 
 
 def test_wider_heads_are_slower() -> None:
