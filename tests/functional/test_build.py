@@ -16,6 +16,7 @@ import yaml
 from functional import dockerd
 from functional.command import UserShell
 from functional.dockerd import BASE
+from patience import wait_until
 
 PLATFORM = {"x86_64": "linux/amd64", "aarch64": "linux/arm64"}[platform.machine()]
 # Builds its wheel with nothing but the standard library, and tells its version as setuptools-scm does.
@@ -160,7 +161,8 @@ def test_ctrl_c_leaves_no_container_and_no_name(bench: BuildShell) -> None:
     code = process.returncode
     assert code == 130, err
     assert "no container and no image sparkwright/slow:" in err
-    assert bench.docker.docker("ps", "--all", "--quiet") == ""
+    # Docker ends the step's container after its client has gone
+    wait_until(lambda: bench.docker.docker("ps", "--all", "--quiet") == "", "the step's container to be gone")
     assert bench.docker.docker("images", "--quiet", "sparkwright/slow") == ""
 
 

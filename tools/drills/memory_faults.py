@@ -62,14 +62,18 @@ def stop_unit(which: Callable[[str], bool]) -> Script:
 
 
 def stop_load_guard(scene: OutageScene) -> None:
-    """Rank 1 dies; while it loads again, SIGSTOP to the worker's memory guard."""
+    """Rank 1 dies; while it loads again, SIGSTOP to the worker's memory guard.
+
+    Of the programs that are sent to a node only the guard forks: its child samples, its parent watches.
+    """
     worker = scene.ground.worker
     kill_rank(scene)
-    found = "pgrep -n -u spark -f '[p]ython3 -I -S -$'"
+    sent = "[p]ython3 -I -S -$"
+    found = f"for one in $(pgrep -u spark -f '{sent}'); do pgrep -P $one -f '{sent}'; done"
     seen = wait_until(lambda: worker.sh(found, check=False).strip(), LOADS_WITHIN)
     scene.check(seen, f"no guard was seen on the worker within {LOADS_WITHIN:.0f} s")
     worker.sh(f"kill -STOP $({found})", check=False)
-    scene.until_well(3.0, 120.0)
+    scene.until_well(3.0, 240.0)
 
 
 def kept_prompts(scene: OutageScene) -> None:

@@ -35,8 +35,10 @@ GUARD = OutageDrill(
     "SIGKILL to rank 1, and SIGSTOP to the worker's memory guard while the relaunch loads",
     faults.stop_load_guard,
     Expected(cause=KILLED, record=r"memory guard of spark-2 gave no sign of life"),
-    limit=180.0,
+    limit=300.0,
 )
+LONG_LOAD = {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "1.5"}
+"""A load of about a minute: a guard that hangs is ended after 30 s."""
 PROMPTS = OutageDrill(
     "prompts kept over a kill",
     "a context of 10 KB is asked for three times, then SIGKILL to rank 1 (`serving.remember`)",
@@ -91,7 +93,7 @@ GARBLED = OutageDrill(
 )
 MEMORY = (
     *(DrillStage((drill,), runtime="process") for drill in (POWER, KEY_CHECK, HUNG_CADDY)),
-    DrillStage((GUARD,), runtime="process", env={"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.8"}),
+    DrillStage((GUARD,), runtime="process", env=LONG_LOAD),
     DrillStage((PROMPTS,), runtime="process", changes={"serving": {"remember": "16 MiB"}}),
     DrillStage((WEIGHTS,), runtime="process", changes={"loading": {"weight_cache": True}}),
     DrillStage((TOLD,), runtime="process", before=faults.listen),

@@ -84,6 +84,10 @@ Targets: from {truth:g} s into an outage `status` does not print `ready`; `away`
 first SIGKILL clients are away for the engine's own start and {back:g} s at most; restarts are recorded; at the end it
 serves.
 
+A program of the gateway that hangs and keeps its port may be called `ready` for longer: up to 3 s until the next probe,
+3 s for it, a look at the head, 2 s, and 5 s for a second probe. One probe in vain proves nothing, for a program that
+was killed is back within a second. So 13 s and the look are the bound, and the drill of the key check misses 5 s.
+
 | fault | away for clients | what clients got | what `status` printed | incident | targets |
 | --- | --- | --- | --- | --- | --- |
 {outages}
