@@ -29,7 +29,7 @@ def model_name(name: str) -> str:
 def other_recipes(
     recipe: Recipe, asked: EstimateRequest, nodes: int, where: ClusterOptions
 ) -> tuple[ComparisonRow, ...]:
-    """Those that fit on so many assumed nodes at most, each with its plan."""
+    """The recipes of the same model that fit on so many assumed nodes at most, each with its plan."""
     every = [
         replace(asked, recipe=one, nodes=one.nodes, tp=0, context=0, kv_dtype="") for one in _of_model(recipe, nodes)
     ]
@@ -46,7 +46,7 @@ def others_text(found: Sequence[ComparisonRow]) -> str:
 
 
 def others_json(found: Sequence[ComparisonRow]) -> list[dict[str, Any]]:
-    """The same for `--json`."""
+    """The recipes with their nodes, engine and command, for `--json`."""
     return [
         {"recipe": row.name, "nodes": row.nodes, "engine": row.plan.recipe.engine.label, "command": _command(row)}
         for row in found
