@@ -10,6 +10,7 @@ from pathlib import Path
 
 from drills import results
 from drills.all import DrillRun
+from drills.fifth_plan import FIFTH
 from drills.fourth_plan import FOURTH
 from drills.fresh_plan import FRESH
 from drills.memory_plan import MEMORY
@@ -32,7 +33,13 @@ def main(words: list[str]) -> int:
     parser.add_argument("--outages", action="store_true", help="only those that watch an outage as clients see it")
     parser.add_argument("--page", action="store_true", help="run nothing: write the page of the saved results")
     chosen = parser.parse_args(words)
-    stages = QUICK if chosen.quick else (*OUTAGES, *TRIAL, *FRESH, *THIRD, *FOURTH, *MEMORY) if chosen.outages else FULL
+    stages = (
+        QUICK
+        if chosen.quick
+        else (*OUTAGES, *TRIAL, *FRESH, *THIRD, *FOURTH, *FIFTH, *MEMORY)
+        if chosen.outages
+        else FULL
+    )
     found = [] if chosen.page else measure(stages, wanted(chosen.only, chosen.resume), keep=not chosen.quick)
     if not chosen.quick:
         found = results.load(FILE, stage_names(FULL))

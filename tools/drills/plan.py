@@ -7,6 +7,7 @@ from typing import Any
 
 from drills import faults
 from drills.drill import Drill
+from drills.fifth_plan import FIFTH
 from drills.figures import FROZEN, REFUSED, DrillTarget
 from drills.fourth_plan import FOURTH
 from drills.fresh_plan import FRESH
@@ -290,6 +291,7 @@ FULL = (
     *FRESH,
     *THIRD,
     *FOURTH,
+    *FIFTH,
     *MEMORY,
 )
 

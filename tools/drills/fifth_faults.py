@@ -1,0 +1,162 @@
+"""Faults of a fifth trial: cleaners, upgrades, tuning and habits of owners that no earlier list has."""
+
+import time
+
+from cluster.drive import SLOW as SLOW_BOOT
+from drills.fourth_faults import SESSIONS, spoil_node
+from drills.outage_drill import OutageScene
+from drills.outage_faults import APART, NEXT, SECOND, Script, kill_rank
+from drills.trial_faults import HOME, wait_until
+from testbed import ContainerNode
+from testbed.settings import FABRIC_DEVICE
+
+HEAD, WORKER = 0, 1
+USER_MANAGER = "XDG_RUNTIME_DIR=/run/user/$(id -u) systemctl --user"
+VACUUM = (
+    "journalctl --rotate --vacuum-time=1s; kill -9 $(pidof systemd-journald); sleep 1; "
+    "systemctl restart systemd-journald"
+)
+CLEAN_TMP = "find /tmp /var/tmp -xdev -mindepth 1 -delete"
+FEW_PORTS = "sysctl -qw net.ipv4.ip_local_port_range='61000 61001'"
+USUAL_PORTS = "sysctl -qw net.ipv4.ip_local_port_range='32768 60999'"
+KILL_PYTHON = "pkill -9 -u spark python || :"
+TASKS = "systemctl set-property --runtime user-1000.slice TasksMax={}"
+FEW_TASKS = TASKS.format("$(cat /sys/fs/cgroup/user.slice/user-1000.slice/pids.current)")
+
+
+def cure_by_up(scene: OutageScene, seconds: float) -> None:
+    """A person gives the same `up` after so many seconds."""
+    time.sleep(seconds)
+    if scene.well(3.0):
+        scene.notes.append("clients are served before anybody does anything")
+    done = scene.ground.drive.run("up", scene.ground.recipe("process", None), timeout=240)
+    scene.restored = time.time()
+    scene.check(done.code == 0, f"`up` exits {done.code}: {done.err[-200:]}")
+    scene.notes.append(f"{seconds:.0f} s later `up`: exit {done.code}")
+
+
+def lose_known_hosts(scene: OutageScene) -> None:
+    """Every known_hosts of the user on the head is empty, and the connections to the worker end; later `up`."""
+    ground = scene.ground
+    ground.head.sh(f"for f in $(find {HOME} /home/spark/.ssh -name known_hosts); do : >$f; done")
+    ground.worker.sh(SESSIONS)
+    cure_by_up(scene, 25.0)
+
+
+def replace_login_key(scene: OutageScene) -> None:
+    """The supervisor's own ssh key is made anew, as by a script that rotates keys; the rank dies, later `up`."""
+    ground = scene.ground
+    found = ground.head.sh(f"find {HOME} -path '*/ssh/*' -type f", check=False).split()
+    keys = [path.removesuffix(".pub") for path in found if path.endswith(".pub")]
+    scene.check(keys, f"no key among {found}")
+    for key in keys:
+        ground.head.sh(f"rm -f {key} {key}.pub && ssh-keygen -q -t ed25519 -N '' -f {key}", user="spark")
+    ground.worker.sh(SESSIONS)
+    time.sleep(3.0)
+    scene.at = time.time()
+    kill_rank(scene)
+    cure_by_up(scene, 20.0)
+
+
+def disable_linger(scene: OutageScene) -> None:
+    """`loginctl disable-linger` on the head: systemd ends the user's services once nobody is logged in; later `up`."""
+    scene.ground.head.sh("loginctl disable-linger spark")
+    cure_by_up(scene, 40.0)
+
+
+def restart_services(scene: OutageScene) -> None:
+    """Every service of ours on the head is restarted at once, as needrestart does after an upgrade of a library."""
+    scene.ground.head.sh(f"{USER_MANAGER} restart 'sparkwright-*.service'", user="spark")
+    scene.restored = time.time()
+
+
+def few_files(seconds: float) -> Script:
+    """The gateway's programs may open 24 files, as under somebody's `ulimit -n`."""
+
+    def script(scene: OutageScene) -> None:
+        head = scene.ground.head
+        units = f"{USER_MANAGER} list-units --no-legend --plain 'sparkwright-*'"
+        names = [row.split()[0] for row in head.sh(units, user="spark").splitlines()]
+        pids = [
+            head.sh(f"{USER_MANAGER} show --property MainPID --value {name}", user="spark").strip()
+            for name in names
+            if "caddy" in name or "door" in name
+        ]
+        kept = {pid: head.sh(f"prlimit --pid {pid} --nofile --noheadings --output SOFT", user="spark") for pid in pids}
+        for pid in pids:
+            head.sh(f"prlimit --pid {pid} --nofile=24:", user="spark")
+        time.sleep(seconds)
+        for pid, soft in kept.items():
+            head.sh(f"prlimit --pid {pid} --nofile={soft.strip()}:", check=False, user="spark")
+        scene.restored = time.time()
+
+    return script
+
+
+def lose_address(seconds: float) -> Script:
+    """The worker's address on the fabric is gone, as when NetworkManager takes a connection up again."""
+
+    def script(scene: OutageScene) -> None:
+        worker = scene.ground.worker
+        words = f"{worker.spec.fabric}/24 dev {FABRIC_DEVICE}"
+        worker.sh(f"ip address del {words}")
+        time.sleep(seconds)
+        worker.sh(f"ip address add {words}")
+        scene.restored = time.time()
+
+    return script
+
+
+def freeze_node(seconds: float) -> Script:
+    """Nothing runs on the worker, but its kernel answers; then all of it goes on."""
+
+    def script(scene: OutageScene) -> None:
+        worker = scene.ground.worker
+        worker.freeze()
+        time.sleep(seconds)
+        worker.thaw()
+        scene.restored = time.time()
+
+    return script
+
+
+def no_docker_client(seconds: float) -> Script:
+    """An upgrade takes the docker command of the worker away; the rank dies at once."""
+
+    def script(scene: OutageScene) -> None:
+        worker: ContainerNode = scene.ground.worker
+        path = worker.sh("readlink -f $(command -v docker)").strip()
+        worker.sh(f"mv {path} {path}.upgrading")
+        scene.at = time.time()
+        try:
+            kill_rank(scene)
+            time.sleep(seconds)
+        finally:
+            worker.sh(f"mv {path}.upgrading {path}")
+        scene.restored = time.time()
+
+    return script
+
+
+def kill_second_up(scene: OutageScene) -> None:
+    """`up` of another recipe gets SIGKILL while its ranks start; the same `up` again, and `down`, must work."""
+    ground, second = scene.ground, scene.second()
+    recipe = ground.recipe("process", SLOW_BOOT, name=NEXT, serving=APART)
+    call = ground.drive.start("up", recipe, "--force", "two deployments side by side")
+    begun = wait_until(lambda: ground.ranks(ground.worker, SECOND), 90.0)
+    scene.check(begun, "the second `up` starts no rank")
+    call.process.kill()
+    time.sleep(5.0)
+    again = ground.drive.run("up", recipe, "--force", "two deployments side by side", timeout=240)
+    scene.notes.append(f"the same `up` 5 s later: exit {again.code} {' '.join(again.err.split())[-160:]}")
+    scene.check(again.code == 0, "the same `up` does not work afterwards")
+    down = ground.drive.run("down", NEXT, timeout=120)
+    scene.check(down.code == 0, f"`down {NEXT}` exits {down.code}: {down.err[-160:]}")
+    left = [words for node in ground.nodes for words in ground.ranks(node, SECOND)]
+    scene.check(not left, f"ranks of {NEXT} are left: {left}")
+    scene.restored = time.time()
+    second.close()
+
+
+PORTS = spoil_node(HEAD, FEW_PORTS, cure=USUAL_PORTS, seconds=30.0)
+PIDS = spoil_node(WORKER, FEW_TASKS, kill_rank, cure=TASKS.format("infinity"), seconds=30.0, before=2.0)
