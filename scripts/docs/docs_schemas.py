@@ -72,6 +72,7 @@ SHAPES: dict[str, dict[str, Any]] = {
         **{f"{name}?": value for name, value in _PLAN.items()},
         "standing?": str, "measured?": Mapping[str, Calibration], "assumed?": [str], "longest_context?": int,
         "quantizations?": [{"model": str, "bytes": int, "verdict": Verdict}], "plans?": [Any],
+        "other_recipes?": [{"recipe": str, "nodes": int, "engine": str, "command": str}],
     },
     "status": {"deployments": [Deployment], "unreachable": [str], "taken_down?": str, "at?": float},
     "incidents list": {

@@ -175,6 +175,8 @@ def test_another_recipe_of_the_model_is_named_where_it_fits(user_shell: UserShel
     command = named.split("sparkwright ")[1].split("\n")[0].split()
     assert command == ["plan", "qwen3.8-flash-next-single", "--nodes", "1"]
     assert user_shell.run(*command)[0] == 0
+    (told,) = json.loads(user_shell.run("plan", "qwen3.8-flash-next", "--nodes", "1", "--json")[1])["other_recipes"]
+    assert (told["recipe"], told["nodes"], told["command"].split()[1:]) == (command[1], 1, command)
     assert "other recipes" not in user_shell.run("plan", "qwen3.8-flash-next", "--nodes", "2")[1]
 
 

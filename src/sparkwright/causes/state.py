@@ -14,7 +14,7 @@ from sparkwright.logscan.sign import Story
 
 _FILE = Path(__file__).parent / "whole_log" / "marks.toml"
 READY, AT_WORK, STARTS, STOPPED, FINISHED = "ready", "at work", "starts", "stopped", "finished"
-RECOVERED, ASKED = "recovered", "stop asked"
+RECOVERED, ASKED, OBEYED = "recovered", "stop asked", "stopped when asked"
 _END = 24  # lines after which a program that announced its success may say more
 
 
@@ -59,8 +59,11 @@ class ServerState:
 def server_of(story: Story) -> ServerState:
     """The server's state by its marks: the last of start, readiness, work and shutdown decides."""
     seen = {name: story.marks[name].last for name in state_patterns() if name in story.marks}
-    ready, starts = (seen.get(name) for name in (READY, STARTS))
-    works, stops = ([line for line in story.tail if _last(name).search(line.text)] for name in (AT_WORK, STOPPED))
+    ready, starts, asked = (seen.get(name) for name in (READY, STARTS, ASKED))
+    works, stops, obeyed = (
+        [line for line in story.tail if _last(name).search(line.text)] for name in (AT_WORK, STOPPED, OBEYED)
+    )
+    stops += [line for line in obeyed if asked and line.number > asked.number]
     last = max((one.number for one in (ready, *works[-1:]) if one), default=0)
     if starts and starts.number > last:
         return ServerState(story.source, LogState.STARTING)
@@ -69,9 +72,8 @@ def server_of(story: Story) -> ServerState:
         recovered = _recovered(story.tail)
         done = next((one for one in reversed(story.tail[-_END:]) if _last(FINISHED).search(one.text)), None)
         return ServerState(story.source, LogState.STOPPED if stops or done else LogState.UNKNOWN, None, done, recovered)
-    if not stops or stops[-1].number <= last:
+    if max((line.number for line in stops), default=0) <= last:
         return ServerState(story.source, LogState.SERVING, since)
-    asked = seen.get(ASKED)
     is_later = asked is not None and asked.number > since.number
     return ServerState(story.source, LogState.STOPPED, since, asked=asked if is_later else None)
 

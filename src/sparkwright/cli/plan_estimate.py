@@ -18,7 +18,7 @@ from sparkwright.cli.plan_options import PlanOptions, StockOptions
 from sparkwright.cli.plan_outlook import answers
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.ledger import Fit
-from sparkwright.domain.plan import not_known, stopping
+from sparkwright.domain.plan import Plan, not_known, stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib, parse_size
 from sparkwright.domain.values import fields
@@ -141,20 +141,30 @@ def print_estimate(name: str, recipe: Recipe | None, options: PlanOptions) -> in
 
         emit_stock(found.plan, with_specs, options)
         return int(bool(stopping(found.plan, options.force)))
+    others = _others(recipe, asked, found.plan, options)
     if options.as_json:
-        shared.print_json(_estimate_json(found))
+        from sparkwright.cli.plan_recipes import others_json
+
+        shared.print_json(_estimate_json(found) | {"other_recipes": others_json(others)})
     else:
         from sparkwright.cli.columns import echo_text
         from sparkwright.cli.plan_outlook import Shown
 
         echo_text(estimate_text(found, Shown(options.why, options.splits)))
-        verdict = found.plan.verdict
-        if recipe and verdict and verdict.known and verdict.fit is Fit.NOT:
-            from sparkwright.cli.plan_recipes import other_recipes_text
+        if others:
+            from sparkwright.cli.plan_recipes import others_text
 
-            if text := other_recipes_text(recipe, asked, found.plan.recipe.nodes, options.where):
-                echo_text(f"\n{text}")
+            echo_text(f"\n{others_text(others)}")
     return int(bool(stopping(found.plan, options.force)) or not_known(found.plan))
+
+
+def _others(recipe: Recipe | None, asked: Any, plan: Plan, options: PlanOptions) -> Sequence[Any]:
+    """Other recipes of the model that fit, where this one surely does not."""
+    if not recipe or not plan.verdict or not plan.verdict.known or plan.verdict.fit is not Fit.NOT:
+        return ()
+    from sparkwright.cli.plan_recipes import other_recipes
+
+    return other_recipes(recipe, asked, plan.recipe.nodes, options.where)
 
 
 def _estimate_json(found: Any) -> dict[str, Any]:

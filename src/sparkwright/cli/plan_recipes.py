@@ -1,7 +1,8 @@
 """Other recipes of a model whose own recipe does not fit: what `plan` lets start on the same assumed nodes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from sparkwright.adapters.files import find_recipe, recipe_names, recipe_of
 from sparkwright.app.cluster_options import ClusterOptions
@@ -25,16 +26,32 @@ def model_name(name: str) -> str:
     return _FORMAT.sub("", name.rpartition("/")[2]).lower()
 
 
-def other_recipes_text(recipe: Recipe, asked: EstimateRequest, nodes: int, where: ClusterOptions) -> str:
-    """The recipes with their nodes, engine and command; '' where none is known to fit."""
+def other_recipes(
+    recipe: Recipe, asked: EstimateRequest, nodes: int, where: ClusterOptions
+) -> tuple[ComparisonRow, ...]:
+    """The recipes of the same model that fit on so many assumed nodes at most, each with its plan."""
     every = [
         replace(asked, recipe=one, nodes=one.nodes, tp=0, context=0, kv_dtype="") for one in _of_model(recipe, nodes)
     ]
     if not every:
-        return ""
+        return ()
     found = shared.drive_on(HERE, where, lambda services: compare(services, every), quiet=True)
-    rows = [_row(row, row.plan) for row in found if row.plan and _surely_fits(row.plan)]
+    return tuple(row for row in found if row.plan and _surely_fits(row.plan))
+
+
+def others_text(found: Sequence[ComparisonRow]) -> str:
+    """The recipes with their nodes, engine and command; '' where none is known to fit."""
+    rows = [_row(row, row.plan) for row in found if row.plan]
     return f"other recipes of this model that fit\n{aligned(rows)}" if rows else ""
+
+
+def others_json(found: Sequence[ComparisonRow]) -> list[dict[str, Any]]:
+    """The recipes with their nodes, engine and command, for `--json`."""
+    return [
+        {"recipe": row.name, "nodes": row.nodes, "engine": row.plan.recipe.engine.label, "command": _command(row)}
+        for row in found
+        if row.plan
+    ]
 
 
 def _surely_fits(plan: Plan) -> bool:
@@ -43,7 +60,11 @@ def _surely_fits(plan: Plan) -> bool:
 
 def _row(row: ComparisonRow, plan: Plan) -> tuple[str, ...]:
     count = f"{row.nodes} node{'s' * (row.nodes > 1)}"
-    return "", row.name, count, plan.recipe.engine.label, f"sparkwright plan {row.name} --nodes {row.nodes}"
+    return "", row.name, count, plan.recipe.engine.label, _command(row)
+
+
+def _command(row: ComparisonRow) -> str:
+    return f"sparkwright plan {row.name} --nodes {row.nodes}"
 
 
 def _of_model(recipe: Recipe, nodes: int) -> Iterator[Recipe]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.app.diagnose.examine import examine
-from sparkwright.domain.diagnosis import Diagnosis
+from sparkwright.domain.diagnosis import Diagnosis, LogState
 from sparkwright.engines.dialect import is_exit_noise
 
 DATA = Path(__file__).resolve().parents[2] / "data/captures"
@@ -42,6 +42,17 @@ def test_a_server_stopped_at_work_has_no_cause(name: str) -> None:
     end."""
     found = diagnosed(f"vllm-0.33.0/{name}")
     assert (found.causes, found.explanation) == ((), None)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["supervised-stopped", "two-ranks-worker-stopped"])
+def test_sglang_stopped_by_a_signal_ended_in_good_order(name: str) -> None:
+    """Guards `down` of SGLang: what it prints of its own children's ends is no dead peer, without SIGTERM it is."""
+    found = diagnosed(f"sglang-0.5.23/{name}")
+    assert (found.state, found.causes, found.explanation) == (LogState.STOPPED, (), None)
+    lines = (DATA / f"sglang-0.5.23/{name}.log").read_bytes().splitlines(keepends=True)
+    crash = [line for line in lines if b"SIGTERM received" not in line]
+    assert examine([("crash", crash)], 2026, {}).state is not LogState.STOPPED
 
 
 def test_what_failed_before_a_server_was_asked_to_stop_counts() -> None:

@@ -28,6 +28,7 @@ from sparkwright.remote import evidence as ask
 _ROUND_TRIP = 2.0  # seconds: less says nothing about a clock
 _LATE = 5.0  # seconds: what a log's times may be off, and what comes just before an answer may belong to a fault
 _FIRST_LINE = 600.0  # seconds in which a rank logs something after its start
+_HANGS = 60.0  # seconds since the last answer, or the start: what is busy for less than that does not hang
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +78,23 @@ async def examine_deployment(services: Services, deployment: str) -> Examined:
         looking = group.create_task(check_nodes(services))
     (around, trouble), checked = asked.result(), looking.result()
     year = year_of(services)
+    serves = answered and any(live.phase is DeploymentState.READY for clock in clocks.values() for live in clock.lives)
+    is_young = since is not None and services.clock.now() - since < _HANGS
     kernels = [_kernel(one, year, (since or -inf) + clocks[one.node].ahead) for one in around]
     way = checked.fabric.get(nodes[0])
     told, earlier = _judged(
-        _Read(logs.result(), kernels, around, ranks, answered, versions_on(checked.facts)),
+        _Read(logs.result(), kernels, around, ranks, answered, versions_on(checked.facts), serves or is_young),
         words_of(ranks) | ({"iface": way.interface, "hca": ",".join(way.hcas)} if way else {}),
         {name_of(rank): -clocks[rank.node].ahead for rank in ranks},
         year,
     )
-    serves = answered and any(live.phase is DeploymentState.READY for clock in clocks.values() for live in clock.lives)
     simulated = any(rank.simulated for rank in ranks)
     return Examined(told, _of(checked, nodes), trouble, simulated, since, answered, earlier, serves)
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """All that was read of a deployment."""
+    """All that was read of a deployment. moves: it answers, or did a moment ago: a busy GPU works, it does not hang."""
 
     logs: Sequence[SplitReader]
     kernels: Sequence[SplitReader]
@@ -100,6 +102,7 @@ class _Read:
     ranks: Sequence[RankStatus]
     answered: bool
     versions: Sequence[Named]
+    moves: bool
 
 
 def _judged(
@@ -110,7 +113,8 @@ def _judged(
     over = [rank for rank in given.ranks if not rank.running]
     ended = read(log_book(), ENDS, [end_lines(over, kernels).encode()], year)
     found = (read(log_book(), name, chunks, year) for name, chunks in given.versions)
-    beside = [reader for reader in (ended, *(one.gpu for one in given.around), *found) if reader.source().lines]
+    gpus = () if given.moves else (one.gpu for one in given.around)
+    beside = [reader for reader in (ended, *gpus, *found) if reader.source().lines]
     every = (*given.logs, *given.kernels)
     current = [*(reader for log in every for reader in log.current), *beside]
     early = [log.early for log in every if log.early]

@@ -34,11 +34,13 @@ def vllm_time(seconds: float, zone: float = 0.0) -> str:
 START = f"(APIServer pid=9) INFO {vllm_time(-HOUR + 3)} [api_server.py:1] vLLM API server version 0.21.0"
 
 
-def serving(*lines: str, answered: float = -2.0, zone: str = "+0000") -> ClusterScene:
+def serving(
+    *lines: str, answered: float = -2.0, zone: str = "+0000", phase: DeploymentState = DeploymentState.READY
+) -> ClusterScene:
     """Started an hour ago; rank 0's log has these lines; its supervisor's last probe was answered then."""
     here = running()
     head = here.nodes[0]
-    live = Live(NOW, "twin", DeploymentState.READY, NOW - 60, canary=LiveCanary(NOW + answered, 0.2))
+    live = Live(NOW, "twin", phase, NOW - 60, canary=LiveCanary(NOW + answered, 0.2))
     row = {"deployment": "twin", "live": asdict(live), "by": "", "running": True, "again": False, "unit": ""}
     head.on(
         lambda c: c == store.supervised_fact("head", STATE).command, json.dumps([{**row, "endpoint": "", "now": NOW}])
@@ -98,3 +100,26 @@ async def test_what_slows_a_service_down_since_its_start_is_shown_while_it_answe
     text = "Currently disabled CUDA graphs (enforce_eager): With --enforce-eager decode drops from 41 tok/s to 19 tok/s"
     found = await examined(serving(START, f"(Worker pid=9) WARNING {vllm_time(-HOUR + 9)} [marlin_utils.py:1] {text}"))
     assert cause_keys(found)[0] and not found.earlier
+
+
+@pytest.mark.parametrize(
+    ("phase", "answered", "hangs"),
+    [
+        (DeploymentState.READY, -2.0, False),
+        (DeploymentState.READY, -300.0, False),
+        (DeploymentState.DEGRADED, -30.0, False),
+        (DeploymentState.DEGRADED, -300.0, True),
+    ],
+)
+async def test_a_busy_gpu_hangs_only_if_nothing_was_answered_for_a_while(
+    phase: DeploymentState, answered: float, hangs: bool
+) -> None:
+    """Guards ranks that take turns on a GPU: busy without memory traffic, and they answer."""
+    here = serving(START, answered=answered, phase=phase)
+    rows = (
+        "# gpu     sm    mem    enc    dec\n# Idx      %      %      %      %\n"
+        + "    0     99      0      0      0\n" * 3
+    )
+    here.nodes[0].on(lambda c: c == diagnose.utilization(), rows)
+    keys, _ = cause_keys(await examined(here))
+    assert ("cuda-graph-multinode-collective-deadlock" in keys) is hangs
