@@ -65,6 +65,9 @@ def server_of(story: Story) -> ServerState:
     )
     stops += [line for line in obeyed if asked and line.number > asked.number]
     last = max((one.number for one in (ready, *works[-1:]) if one), default=0)
+    # A worker's log never says that it is ready: it may have served all the same when it was asked to stop.
+    if starts and obeyed and asked and obeyed[-1].number > asked.number > max(starts.number, last):
+        return ServerState(story.source, LogState.STOPPED, ready, asked=asked)
     if starts and starts.number > last:
         return ServerState(story.source, LogState.STARTING)
     since = ready or next(iter(works), None)
