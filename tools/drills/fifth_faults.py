@@ -17,8 +17,6 @@ VACUUM = (
     "systemctl restart systemd-journald"
 )
 CLEAN_TMP = "find /tmp /var/tmp -xdev -mindepth 1 -delete"
-FEW_PORTS = "sysctl -qw net.ipv4.ip_local_port_range='61000 61001'"
-USUAL_PORTS = "sysctl -qw net.ipv4.ip_local_port_range='32768 60999'"
 KILL_PYTHON = "pkill -9 -u spark python || :"
 TASKS = "systemctl set-property --runtime user-1000.slice TasksMax={}"
 FEW_TASKS = TASKS.format("$(cat /sys/fs/cgroup/user.slice/user-1000.slice/pids.current)")
@@ -61,7 +59,7 @@ def replace_login_key(scene: OutageScene) -> None:
 def disable_linger(scene: OutageScene) -> None:
     """`loginctl disable-linger` on the head: systemd ends the user's services once nobody is logged in; later `up`."""
     scene.ground.head.sh("loginctl disable-linger spark")
-    cure_by_up(scene, 40.0)
+    cure_by_up(scene, 12.0)
 
 
 def restart_services(scene: OutageScene) -> None:
@@ -158,5 +156,4 @@ def kill_second_up(scene: OutageScene) -> None:
     second.close()
 
 
-PORTS = spoil_node(HEAD, FEW_PORTS, cure=USUAL_PORTS, seconds=30.0)
 PIDS = spoil_node(WORKER, FEW_TASKS, kill_rank, cure=TASKS.format("infinity"), seconds=30.0, before=2.0)
