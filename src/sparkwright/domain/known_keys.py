@@ -2,9 +2,9 @@
 
 import re
 
-_KEY = re.compile(
-    r"(?<![A-Za-z0-9])(hf_|ghp_|github_pat_|glpat-|xox[abp]-|AKIA|nvapi-|sk-)([A-Za-z0-9_-]{12,500})", re.ASCII
-)
+PREFIXES = r"(?:hf_|ghp_|github_pat_|glpat-|xox[abp]-|AKIA|nvapi-|sk-)"
+"""Pattern of how keys begin."""
+_KEY = re.compile(rf"(?<![A-Za-z0-9])({PREFIXES})([A-Za-z0-9_-]{{12,500}})", re.ASCII)
 _BEARER = re.compile(r"(\bbearer[ \t]{1,4})[A-Za-z0-9._~+/=*-]{8,}", re.ASCII | re.IGNORECASE)
 _WORDS = "hf_", "AKIA"
 """Prefixes of keys that are one run of letters and digits: `hf_quant_config.json` is none."""

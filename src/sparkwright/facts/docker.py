@@ -8,6 +8,7 @@ from itertools import pairwise
 from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Container, Containers, Image
 from sparkwright.domain.facts import Docker, DockerTrouble, Unknown
+from sparkwright.domain.known_keys import PREFIXES
 from sparkwright.facts.fact import Fact, Plain, first_line, not_understood, parsed_json, sections
 from sparkwright.remote.host import script, script_texts
 
@@ -27,7 +28,7 @@ _WORDS = 2000
 _MODEL_OPTIONS = ("serve", "--model", "--model-path", "-m", "--hf-repo", "-hf")
 _MODEL = re.compile(r"[A-Za-z0-9/._][A-Za-z0-9/._:@-]{1,200}", re.ASCII)
 _PROJECT = re.compile(r"[a-z0-9][a-z0-9_-]{0,100}", re.ASCII)
-_KEY = re.compile(r"hf_|sk-|ghp_|nvapi-")
+_KEY = re.compile(PREFIXES)
 
 
 def parse(done: Completed) -> Docker | Unknown:

@@ -9,12 +9,13 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
+from sparkwright.domain.known_keys import PREFIXES
 from sparkwright.domain.units import parse_size
 from sparkwright.domain.values import dataclass, is_dataclass
 from sparkwright.recipes.yaml_lines import WrittenFloat, WrittenInt
 
 _SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
-_SECRET_VALUE = re.compile(r"^(hf_|sk-|ghp_|github_pat_|glpat-|xox[abp]-|AKIA|nvapi-)\S{8,}")
+_SECRET_VALUE = re.compile(rf"^{PREFIXES}\S{{8,}}")
 _SECRET_NAME = re.compile(r"(^|_)(TOKEN|API_?KEY|SECRET|SECRET_KEY|PASSWORD|PASSWD|ACCESS_KEY|PRIVATE_KEY)$")
 
 

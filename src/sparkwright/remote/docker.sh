@@ -5,17 +5,17 @@
 n="$1" tail="$2"; began=$(docker inspect -f '{{.State.StartedAt}}' "$n" 2>/dev/null)
 while :; do
   docker logs -f $tail "$n" 2>&1
-  f='{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.FinishedAt}}'
+  f='{{.State.StartedAt}} {{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.FinishedAt}}'
   # A daemon that is away, is ending, or has just begun knows of no container: only one that lists the others twice
   # without it reports that it is gone.
   k=0; until s=$(docker inspect -f "$f" "$n" 2>/dev/null); do
     if l=$(docker ps -aq --filter "name=^/$n\$" 2>/dev/null) && [ -z "$l" ]; then k=$((k+1)); else k=0; fi
-    [ $k -lt 2 ] || { s="gone 0 false now"; break; }
+    [ $k -lt 2 ] || { s="- gone 0 false now"; break; }
     sleep 1
   done
+  now=${s%% *} s=${s#* }
   case "$s" in running*|restarting*) tail="--since 1s"; sleep 0.2 ;; *) break ;; esac
-  now=$(docker inspect -f '{{.State.StartedAt}}' "$n" 2>/dev/null)
-  [ -z "$now" ] || [ "$now" = "${began:=$now}" ] || { s="restarted unknown false ${s##* }"; break; }
+  [ "$now" = "${began:=$now}" ] || { s="restarted unknown false ${s##* }"; break; }
 done
 ended=$(date -d "${s##* }" +%s.%N) || ended=0
 printf '\036exit %s %s %s %s\n' "$3" "${s% *}" "$ended" "$(date +%s.%N)"

@@ -11,7 +11,8 @@ from sparkwright.domain.incident import IncidentEvent
 from sparkwright.remote.service import enable_linger
 from sparkwright.supervisor.event_bus import EventBus
 
-TROUBLE, ENABLED = "linger", "linger"
+TROUBLE = "linger"
+"""Kind of the trouble, and of the event when linger is enabled again."""
 LINGER, CGROUP = Path("/var/lib/systemd/linger"), Path("/proc/self/cgroup")
 _LOOK_EVERY = 2.0
 # A service of the user's own systemd, as `up` installs them; a program in a session is nobody's service.
@@ -54,5 +55,5 @@ async def keep_linger(bus: EventBus, linger: Path = LINGER) -> None:
         return
     said = f"{what}, and is enabled again: without it systemd ends supervisor and gateway once nobody is logged in"
     context.notice(f"{context.name}: {said}", warning=True)
-    await context.store.note(context.name, IncidentEvent(context.now(), ENABLED, said), context.seen.incident)
+    await context.store.note(context.name, IncidentEvent(context.now(), TROUBLE, said), context.seen.incident)
     bus.set_trouble(TROUBLE, "")
