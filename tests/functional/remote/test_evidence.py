@@ -84,7 +84,7 @@ def test_versions_are_printed_as_a_diagnosis_reads_them(node_shell: Sh) -> None:
 def test_a_daemon_that_is_away_does_not_mean_that_its_container_is_gone(node_shell: Sh) -> None:
     """Guards a restart of Docker: the follower waits until the daemon answers, and reports then how the rank ended."""
     node = with_docker(node_shell)
-    (node_shell.home / "container").write_text("exited 137 false 2026-11-21T10:00:00Z\n")
+    (node_shell.home / "container").write_text("2026-11-21T09:00:00Z exited 137 false 2026-11-21T10:00:00Z\n")
     told = node.run(docker.follow("name", mark="word")).stdout
     assert told.startswith("\x1eexit word exited 137 false ")
     assert (node_shell.home / "asked").read_text().count("inspect") >= 3
