@@ -22,7 +22,7 @@ from sparkwright.remote.host import script, script_texts
 T = TypeVar("T")
 CLOSED = "the state folder cannot be entered"
 _DIGEST = re.compile(r"[0-9a-f]{16}")
-STORE_VERSION = 2  # a later one is not guessed at
+STORE_VERSION = 3  # a later one is not guessed at
 _sh = script_texts(__name__)
 _LOG = 'case "$2" in 0) exec cat -- "$1" ;; *) exec tail -n "$2" -- "$1" ;; esac'
 
