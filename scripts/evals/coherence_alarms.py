@@ -80,14 +80,14 @@ SETTINGS = tuple(
 
 @dataclass
 class RecordingEndpoint:
-    """The endpoint of `up`, with the texts of its answers."""
+    """The endpoint of `up`; texts: prompt -> answer."""
 
     real: OpenAiEndpoint
-    texts: list[str] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
 
     async def greedy(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
         answer = await self.real.greedy(base_url, model, prompt, max_tokens, key)
-        self.texts.append(answer.text)
+        self.texts[prompt] = answer.text
         return answer
 
 
@@ -126,7 +126,7 @@ async def measure_start(name: str, model: Path, number: int, samples: int) -> li
                     return rows
                 ready, asked = time.monotonic() - began, RecordingEndpoint(OpenAiEndpoint(SystemClock()))
                 judged, _ = await judged_answers(asked, url, "tiny", Secret(KEY))  # type: ignore[arg-type]
-                add(0.0, judged, asked.texts)
+                add(0.0, judged, [asked.texts.get(one.ask, "") for one in questions()])
                 seconds = {"ready_s": round(ready, 1), "answers_s": round(time.monotonic() - began - ready, 1)}
                 for seed in range(number * samples, (number + 1) * samples):
                     add(TEMPERATURE, *await judged_sample(client, url, seed))
