@@ -107,7 +107,8 @@ def parse_incidents(done: Completed) -> StoredIncidents | Unknown:
         rows = tuple(one for row in found["incidents"] if (one := _decoded(Incident, row)))
         files = tuple((str(name), int(size)) for name, size in found.get("files", ()))
         restarts = (
-            (str(name), IncidentEvent(float(at), *map(str, said))) for name, at, *said in found.get("restarts", ())
+            (str(name), IncidentEvent(float(at), str(kind), str(text)))
+            for name, at, kind, text in found.get("restarts", ())
         )
         return StoredIncidents(rows, str(found["why"]), files, str(found.get("diagnosis", "")), tuple(restarts))
     except (ValueError, TypeError, KeyError):
