@@ -40,7 +40,9 @@ STEP_MS = 50
 TOKENS = 64
 WARM = 6.0  # seconds, until all replicas are full
 GROUPS = Path("/sys/fs/cgroup")
-PERIOD = 20_000  # microseconds in which an engine gets its share of a core
+# Microseconds in which an engine gets its share of a core; what others keep it from in one period it makes good in the
+# next. Weight against others on that core, as far as they are in our own group: they cannot keep it from much.
+PERIOD, WEIGHT = 100_000, 10_240
 CHAT = "/v1/chat/completions"
 
 
@@ -58,12 +60,17 @@ class Engines:
 
 @contextmanager
 def cpu_share(name: str, share: float) -> Iterator[Path | None]:
-    """A control group whose processes get so much of a core, below our own; None if there can be none here."""
+    """A control group whose processes get so much of a core, no more and no less, below our own; None if there can be
+    none here."""
     old = (GROUPS / "cpu").is_dir()
     rows = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
     mine = next((path for _, kinds, path in rows if "cpu" in kinds.split(",")), "/")
     group = (GROUPS / "cpu" / mine.lstrip("/") if old else GROUPS) / name
     quota = int(PERIOD * share)
+    if old:
+        wanted = {"cfs_period_us": PERIOD, "cfs_quota_us": quota, "cfs_burst_us": quota, "shares": WEIGHT}
+    else:
+        wanted = {"max": f"{quota} {PERIOD}", "max.burst": quota, "weight": min(WEIGHT, 10_000)}
     try:
         group.mkdir()
     except OSError as error:
@@ -71,11 +78,8 @@ def cpu_share(name: str, share: float) -> Iterator[Path | None]:
         yield None
         return
     try:
-        if old:
-            (group / "cpu.cfs_period_us").write_text(str(PERIOD))
-            (group / "cpu.cfs_quota_us").write_text(str(quota))
-        else:
-            (group / "cpu.max").write_text(f"{quota} {PERIOD}")
+        for file, value in wanted.items():
+            (group / f"cpu.{file}").write_text(str(value))
         yield group
     finally:
         group.rmdir()
