@@ -208,11 +208,12 @@ def _is_token(line: str) -> bool:
 async def measure(
     engines: Engines, gateways: dict[int, RoutingCandidate], rounds: int, seconds: float
 ) -> dict[int, float]:
-    """Medians of rounds, by number of replicas; each round measures all numbers one after the other."""
+    """Medians of rounds, by number of replicas. Each round measures all numbers, every other one in the other order: a
+    machine that gets faster or slower meanwhile favours none."""
     streams = engines.slots * max(engines.counts) * 3 // 2
     found: dict[int, list[float]] = {count: [] for count in engines.counts}
     for number in range(rounds):
-        for count in engines.counts:
+        for count in engines.counts if number % 2 == 0 else reversed(engines.counts):
             found[count].append(await tokens_a_second(gateways[count], streams, seconds))
             await asyncio.sleep(2)
         print(f"round {number + 1}: " + ", ".join(f"{n}: {rates[-1]:.0f}" for n, rates in found.items()), flush=True)
