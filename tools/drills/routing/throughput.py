@@ -38,6 +38,7 @@ from sparkwright.engines.engine import RenderContext, files_at
 WANTED = 1.9
 STEP_MS = 50
 TOKENS = 64
+EACH = 3  # streams for each sequence of two replicas: some always wait, so that no sequence is free
 WARM = 6.0  # seconds, until all replicas are full
 GROUPS = Path("/sys/fs/cgroup")
 # Microseconds in which an engine gets its share of a core; what others keep it from in one period it makes good in the
@@ -210,7 +211,7 @@ async def measure(
 ) -> dict[int, float]:
     """Medians of rounds, by number of replicas. Each round measures all numbers, every other one in the other order: a
     machine that gets faster or slower meanwhile favours none."""
-    streams = engines.slots * max(engines.counts) * 3 // 2
+    streams = engines.slots * 2 * EACH
     found: dict[int, list[float]] = {count: [] for count in engines.counts}
     for number in range(rounds):
         for count in engines.counts if number % 2 == 0 else reversed(engines.counts):
