@@ -1,8 +1,9 @@
 """`python -m drills.routing.throughput [--engine llama]`: tokens a second through the gateway with more replicas.
 
 The speed of each replica is fixed, so that the figures do not depend on what else this machine does: simulated engines
-sleep between tokens, and llama.cpp's servers are pinned to a core each, of which a control group gives them a share.
-What is left of the cores is for the gateway, Caddy and the clients. Exit status: 1 if two replicas give less than 1.9
+sleep between tokens, and llama.cpp's servers share one core, of which a control group gives each of them a part. On
+cores of their own they would slow each other down where those are two threads of one core. The other cores are for the
+gateway, Caddy and the clients. Exit status: 1 if two replicas give less than 1.9
 times what one gives. `PYTHONPATH=../tests` is needed, as for `drills.routing`; the share of a core needs root.
 """
 
@@ -103,15 +104,16 @@ def simulators(folder: Path, slots: int, stack: ExitStack) -> Engines:
 
 
 def llamas(folder: Path, slots: int, share: float, stack: ExitStack) -> Engines:
-    """Two of llama.cpp's servers with random weights, one thread and a share of one core each."""
-    cores = sorted(os.sched_getaffinity(0))[:2]
-    if len(cores) < 2:
-        raise SystemExit("two cores are needed, one for each replica")
+    """Two of llama.cpp's servers with random weights, one thread and a share of one core each; we go to the others."""
+    core, *others = sorted(os.sched_getaffinity(0))
+    if not others:
+        raise SystemExit("two cores are needed, one of them for the replicas")
+    os.sched_setaffinity(0, others)
     what = f"llama.cpp, {slots} sequences, {share:.0%} of a core"
     made = Engines([free_port(), free_port()], (1, 2), slots, what)
     tiny_gguf.WIDTH, tiny_gguf.LAYERS, tiny_gguf.FEED_FORWARD = 512, 6, 1408  # 16 million weights
     model = tiny_gguf.write_tiny_gguf(folder / "tiny.gguf")
-    for port, core in zip(made.ports, cores, strict=True):
+    for port in made.ports:
         (own := folder / f"engine{port}").mkdir()
         argv = [f"{shutil.which('taskset')}", "-c", str(core), *_llama_argv(own, model, port, slots)]
         group = stack.enter_context(cpu_share(f"sparkwright-throughput-{port}", share))
