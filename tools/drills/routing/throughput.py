@@ -69,6 +69,7 @@ def cpu_share(name: str, share: float) -> Iterator[Path | None]:
     mine = next((path for _, kinds, path in rows if "cpu" in kinds.split(",")), "/")
     group = (GROUPS / "cpu" / mine.lstrip("/") if old else GROUPS) / name
     quota = int(PERIOD * share)
+    wanted: dict[str, int | str]
     if old:
         wanted = {"cfs_period_us": PERIOD, "cfs_quota_us": quota, "cfs_burst_us": quota, "shares": WEIGHT}
     else:
