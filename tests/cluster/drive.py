@@ -162,7 +162,6 @@ class CommandDriver:
     notify: dict[str, Any] = field(default_factory=dict)  # of the cluster file
     supervise: bool = False  # `up` leaves a supervisor and a gateway
     standby: str = ""  # of the cluster file
-    order: tuple[str, ...] = ()  # names of the cluster file's nodes, the head first; () for all
     calls: list[Call] = field(default_factory=list)
 
     @property
@@ -170,8 +169,7 @@ class CommandDriver:
         env = {"env": self.node_env} if self.node_env else {}
         nodes = [
             {"name": n.name, "ssh": f"{self.users[n.name]}@{n.name}" if n.name in self.users else n.name, **env}
-            for n in sorted(self.testbed.nodes, key=lambda n: (*self.order, n.name).index(n.name))
-            if n.name in (self.order or (n.name,))
+            for n in self.testbed.nodes
         ]
         mark: dict[str, Any] = {"simulated": True} if self.simulated else {}
         mark |= {"notify": self.notify} if self.notify else {}

@@ -95,30 +95,6 @@ def restarted_without_the_head(drive: CommandDriver, client: PollingClient, node
     )
 
 
-def test_an_owner_replaces_a_head_that_is_dead(driver: CommandDriver, three_nodes: list[ContainerNode]) -> None:
-    """What the guide says of a deployment with a rank on the dead head: the standby refuses it, `up` on the nodes that
-    are left serves it, and the old head is cleaned when it is back."""
-    head, standby, other = three_nodes
-    recipe = driver.recipe("process", serving={"expose": "all"}, **ONE)
-    driver.good("up", recipe)
-    assert [len(found) for found in running(three_nodes).values()] == [1, 0, 0]
-    first, second = client_of(driver, head), client_of(driver, standby)
-    first.wait(200)
-    head.power_cut()
-    wait_until(lambda: second.once()[0] == 503, "the standby to answer for what it cannot serve")
-    print("the standby says", second.once())
-    driver.standby, driver.order = "", (standby.name, other.name)
-    driver.good("up", recipe)
-    second.wait(200)
-    assert sum(len(found) for found in running([standby, other]).values()) == 1
-    head.start()
-    driver.order = (standby.name, other.name, head.name)
-    wait_until(lambda: driver.run("status", NAME).code != 3, "sshd of the old head", poll=2)
-    print(driver.run("status", NAME).out)
-    driver.good("down", NAME)
-    assert_clean(three_nodes)
-
-
 def test_a_split_network_and_a_dead_head(driver: CommandDriver, three_nodes: list[ContainerNode]) -> None:
     """The life of the role: never both serve while the network is split; the head stays away afterwards and gets the
     role back by `up`; requests at the second address succeed after a power cut, and a replica that is killed then is

@@ -138,6 +138,32 @@ def restarted_there(served: Served, client: httpx.Client) -> int:
     return rank_of(shell)
 
 
+def test_an_owner_makes_the_standby_the_head(served: Served) -> None:
+    """A dead head with a rank on it: the standby refuses its requests; with the dead node out of the cluster file and
+    the standby as head, `up` serves at the standby's address and key, and nothing of the role is left."""
+    shell = served.shell
+    served.good("up", f"{served.recipe(NAME)}@one-node", *FORCE)
+    with served.client as client:
+        assert ask_chat(client) == 200
+        while gone := processes_of(shell.folder / "a"):
+            for pid in gone:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: ask_chat(client) == 503, "the standby to answer for what it cannot serve")
+        file = shell.folder / "cluster.yaml"
+        head, *nodes = file.read_text().partition("nodes:\n")[2].splitlines(keepends=True)
+        assert "name: a," in head
+        file.write_text(f"name: lab\nhead: b\nnodes:\n{''.join(nodes)}")
+        said = served.good("up", f"{served.recipe(NAME)}@one-node", *FORCE)
+        told = said["supervision"]
+        assert told["reach"], (told, [one["evidence"] for one in told["findings"]])
+    with served.client as client:  # it has a certificate of its own
+        wait_until(lambda: ask_chat(client) == 200, "the new head to serve")
+    assert not folder(shell, "b").exists()
+    served.good("down", NAME)
+    wait_until_ended(shell)
+
+
 def test_the_gateway_moves_to_the_standby_and_back(served: Served) -> None:
     """The life of the role: installed, copied keys, head killed, requests served by the replica that is left, given
     back by the next `up`, and nothing left after `down`."""

@@ -10,7 +10,7 @@ from sparkwright.app.serve.gateway import GatewayInstall, GatewayReach, install_
 from sparkwright.app.serve.head_program import keep_running, manager_of, service_host_of, unpacked
 from sparkwright.app.serve.head_ssh import open_ways
 from sparkwright.app.serve.notify import apply_notify, missing_text
-from sparkwright.app.serve.standby import SECRETS, StandbyInstall, install_standby
+from sparkwright.app.serve.standby import SECRETS, StandbyInstall, install_standby, succeed_lost_head
 from sparkwright.app.services import LaunchRequest, Services, finished
 from sparkwright.checks import supervision as sup
 from sparkwright.domain.codec import Unreadable, from_json, to_json
@@ -82,6 +82,7 @@ async def install_supervisor(
     try:
         async with _alone(services, plan):
             await _there(services, plan)
+            await succeed_lost_head(services)  # first: it takes a program away with the role
             armed = await finished(_arm(services, launch_request, plan, options))
     except Busy as busy:
         armed = InstallResult(findings=(sup.LOCKED.on(plan.supervisor_node, busy.message),))

@@ -89,6 +89,20 @@ async def install_standby(
         return StandbyInstall(findings=(NO_STANDBY.on(error.node, error.message, fix=fix),))
 
 
+async def succeed_lost_head(services: Services) -> None:
+    """Takes a standby's role away from the node that is the head now, if the cluster has the head before no longer: the
+    gateway of that role serves on the port that this one's needs. Raises NodeError."""
+    cluster, head = services.cluster, services.cluster.supervisor_node
+    text = (await services.run(head, service.read(_role_home(services, head), ROLE))).stdout
+    try:
+        role = from_json(StandbyRole, text) if text else None
+    except Unreadable:
+        return
+    if role and role.standby == head and role.head not in cluster.names:
+        services.notice(f"{head} stood by {role.head}, which the cluster has no longer: it is the head now")
+        await _remove_from(services, list(cluster.names))
+
+
 async def reclaim_role(services: Services) -> None:
     """Makes the standby give the role back, if it serves while the head is there again: a person's request goes to
     supervisors on the head. Nothing without a standby; a failure is a notice."""
