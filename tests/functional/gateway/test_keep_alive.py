@@ -10,9 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
+from sparkwright.adapters.unix_socket import ServiceSocket
 from sparkwright.gateway.decide import GatewayAnswer, retry_later
 from sparkwright.supervisor.proxy import passing
 from sparkwright.supervisor.proxy.connection import RequestHead
+from sparkwright.supervisor.proxy.links import Listening
 from sparkwright.supervisor.proxy.passing import Passing
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -44,6 +46,9 @@ class TappedTarget:
 
     def insertion(self, body: Any) -> bytes:
         return b""
+
+    def sent(self) -> None:
+        pass
 
     def answers(self, answer: Any) -> None:
         pass
@@ -78,7 +83,7 @@ class WaitingGate:
     def wants(self, head: RequestHead, model: str) -> int:
         return 0
 
-    async def choose(self, head: RequestHead, model: str, entry: Any, prompt: Any) -> Any:
+    async def choice(self, head: RequestHead, model: str, entry: Any, prompt: Any) -> Any:
         self.asked.set()
         try:
             await self.come.wait()
@@ -103,11 +108,10 @@ async def engine(answer: bytes) -> AsyncIterator[TappedTarget]:
 @asynccontextmanager
 async def waiting(tmp_path: Path, gate: WaitingGate, stream: bool) -> AsyncIterator[httpx.Response]:
     """A client whose answer has begun."""
-    server = await asyncio.start_unix_server(Passing({}, gate), str(tmp_path / "s"))
     transport = httpx.AsyncHTTPTransport(uds=str(tmp_path / "s"))
     body = {"stream": stream, "model": "m"}
     async with (
-        server,
+        Listening(ServiceSocket(tmp_path, "s").listener, Passing({}, gate)),
         httpx.AsyncClient(transport=transport, base_url="http://g", timeout=20) as client,
         client.stream("POST", "/v1/chat/completions", json=body) as answer,
     ):
