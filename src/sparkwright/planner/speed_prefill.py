@@ -56,14 +56,14 @@ def prefill(model: DecodedModel, load: Load, rates: Rates) -> Prefill:
     needed = max(1, round(chunk**rates.alike))
     loaded = read(weighed(shape, model.size, rates.rest), shape, split, needed)
     steps, work = chunks / prompts, tokens * _products(model, rates)
-    fetched = steps * loaded / rates.read
+    fetched, waits = steps * loaded / rates.read, steps * collectives(shape, split) * rates.exchange
     return Prefill(
         tokens=tokens,
         chunks=int(-(-tokens // chunk)),
         products=work,
         attention=_attention(model, rates, load.depth + min(load.cached, load.prompt), tokens),
         weights=max(rates.exposed * fetched, fetched - work),
-        exchanges=steps * collectives(shape, split) * rates.exchange + tokens * bytes_sent(shape, split, 1) / rates.link,
+        exchanges=waits + tokens * bytes_sent(shape, split, 1) / rates.link,
         fixed=rates.start + rates.cold + steps * (kernels(shape) * rates.kernel + rates.step),
         rows=tokens * rates.rows_read if model.recipe.model.on_disk else 0.0,
     )
