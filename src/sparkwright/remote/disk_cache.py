@@ -23,6 +23,11 @@ def prepare_disk_cache(folder: str, size: int, written_by_us: bool = True) -> Co
     )
 
 
+def saved_slots(folder: str) -> Command:
+    """Prints `slots` and the names of files that hold a slot of llama.cpp; nothing where the folder cannot be read."""
+    return script(_sh("slots"), folder, timeout=40)
+
+
 def disk_cache_usage(folder: str) -> Command:
     """Prints `used BYTES FREE`, `gone` or `read-only`."""
     return script(_sh("usage"), folder, timeout=40)

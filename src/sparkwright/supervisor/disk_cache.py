@@ -12,13 +12,14 @@ from sparkwright.domain.probed import Reply
 from sparkwright.domain.units import gib
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.disk_cache import disk_cache_folder
-from sparkwright.remote.disk_cache import disk_cache_usage
+from sparkwright.remote.disk_cache import disk_cache_usage, saved_slots
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.core.detect.stall import has_work
 from sparkwright.supervisor.event_bus import EventBus
 
 TROUBLE, SLOTS = "disk-cache", "disk-cache-slots"
 _LOOK_EVERY, _SAVE_EVERY, _STEP = 300.0, 30.0, 1.0
+_RESTORE_AGAIN = (1.0, 10.0)  # seconds before a slot that was refused is asked once more, and then again
 _SECONDS = 120.0  # of one slot: 60 GB at 0.5 GB/s
 _PLACES = 4  # slots of llama.cpp's server where the recipe names none
 
@@ -59,20 +60,20 @@ async def keep_slots(bus: EventBus) -> None:
         return
     while bus.speaks is None:  # the questions of a start would take a slot
         await bus.context.pause(_STEP)
-    await ask_slots(bus, "restore")
+    await restore_slots(bus)
     saved = _counted(bus)
     while True:
         await bus.context.pause(_SAVE_EVERY)
         while has_work(bus.context.seen.engine):
             await bus.context.pause(_STEP)
-        if (now := _counted(bus)) != saved and await ask_slots(bus, "save"):
+        if (now := _counted(bus)) != saved and await save_slots(bus):
             saved = now
 
 
 async def save_before_stop(bus: EventBus) -> None:
     """Save the slots before a planned stop; one that fails stops it not."""
     if _has_slots(bus):
-        await ask_slots(bus, "save")
+        await save_slots(bus)
 
 
 def _has_slots(bus: EventBus) -> bool:
@@ -86,31 +87,79 @@ def _counted(bus: EventBus) -> float:
     return (engine.prompt_tokens or 0.0) if engine else 0.0
 
 
-async def ask_slots(bus: EventBus, what: str) -> bool:
-    """`save` or `restore` each slot; False if one could not be saved, which is a trouble until it could be.
+async def save_slots(bus: EventBus) -> bool:
+    """Save each slot; False if one could not be, which is a trouble until it could.
 
-    What was never saved cannot be restored. A server that is busy refuses, so a refused slot is asked once more; one
-    that gives no answer ends the round.
+    A server that is busy refuses, so a refused slot is asked once more; one that gives no answer ends the round.
     """
-    context, restored = bus.context, 0.0
-    wrong = ""
-    for slot in range(context.desired.recipe.serving.sequences or _PLACES):
+    context, wrong = bus.context, ""
+    for slot in _slots(context):
         try:
-            reply = await _ask_slot(context, slot, what)
-            if what == "save" and reply.status != 200:
+            reply = await _ask_slot(context, slot, "save")
+            if reply.status != 200:
                 await context.pause(_STEP)
-                reply = await _ask_slot(context, slot, what)
+                reply = await _ask_slot(context, slot, "save")
         except NotReady as error:
             wrong = error.message
             break
-        if reply.status != 200 and what == "save":
+        if reply.status != 200:
             wrong = f"HTTP {reply.status}"
-        restored += _restored_tokens(reply)
-    if what == "restore":
-        context.seen.restored = restored
-    failed = wrong if what == "save" else ""
-    bus.set_trouble(SLOTS, f"contexts could not be saved to the disk cache: {failed}" if failed else "")
-    return not failed
+    bus.set_trouble(SLOTS, f"contexts could not be saved to the disk cache: {wrong}" if wrong else "")
+    return not wrong
+
+
+async def restore_slots(bus: EventBus) -> None:
+    """Restore the slots that have a file. One that is refused is asked again while no client works: llama.cpp answers
+    400 for a file that it cannot read and for a cache that has no room just now.
+
+    Contexts that do not come back are computed again, so that is a line in the log and no trouble.
+    """
+    context = bus.context
+    saved = await _saved_slots(context)
+    wanted: tuple[int, ...] = _slots(context) if saved is None else saved
+    context.seen.restored, wrong = 0.0, ""
+    for pause in (0.0, *(_RESTORE_AGAIN if saved else ())):
+        if pause:
+            await context.pause(pause)
+            if has_work(context.seen.engine):
+                break
+        wanted, wrong = await _restored(context, wanted)
+        if not wanted:
+            return
+    if saved:
+        places = ", ".join(map(str, wanted))
+        context.notice(f"contexts of slots {places} did not come back from the disk cache: {wrong}", warning=True)
+
+
+async def _restored(context: DeploymentContext, wanted: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
+    """The slots that were refused, and why the last one was; one without an answer ends the round."""
+    refused, wrong = list[int](), ""
+    for n, slot in enumerate(wanted):
+        try:
+            reply = await _ask_slot(context, slot, "restore")
+        except NotReady as error:
+            return (*refused, *wanted[n:]), error.message
+        if reply.status != 200:
+            refused.append(slot)
+            wrong = f"HTTP {reply.status}"
+        context.seen.restored = (context.seen.restored or 0.0) + _restored_tokens(reply)
+    return tuple(refused), wrong
+
+
+def _slots(context: DeploymentContext) -> tuple[int, ...]:
+    return tuple(range(context.desired.recipe.serving.sequences or _PLACES))
+
+
+async def _saved_slots(context: DeploymentContext) -> tuple[int, ...] | None:
+    """The slots that have a file; None if the node does not tell."""
+    folder = disk_cache_folder(context.desired.recipe)
+    try:
+        told = (await context.services.run(context.head, saved_slots(folder))).stdout.split()
+    except NodeError:
+        return None
+    if told[:1] != ["slots"]:
+        return None
+    return tuple(slot for slot in _slots(context) if f"slot-{slot}.bin" in told)
 
 
 async def _ask_slot(context: DeploymentContext, slot: int, what: str) -> Reply:

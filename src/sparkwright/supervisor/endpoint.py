@@ -315,13 +315,13 @@ async def note_outage(bus: EventBus, kind: str, what: str, good: float) -> None:
     if what and not number and bus.serving:
         began = await outage_began(context, good)
         made = Incident(context.name, kind, what, began, simulated=context.simulated)
-        opened = await context.store.open(made)
+        opened = await context.store.open(context.opened(made))
         title, fix = _OUTAGES[kind]
         await context.store.explain(opened.number, title, "", (fix,))
         context.remember({key: float(opened.number)})
     elif number and not (what and bus.serving):
         ended, at = ("recovered without a restart", context.now()) if bus.serving else ("the engine ended", 0.0)
-        await context.store.close(number, context.now(), ended, at)
+        await context.store.close(number, context.now(), ended, at, context.uptime())
         context.remember({key: 0.0})
     else:
         return

@@ -131,7 +131,8 @@ async def test_slots_come_back_from_the_disk(tmp_path: Path) -> None:
         process.kill()
     (tmp_path / "log").unlink()
     async with served(spec, tmp_path / "log"):
-        await disk_cache.ask_slots(bus, "restore")
+        await disk_cache.restore_slots(bus)
+        assert (bus.context.seen.restored or 0) > 3000
         after = await ask_chat(direct, ENGINE_KEY, boat_turns("How many?", "Two.", "And now?"))
         (place / "slot-0.bin").unlink()
         place.rmdir()

@@ -4,10 +4,13 @@ import asyncio
 import json
 from dataclasses import replace
 
+import pytest
+
 from fakes.endpoint import make_reply
 from sparkwright.app.serve.cache_disks import STARTED_WITHOUT
 from sparkwright.domain.command import Completed
 from sparkwright.domain.live import LiveEngine
+from sparkwright.domain.progress import Notice
 from sparkwright.supervisor import disk_cache
 from sparkwright.supervisor.core.events import Fault
 from sparkwright.supervisor.core.state import Recovery
@@ -81,7 +84,7 @@ async def test_what_the_slots_got_back_and_the_engine_tells_is_noted() -> None:
         "/slots/0?action=restore": make_reply({"n_restored": 14_955}),
         "/slots/1?action=restore": make_reply("no such file", 400),
     }
-    await disk_cache.ask_slots(it.bus, "restore")
+    await disk_cache.restore_slots(it.bus)
     note_cache_tiers(it.context)
     (tier,) = it.context.seen.cache_tiers
     assert (tier.tier, tier.restored, tier.hits) == ("disk", 14_955.0, None)
@@ -98,9 +101,9 @@ async def test_a_save_that_fails_is_a_trouble_and_a_restore_is_not() -> None:
     """A slot that was never saved cannot be restored; a full disk is named."""
     it = cached_tower("llama-cpp", "b7000")
     it.scene.endpoint.answers = {}
-    await disk_cache.ask_slots(it.bus, "restore")
+    await disk_cache.restore_slots(it.bus)
     assert it.events == []
-    await disk_cache.ask_slots(it.bus, "save")
+    await disk_cache.save_slots(it.bus)
     (fault,) = it.events
     assert isinstance(fault, Fault) and "contexts could not be saved to the disk cache: HTTP 404" in fault.what
     it.scene.endpoint.answers = None
@@ -126,8 +129,64 @@ async def test_a_save_that_is_refused_once_is_asked_again() -> None:
         "/slots/0?action=save": lambda body: answers.pop(0),
         "/slots/1?action=save": make_reply({}),
     }
-    assert await disk_cache.ask_slots(it.bus, "save")
+    assert await disk_cache.save_slots(it.bus)
     assert it.events == [] and answers == []
+
+
+def with_files(it: Tower, *names: str) -> Tower:
+    """The node lists these files of slots."""
+    it.scene.nodes[0].on(lambda command: "slot-[0-9]" in " ".join(command.argv), f"slots {' '.join(names)}\n")
+    return it
+
+
+async def test_a_restore_that_is_refused_is_asked_again() -> None:
+    """Guards a context that is on the disk while the engine has no room for it: only slots with a file, and those that
+    came back are left alone."""
+    it = with_files(cached_tower("llama-cpp", "b7000"), "slot-0.bin", "slot-1.bin")
+    answers = [make_reply("no available space", 400), make_reply("busy", 503), make_reply({"n_restored": 70})]
+    it.scene.endpoint.answers = {
+        "/slots/0?action=restore": make_reply({"n_restored": 30}),
+        "/slots/1?action=restore": lambda body: answers.pop(0),
+    }
+    await disk_cache.restore_slots(it.bus)
+    assert answers == [] and it.context.seen.restored == 100.0
+    assert [path[7] for path, _ in it.scene.endpoint.asked] == ["0", "1", "1", "1"]
+    assert it.events == []
+
+
+async def test_a_slot_without_a_file_is_not_asked_for() -> None:
+    """Guards the first start with a disk cache: nothing is refused, nothing is said."""
+    it = with_files(cached_tower("llama-cpp", "b7000"))
+    it.scene.endpoint.answers = {}
+    await disk_cache.restore_slots(it.bus)
+    assert it.scene.endpoint.asked == [] and it.context.seen.restored == 0.0
+
+
+@pytest.mark.parametrize("busy", [False, True])
+async def test_a_restore_that_is_refused_for_good_is_a_line_in_the_log(busy: bool) -> None:
+    """Guards a damaged file: it is computed again; and a client's work, which is newer than what is on the disk."""
+    it = with_files(cached_tower("llama-cpp", "b7000"), "slot-1.bin")
+    it.context.seen.engine = LiveEngine(1.0, running=1) if busy else None
+    it.scene.endpoint.answers = {"/slots/1?action=restore": make_reply("invalid slot save file", 400)}
+    await disk_cache.restore_slots(it.bus)
+    assert len(it.scene.endpoint.asked) == (1 if busy else 3)
+    assert it.events == []
+    told = [one.text for one in it.scene.sink.of(Notice)]
+    assert told == ["contexts of slots 1 did not come back from the disk cache: HTTP 400"]
+
+
+async def test_an_engine_that_gives_no_answer_is_asked_for_all_again() -> None:
+    """Guards a server that is slow to begin: no slot is passed over."""
+    it = with_files(cached_tower("llama-cpp", "b7000"), "slot-0.bin", "slot-1.bin")
+    it.scene.endpoint.answers = None
+    task = asyncio.create_task(disk_cache.restore_slots(it.bus))
+    async with asyncio.timeout(5):
+        while not it.scene.endpoint.asked:
+            await asyncio.sleep(0)
+    replies = {f"/slots/{slot}?action=restore": make_reply({"n_restored": 5}) for slot in (0, 1)}
+    it.scene.endpoint.answers = replies
+    await task
+    assert it.context.seen.restored == 10.0
 
 
 async def test_a_round_of_saves_that_failed_is_repeated_at_the_next_rest() -> None:
