@@ -186,7 +186,7 @@ def test_a_step_yields_at_least_its_own_token(tokens: int, accepted: float) -> N
 
 
 def test_methods_have_names_and_versions() -> None:
-    """`qwen3_next_mtp` is MTP, `dflash2` is not DFlash; an unknown one gets the widest range, and 3 tokens if unsaid."""
+    """`qwen3_next_mtp` is MTP, `dflash2` is not DFlash; an unknown one has the widest range, and 3 tokens if unsaid."""
     second, first = (
         [method(Speculation(n, 7), text).likely for text in ("prose", "code")] for n in ("dflash2", "dflash")
     )
