@@ -197,7 +197,7 @@ def test_prompts_of_one_step_read_the_weights_once() -> None:
 
 def test_the_text_decides_how_many_drafts_are_accepted() -> None:
     """Guards that a story is not promised the speed of a list: GLM-5.3-Flash gave 29, 62 and 70 tokens/s for them."""
-    made = recipe(2, speculation=("dflash", 7))
+    made = recipe(2, speculation=("dflash2", 7))
     texts = ("prose", "code", "counting")
     prose, code, counting = (estimate_speed(made, V4, SEED_SIZE, Load(text=text)).decode for text in texts)
     assert 1.5 * prose.value < code.value < counting.value
