@@ -1,4 +1,4 @@
-"""Answers of real starts of small models, as scripts/evals/coherence_alarms.py recorded them: none is called garbled."""
+"""Answers of real starts of small models, as coherence_alarms.py recorded them: none is called garbled."""
 
 import json
 from pathlib import Path
