@@ -10,11 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
-from sparkwright.adapters.unix_socket import ServiceSocket
+from local_server import local_links, local_server
 from sparkwright.gateway.decide import GatewayAnswer, retry_later
 from sparkwright.supervisor.proxy import passing
 from sparkwright.supervisor.proxy.connection import RequestHead
-from sparkwright.supervisor.proxy.links import Listening
 from sparkwright.supervisor.proxy.passing import Passing
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -101,7 +100,7 @@ async def engine(answer: bytes) -> AsyncIterator[TappedTarget]:
         await writer.drain()
         writer.close()
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+    async with local_server(serve) as server:
         yield TappedTarget(server.sockets[0].getsockname()[1])
 
 
@@ -111,7 +110,7 @@ async def waiting(tmp_path: Path, gate: WaitingGate, stream: bool) -> AsyncItera
     transport = httpx.AsyncHTTPTransport(uds=str(tmp_path / "s"))
     body = {"stream": stream, "model": "m"}
     async with (
-        Listening(ServiceSocket(tmp_path, "s").listener, Passing({}, gate)),
+        local_links(Passing({}, gate), path=str(tmp_path / "s")),
         httpx.AsyncClient(transport=transport, base_url="http://g", timeout=20) as client,
         client.stream("POST", "/v1/chat/completions", json=body) as answer,
     ):

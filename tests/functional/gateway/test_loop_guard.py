@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, suppress
@@ -19,11 +18,11 @@ import openai
 import pytest
 
 from fakes.ports import free_port
+from local_server import local_links, local_server
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.domain.codec import to_json
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
 from sparkwright.supervisor.proxy.gateway import Doorman
-from sparkwright.supervisor.proxy.links import Listening
 from sparkwright.supervisor.proxy.passing import Passing
 
 KEY = "sk-sw-" + "1f" * 24
@@ -139,7 +138,7 @@ async def gateway_before(
     door = Doorman(tmp_path / "_gateway", SystemClock())
     remembers = asyncio.create_task(door.remembering.watch(lambda: door.deployed))
     try:
-        async with Listening(socket.create_server(("127.0.0.1", own)), Passing({}, door)):
+        async with local_links(Passing({}, door), own):
             yield GuardedGateway(f"http://127.0.0.1:{own}", tmp_path)
     finally:
         remembers.cancel()
@@ -152,7 +151,7 @@ async def gateway(
 ) -> AsyncIterator[GuardedGateway]:
     port = free_port()
     async with (
-        await asyncio.start_server(engine, "127.0.0.1", port),
+        local_server(engine, port),
         gateway_before(tmp_path, port, route, **key) as made,
     ):
         yield made

@@ -17,12 +17,12 @@ import httpx
 import pytest
 
 from fakes.ports import free_port
+from local_server import local_links
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.live import DeploymentState, Live
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
 from sparkwright.supervisor.proxy.gateway import Doorman
-from sparkwright.supervisor.proxy.links import Listening
 from sparkwright.supervisor.proxy.passing import Passing
 
 KEY = "sk-sw-" + "1f" * 24
@@ -152,7 +152,7 @@ async def replica_scene(tmp_path: Path, *behaviours: Behaviour) -> AsyncIterator
     headers = {"Authorization": f"Bearer {KEY}"}
     async with (
         asyncio.timeout(60),
-        Listening(socket.create_server(("127.0.0.1", own), backlog=1024), Passing({}, door)),
+        local_links(Passing({}, door), own),
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{own}", headers=headers, timeout=30) as client,
     ):
         made = ReplicaScene(tmp_path, door, client, engines)

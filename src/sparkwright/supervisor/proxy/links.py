@@ -68,8 +68,8 @@ class SocketLink:
         self._link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, on)
 
     def ready(self) -> bytes | None:
-        """What has come already, b'' at the end, None for nothing, and every few times, so that others get a turn.
-        Raises OSError."""
+        """The bytes that have come already, b'' at the end, None for nothing, and every few times, so that others get a
+        turn. Raises OSError."""
         came, self._came = self._came, None
         if isinstance(came, OSError):
             raise came
@@ -172,14 +172,17 @@ def _resolve(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
+ServesLink = Callable[[SocketLink], Coroutine[Any, Any, None]]
+
+
 class Listening:
     """Accepts connections of a socket that listens, and serves each in a task of its own, until it is closed; those
-    under way go on."""
+    under way go on. served: their tasks, each with its link."""
 
-    def __init__(self, listener: socket.socket, serve: Callable[[SocketLink], Coroutine[Any, Any, None]]) -> None:
+    def __init__(self, listener: socket.socket, serve: ServesLink) -> None:
         listener.setblocking(False)
         self._listener, self._serve, self._loop = listener, serve, asyncio.get_running_loop()
-        self._served: dict[asyncio.Task[None], SocketLink] = {}
+        self.served: dict[asyncio.Task[None], SocketLink] = {}
         self._watch()
 
     async def __aenter__(self) -> "Listening":
@@ -205,12 +208,12 @@ class Listening:
                 return
             made = SocketLink(link)
             task = self._loop.create_task(self._serve(made))
-            self._served[task] = made
+            self.served[task] = made
             task.add_done_callback(self._over)
 
     def _over(self, task: asyncio.Task[None]) -> None:
         """Close the link also of a task that was cancelled before it began."""
-        self._served.pop(task).close()
+        self.served.pop(task).close()
 
     def close(self) -> None:
         if self._listener.fileno() >= 0:
