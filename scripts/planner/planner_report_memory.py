@@ -269,7 +269,7 @@ def _node(case: PlannerCase) -> NodeFacts:
     free = case.memory - (_TAKEN if unified else 0)
     memory = Memory(case.memory, free, free, 0, 0, 0, 0, unsure=int(_UNSURE) if unified else 0)
     size: int | Unknown = Unknown("[N/A]", "not stated") if unified else case.memory
-    gpu = Gpu("NVIDIA GB10" if unified else "discrete GPU", "", "12.1", size)
+    gpu = Gpu("NVIDIA GB10" if unified else "discrete GPU", "", "12.1", size, memory_reserved=0)
     return NodeFacts("node", 0.0, memory=memory, gpus=(gpu,), gpu_processes=(), ranks=())
 
 

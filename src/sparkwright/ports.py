@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer
+from sparkwright.domain.incident import Uptime
 from sparkwright.domain.live import GatewayUse
 from sparkwright.domain.plan_history import PredictionError
 from sparkwright.domain.progress import Happening
@@ -108,11 +109,13 @@ class Program(Protocol):
 
 
 class Clock(Protocol):
-    """Seconds; `now` since the epoch."""
+    """Seconds; `now` since the epoch, `monotonic` without the time in which the machine sleeps."""
 
     def now(self) -> float: ...
 
     def monotonic(self) -> float: ...
+
+    def uptime(self) -> Uptime: ...
 
     async def sleep(self, seconds: float) -> None: ...
 

@@ -53,6 +53,18 @@ def all_along(client: PollingClient, *reasons: str, resets: int = 0) -> None:
     assert client.once()[0] == 200
 
 
+def gateway_story(driver: CommandDriver, head: ContainerNode, client: PollingClient) -> str:
+    """Incidents, each kind of refusal with when it came first and last, and what systemd has of the gateway."""
+    seen: dict[str, list[float]] = {}
+    for at, status, code, *_ in client.answers:
+        seen.setdefault(f"{status} {code}", []).append(round(at - client.answers[0][0], 1))
+    kinds = [f"{kind}: {len(times)} from {times[0]} to {times[-1]} s" for kind, times in seen.items()]
+    journal = head.sh(
+        "journalctl --no-pager -n 80 -o short-precise | grep -E 'door|caddy|supervisor|watchdog'", check=False
+    )
+    return "\n".join([driver.run("incidents", "show", "1").out, *kinds, journal])
+
+
 @RUNTIME
 def test_a_changed_recipe_that_fails_leaves_what_served(
     driver: CommandDriver, testbed_nodes: list[ContainerNode], runtime: str
@@ -69,7 +81,7 @@ def test_a_changed_recipe_that_fails_leaves_what_served(
     all_along(client, f"being replaced by recipe {NAME}", "out of memory" if runtime == "none" else "")
     one = driver.shown()
     assert one["state"] in ("ready", "degraded"), one
-    assert one["supervised"]["live"]["incidents"] == 0, driver.run("incidents list").out
+    assert one["supervised"]["live"]["incidents"] == 0, gateway_story(driver, testbed_nodes[0], client)
     assert "SPARKWRIGHT_SIMULATOR_FAULT" not in desired(testbed_nodes[0])["env"]
     driver.good("down", NAME)
     assert_clean(testbed_nodes)
@@ -129,7 +141,8 @@ def test_ctrl_c_during_the_swap_restores_the_old_one(
         client.wait(200)
     all_along(client, "being replaced")
     assert desired(testbed_nodes[0])["serving"]["context"] == 32768
-    assert driver.shown()["supervised"]["live"]["incidents"] == 0, driver.run("incidents list").out
+    story = gateway_story(driver, testbed_nodes[0], client)
+    assert driver.shown()["supervised"]["live"]["incidents"] == 0, story
 
 
 @pytest.mark.full

@@ -1,6 +1,7 @@
 """`up` leaves a supervisor on the head: the laptop may go, nodes may go, and it comes back automatically."""
 
 import json
+import shlex
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from cluster.drive import NAME, RUNTIMES, CommandDriver, assert_clean, engines, read_lease, running
 from patience import wait_until
+from sparkwright.remote.service import service_host
 from testbed import ContainerNode, harm
 from testbed.settings import FABRIC_DEVICE, MGMT_DEVICE
 
@@ -319,6 +321,21 @@ def test_without_a_users_systemd_it_is_a_system_unit(driver: CommandDriver, test
     finally:
         head.sh("rm /etc/systemd/system/user@.service /etc/sudoers.d/anything; systemctl daemon-reload")
     assert_clean(testbed_nodes)
+
+
+@pytest.mark.full
+def test_a_users_systemd_that_begins_just_now_is_waited_for(testbed_nodes: list[ContainerNode]) -> None:
+    """Guards `up` on a busy node or right after a boot: the user's systemd ends for 4 s and begins again meanwhile."""
+    head = testbed_nodes[0]
+    head.sh("loginctl enable-linger spark && systemctl start user@1000")
+    head.sh(f"{USER.replace('systemctl', 'systemd-run')} --unit w -p ExecStop='/bin/sleep 4' sleep 900", user="spark")
+    try:
+        head.sh("systemctl restart --no-block user@1000")
+        asked = shlex.join(service_host("~/.local/state/sparkwright").argv)
+        said = head.sh(f"systemctl show -P ActiveState user@1000; {asked}", user="spark", timeout=120)
+        assert said.startswith("deactivating") and "@@ manager\nuser\n" in said
+    finally:
+        head.sh("loginctl disable-linger spark; systemctl stop user@1000")
 
 
 @pytest.mark.full

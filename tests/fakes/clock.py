@@ -2,16 +2,22 @@
 
 import asyncio
 
+from sparkwright.domain.incident import Uptime
+
 # Turns of the event loop that everybody else gets before time moves.
 _TURNS = 3
 START = 1_795_233_600.0  # 2026-11-21T04:00:00Z
 
 
 class FakeClock:
-    """Implements ports.Clock. `sleep` lets other tasks run, then jumps; sleepers wake in the order of their times."""
+    """Implements ports.Clock. `sleep` lets other tasks run, then jumps; sleepers wake in the order of their times.
+
+    boot: of the machine that it belongs to; booted_at: `elapsed` at that boot.
+    """
 
     def __init__(self, start: float = START) -> None:
         self._start = start
+        self.boot, self.booted_at = "boot-1", -3600.0
         self.elapsed = 0.0
         self.slept: list[float] = []
         self._wakes: list[float] = []
@@ -21,6 +27,13 @@ class FakeClock:
 
     def monotonic(self) -> float:
         return self.elapsed
+
+    def uptime(self) -> Uptime:
+        return Uptime(self.boot, self.elapsed - self.booted_at)
+
+    def set_calendar(self, seconds: float) -> None:
+        """Move `now` alone, as `date -s` does."""
+        self._start += seconds
 
     def advance(self, seconds: float) -> None:
         self.elapsed += seconds

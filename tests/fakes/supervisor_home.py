@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sparkwright.domain.history import Minute
-from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent, News
+from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent, News, Uptime
 from sparkwright.domain.live import Live, Request
 from sparkwright.supervisor.core.state import State
 
@@ -87,8 +87,12 @@ class FakeStore:
     async def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...], what: str = "") -> None:
         self._change(number, cause=cause, code=code, **({"what": what} if what else {}))
 
-    async def close(self, number: int, at: float, outcome: str, serving_at: float = 0.0) -> Incident | None:
-        self._change(number, closed_at=at, outcome=outcome, serving_at=serving_at)
+    async def close(
+        self, number: int, at: float, outcome: str, serving_at: float = 0.0, up: Uptime | None = None
+    ) -> Incident | None:
+        self.incidents = [
+            one.closed(at, outcome, serving_at, up) if one.number == number else one for one in self.incidents
+        ]
         return next((one for one in self.incidents if one.number == number), None)
 
     async def counts(self, deployment: str) -> tuple[int, int]:

@@ -5,6 +5,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,21 @@ def test_an_old_incident_is_known_from_its_row(user_shell: UserShell, head_node:
     assert "its evidence is no longer kept" in text
     code, _, err = user_shell.run("logs", "twin", "--incident", "1")
     assert code == 2 and "incident 1 has no log" in err
+
+
+def test_a_store_of_an_earlier_version_is_read(user_shell: UserShell, head_node: SupervisedHead) -> None:
+    """A laptop with a newer program than the node's: columns that were added since are not asked for."""
+    head_node.store(two_incidents)
+    head_node.rows_only(1)
+    exact = json.loads(user_shell.run("incidents", "show", "1", "--json")[1])["incident"]
+    assert (round(exact["away"]), exact["away_word"]) == (64, "")
+    with closing(sqlite3.connect(head_node.state / "store.sqlite")) as connection:
+        for name in ("boot_node", "boot", "began_up", "away_seconds", "away_word"):
+            connection.execute(f"ALTER TABLE incidents DROP COLUMN {name}")
+        connection.execute("PRAGMA user_version=2")
+        connection.commit()
+    text = user_shell.run("incidents", "show", "1")[1]
+    assert "cause     a worker died [RAY009]" in text and "its evidence is no longer kept" in text
 
 
 @pytest.mark.parametrize("damage", ["newer", "garbage", "gone"])

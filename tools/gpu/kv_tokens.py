@@ -59,7 +59,8 @@ def predict(args: argparse.Namespace) -> int:
         sys.exit(f"error: {args.out} exists; predictions are written once")
     found = {str(row["number"]): prediction(args, row) for row in rows_of(args.rows)}
     made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    args.out.write_text(json.dumps({"made": made, "gpu_mib": args.gpu_mib, "rows": found}, indent=1) + "\n")
+    machine = {"gpu_mib": args.gpu_mib, "reserved_mib": args.reserved_mib}
+    args.out.write_text(json.dumps({"made": made, **machine, "rows": found}, indent=1) + "\n")
     for number, one in found.items():
         print(number, json.dumps(one))
     return 0
@@ -67,7 +68,7 @@ def predict(args: argparse.Namespace) -> int:
 
 def prediction(args: argparse.Namespace, row: dict[str, Any]) -> dict[str, Any]:
     """Tokens, weights and, where the engine sizes the pool, its GiB with their range."""
-    from sparkwright.domain.facts import Gpu, Memory, NodeFacts
+    from sparkwright.domain.facts import Gpu, Memory, NodeFacts, Unknown
     from sparkwright.domain.ledger import KV_POOL, WEIGHTS
     from sparkwright.domain.model import ModelShape
     from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving
@@ -86,7 +87,8 @@ def prediction(args: argparse.Namespace, row: dict[str, Any]) -> dict[str, Any]:
         "row", "", Model("org/row", shape=shape), choice, parallelism=Parallelism(1), serving=serving, flags=flags
     )
     host = Memory(256 * GIB, 256 * GIB, 250 * GIB, 0, 0, 0, 0)
-    gpu = Gpu(args.gpu, "580", "9.0", args.gpu_mib << 20)
+    reserved = Unknown("", "not given") if args.reserved_mib is None else args.reserved_mib << 20
+    gpu = Gpu(args.gpu, "580", "9.0", args.gpu_mib << 20, memory_reserved=reserved)
     counted = ledger(made, NodeFacts("node", 0.0, memory=host, gpus=(gpu,), gpu_processes=()), None, 1)
     pool, weights = counted.line(KV_POOL), counted.line(WEIGHTS)
     assert pool and weights
@@ -261,6 +263,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--predicted", type=Path)
     parser.add_argument("--gpu", default="NVIDIA H100 80GB HBM3", help="name, as nvidia-smi prints it")
     parser.add_argument("--gpu-mib", type=int, default=81559, help="memory.total, as nvidia-smi prints it")
+    parser.add_argument("--reserved-mib", type=int, help="memory.reserved; without it a range is assumed")
     parser.add_argument("--gpus", default="0", help="GPUs to start on, as in 0,1")
     parser.add_argument("--together", type=int, default=1, help="starts with a pinned pool at a time on each GPU")
     parser.add_argument("--only", choices=("pinned", "free"))

@@ -26,6 +26,8 @@ mount -t tmpfs tmpfs /tmp
 mount --bind "$1/ssh" /etc/ssh
 mkdir -p "$HOME/.ssh"
 mount --bind "$1/keys" "$HOME/.ssh"
+# What the user's shell does at a login (pyenv waits 60 s for a stale lock) is nothing of a node's.
+for f in .bashrc .profile .bash_profile .zshenv; do [ ! -f "$HOME/$f" ] || mount --bind /dev/null "$HOME/$f"; done
 [ ! -e /etc/machine-id ] || mount --bind "$1/machine-id" /etc/machine-id
 until ip link show fab0 >/dev/null 2>&1 && ip link show mgmt0 >/dev/null 2>&1; do sleep 0.05; done
 ip address add "$3/24" dev fab0

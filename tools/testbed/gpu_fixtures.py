@@ -4,9 +4,9 @@ import json
 
 DRIVER = "580.159.03"
 QUERY_FIELDS = {
-    "query-gpu": "name index uuid pci.bus_id driver_version compute_cap memory.total memory.used memory.free "
-    "temperature.gpu power.draw clocks.sm clocks.mem clocks.max.sm utilization.gpu utilization.memory pstate "
-    "persistence_mode compute_mode power.limit clocks_event_reasons.active clocks_throttle_reasons.active "
+    "query-gpu": "name index uuid pci.bus_id driver_version compute_cap memory.total memory.reserved memory.used "
+    "memory.free temperature.gpu power.draw clocks.sm clocks.mem clocks.max.sm utilization.gpu utilization.memory "
+    "pstate persistence_mode compute_mode power.limit clocks_event_reasons.active clocks_throttle_reasons.active "
     "vbios_version",
     "query-compute-apps": "pid process_name used_gpu_memory used_memory gpu_uuid gpu_name",
 }

@@ -6,9 +6,11 @@ import platform
 import pwd
 import socket
 import time
+from functools import cache
 from pathlib import Path
 
 from sparkwright import __version__
+from sparkwright.domain.incident import Uptime
 
 
 class SystemClock:
@@ -20,6 +22,10 @@ class SystemClock:
     def monotonic(self) -> float:
         return time.monotonic()
 
+    def uptime(self) -> Uptime:
+        """Raises OSError where there is no /proc, as on a Mac; only nodes are asked."""
+        return Uptime(boot_id(), seconds_since_boot())
+
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
@@ -29,6 +35,7 @@ def seconds_since_boot() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+@cache
 def boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
 

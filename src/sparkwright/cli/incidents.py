@@ -15,7 +15,6 @@ from sparkwright.cli.columns import aligned, echo_text, fold_command, fold_line,
 from sparkwright.cli.kinds import Whole
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.incident import Incident
-from sparkwright.domain.units import duration
 from sparkwright.report.incident_story import shortened, story_of
 
 SCHEMA = 1
@@ -106,7 +105,7 @@ def list_text(found: Remembered) -> str:
 
 
 def _row(incident: Incident) -> tuple[str, ...]:
-    away = "" if incident.away is None else f", {duration(incident.away)} away"
+    away = f", {incident.away_text} away" if incident.away_text else ""
     outcome = "open" if incident.is_open else f"{incident.outcome}{away}"
     kind = f"{simulated_mark(incident.simulated)}{incident.kind}"
     cause = f"; cause: {shortened(incident.cause, _SHORT)}" if incident.cause else ""

@@ -36,7 +36,7 @@ def incident_page(one: Incident, now: float, diagnosis: dict[str, Any] | None = 
 def _headline(one: Incident, now: float) -> str:
     if one.is_open:
         return f"{one.deployment}: open for {duration(max(now - one.opened_at, 0.0))}"
-    away = f"; clients got nothing for {duration(one.away)}" if one.away is not None else ""
+    away = f"; clients got nothing for {one.away_text}" if one.away_text else ""
     return f"{one.deployment}: {shortened(one.outcome) or 'closed'}{away}"
 
 

@@ -70,7 +70,10 @@ class GpuProcess:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU as nvidia-smi reports it. On GB10 the memory fields are `[N/A]`: Unknown here; the pool is in Memory."""
+    """One GPU as nvidia-smi reports it. On GB10 the memory fields are `[N/A]`: Unknown here; the pool is in Memory.
+
+    memory_reserved: bytes of memory_total that the driver keeps for itself. CUDA counts without them.
+    """
 
     name: str
     driver: str
@@ -80,6 +83,7 @@ class Gpu:
     power_w: float | Unknown = NOT_ASKED
     sm_clock_mhz: float | Unknown = NOT_ASKED
     utilization: float | Unknown = NOT_ASKED
+    memory_reserved: int | Unknown = NOT_ASKED
 
 
 @dataclass(frozen=True, slots=True)

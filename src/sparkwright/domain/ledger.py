@@ -157,7 +157,8 @@ class FreeMemory:
 
 @dataclass(frozen=True, slots=True)
 class MemoryLedger:
-    """pool: the node's MemTotal. lines: what takes from it. left = pool - sum(lines); below 0 it does not fit.
+    """pool: the node's MemTotal, or CUDA's total of a GPU with memory of its own. lines: what takes from it. left =
+    pool - sum(lines); below 0 it does not fit.
 
     claim: bytes of the pool that the engine wants to find free at start (its memory fraction); 0: it has no such check.
     outside: names of the engine's own lines that come on top of the claim. capacity: what the KV pool holds, None when
@@ -302,8 +303,9 @@ class MemoryLedger:
 
         They decide where the size of the KV pool is given: nothing shrinks when the engine needs more.
         """
-        wide = (line.high - line.bytes for line in self.lines if line.high is not None and line.name != IN_USE)
-        return int(sum(width**2 for width in wide) ** 0.5)
+        wide = [line.high - line.bytes for line in self.lines if line.high is not None and line.name != IN_USE]
+        smaller = 0 if self.pool.low is None else self.pool.bytes - self.pool.low
+        return int(sum(width**2 for width in (*wide, smaller)) ** 0.5)
 
     @property
     def fit(self) -> Fit:

@@ -28,7 +28,8 @@ def sentence(news: News, held: int = 0) -> str:
 
 def _predicate(news: News) -> str:
     if news.what == "closed" and news.away is not None and news.fault:
-        return f"was away for {duration(news.away)}: {news.fault}; it serves again"
+        word = f"{news.away_word} " if news.away_word else ""
+        return f"was away for {word}{duration(news.away)}: {news.fault}; it serves again"
     if news.what == "opened":
         since = f"has been away for {duration(news.away)}" if news.away else "is away"
         return f"{since}: {news.text}; it is being started again"

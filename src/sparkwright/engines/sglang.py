@@ -24,6 +24,7 @@ from sparkwright.engines.environment import LOOPBACK, OFFLINE, check_distributed
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.launchers import script
 from sparkwright.engines.mounts import caches, docker_entrypoint, model_word, rank_spec
+from sparkwright.engines.mxfp4 import sglang_experts
 from sparkwright.engines.options import Options, merge_options, option_words
 from sparkwright.engines.sglang_pools import host_tier, windows
 from sparkwright.engines.traits import Traits
@@ -61,6 +62,7 @@ def _traits(made: EngineDefinition) -> Traits:
         tier=host_tier,
         disk_cache=_no_disk_cache,
         windows=windows,
+        experts=sglang_experts,
         choose=lambda texts: {"regex": f"({'|'.join(texts)})"},
         # psutil's available where CPU and GPU share memory (0.5.10 to 0.5.23); before it torch.cuda.mem_get_info
         counts=lambda recipe: Counts.AVAILABLE if is_since(recipe, 0, 5, 10) else Counts.FREE,

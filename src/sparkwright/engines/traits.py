@@ -64,7 +64,8 @@ class Traits:
     parts as seen, None: computed. outside: lines on top of the fraction. loaded: bytes that count as weights although
     no checkpoint holds them; positions: so do the tables of positions, in numbers of so many bytes. tier: bytes of a KV
     tier in host memory, from those of the pool, and why. host_cache: serving.host_cache asks for it.
-    tile: (hidden, inner) to which MXFP4 experts are padded.
+    experts: times that MXFP4 experts take of their bytes, as the kernels hold them: of an architecture, by its hidden
+    width and a rank's slice of the inner one; whether CPU and GPU share memory.
     second_runner: vLLM's Model Runner V2 works.
     Cache. block: tokens, for SEQUENCES. eagle_inside: EAGLE means layers of the model itself. convolutions: those next
     to attention are states, not windows. windows: have a pool of their own, for an architecture. exact_states: in FP32
@@ -113,7 +114,7 @@ class Traits:
     windows: Callable[[Recipe, str], bool] = lambda recipe, architecture: True
     tier: Callable[[Recipe, int], tuple[float, str]] = lambda recipe, pool: (0.0, "")
     host_cache: bool = False
-    tile: Callable[[Recipe], tuple[int, int] | None] = lambda recipe: None
+    experts: Callable[[Recipe, bool, str, tuple[int, int]], float] = lambda recipe, unified, architecture, widths: 1.0
     second_runner: Callable[[Recipe], bool] = lambda recipe: False
     cache: Cache = Cache.BLOCKS
     block: int = 1

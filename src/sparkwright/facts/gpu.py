@@ -18,10 +18,11 @@ _sh = script_texts(__name__)
 
 _HEALTH = ("temperature.gpu", "power.draw", "clocks.sm", "utilization.gpu")
 GPU_FIELDS = ("name", "driver_version", "compute_cap", "memory.total", *_HEALTH)
+# Since driver 510; an older nvidia-smi answers nothing at all when it is asked for a field that it does not know.
+_RESERVED = "memory.reserved"
 PROCESS_FIELDS = ("pid", "process_name", "used_gpu_memory")
 # A driver that waits for a dead GSP answers after some 6 s for each call.
 _TIMEOUT = 20.0
-_QUERY = 'command -v nvidia-smi >/dev/null 2>&1 || exit 127; LC_ALL=C exec nvidia-smi "$@"'
 _UNAVAILABLE = re.compile(r"\[.*\]|N/A|Not Supported|", re.IGNORECASE)
 _ALIASES = {"clocks.current.sm": "clocks.sm", "used_memory": "used_gpu_memory"}
 Row = dict[str, str]
@@ -33,7 +34,8 @@ _SLOWDOWN = re.compile(r"(HW (?:Thermal |Power Brake )?Slowdown|SW Thermal Slowd
 
 def parse_gpus(done: Completed) -> tuple[Gpu, ...] | Unknown:
     """One per row that names a GPU and its driver; Unknown when there is none, also when nvidia-smi exits 0."""
-    rows = _rows(done.stdout, GPU_FIELDS)
+    rows = _rows(done.stdout, (*GPU_FIELDS, _RESERVED))
+    rows = rows or _rows(done.stdout, GPU_FIELDS)
     found = tuple(_gpu(row) for row in rows if _named(row.get("name", "")) and _named(row.get("driver_version", "")))
     return found if found and len(found) == len(rows) else not_understood(done, "nvidia-smi")
 
@@ -65,16 +67,16 @@ def _is_header(line: str, fields: tuple[str, ...]) -> bool:
 
 
 def _gpu(row: Row) -> Gpu:
-    total = _number(row, "memory.total")
     return Gpu(
         name=row["name"],
         driver=row["driver_version"],
         compute_capability=_text(row, "compute_cap"),
-        memory_total=int(total * MIB) if isinstance(total, float) else total,
+        memory_total=_bytes(row, "memory.total"),
         temperature_c=_number(row, "temperature.gpu"),
         power_w=_number(row, "power.draw"),
         sm_clock_mhz=_number(row, "clocks.sm"),
         utilization=_number(row, "utilization.gpu"),
+        memory_reserved=_bytes(row, _RESERVED),
     )
 
 
@@ -85,8 +87,7 @@ def _process(line: str) -> GpuProcess | None:
     pid = whole_number(first.strip())
     if pid is None or not comma:
         return None
-    used = _number({"used": last.strip()}, "used")
-    return GpuProcess(pid, name.strip(), int(used * MIB) if isinstance(used, float) else used)
+    return GpuProcess(pid, name.strip(), _bytes({"used": last.strip()}, "used"))
 
 
 def _named(cell: str) -> bool:
@@ -104,9 +105,16 @@ def _number(row: Row, field: str) -> float | Unknown:
     return found_or(decimal(cell.partition(" ")[0]), cell, f"nvidia-smi does not report {field}")
 
 
-def _query(table: str, fields: tuple[str, ...]) -> Command:
-    """CSV with a header, one row for each GPU or process."""
-    return script(_QUERY, f"--query-{table}={','.join(fields)}", "--format=csv", timeout=_TIMEOUT)
+def _bytes(row: Row, field: str) -> int | Unknown:
+    """The bytes of a cell such as `143771 MiB`."""
+    found = _number(row, field)
+    return int(found * MIB) if isinstance(found, float) else found
+
+
+def _query(table: str, *fields: str) -> Command:
+    """CSV with a header, one row for each GPU or process. fields: all that are wanted, then those that any driver has,
+    which are asked for alone where it does not know one of the others."""
+    return script(_sh("query"), *(f"--query-{table}={one}" for one in fields), timeout=_TIMEOUT)
 
 
 def parse(done: Completed) -> Driver | Unknown:
@@ -150,5 +158,5 @@ def _persistence(text: str) -> bool | Unknown:
 
 # Sections `module` (the loaded kernel module) and `nvidia-smi` (the long listing).
 DRIVER: Fact[Driver] = Fact(script(_sh("show", "driver"), timeout=_TIMEOUT), parse)
-GPUS: Fact[tuple[Gpu, ...]] = Fact(_query("gpu", GPU_FIELDS), parse_gpus)
-GPU_PROCESSES: Fact[tuple[GpuProcess, ...]] = Fact(_query("compute-apps", PROCESS_FIELDS), parse_processes)
+GPUS: Fact[tuple[Gpu, ...]] = Fact(_query("gpu", ",".join((*GPU_FIELDS, _RESERVED)), ",".join(GPU_FIELDS)), parse_gpus)
+GPU_PROCESSES: Fact[tuple[GpuProcess, ...]] = Fact(_query("compute-apps", ",".join(PROCESS_FIELDS)), parse_processes)

@@ -22,7 +22,7 @@ from sparkwright.remote.host import script, script_texts
 T = TypeVar("T")
 CLOSED = "the state folder cannot be entered"
 _DIGEST = re.compile(r"[0-9a-f]{16}")
-STORE_VERSION = 2  # a later one is not guessed at
+STORE_VERSION = 3  # a later one is not guessed at
 _sh = script_texts(__name__)
 _LOG = 'case "$2" in 0) exec cat -- "$1" ;; *) exec tail -n "$2" -- "$1" ;; esac'
 
@@ -107,7 +107,8 @@ def parse_incidents(done: Completed) -> StoredIncidents | Unknown:
         rows = tuple(one for row in found["incidents"] if (one := _decoded(Incident, row)))
         files = tuple((str(name), int(size)) for name, size in found.get("files", ()))
         restarts = (
-            (str(name), IncidentEvent(float(at), *map(str, said))) for name, at, *said in found.get("restarts", ())
+            (str(name), IncidentEvent(float(at), str(kind), str(text)))
+            for name, at, kind, text in found.get("restarts", ())
         )
         return StoredIncidents(rows, str(found["why"]), files, str(found.get("diagnosis", "")), tuple(restarts))
     except (ValueError, TypeError, KeyError):

@@ -108,6 +108,7 @@ import glob, json, os, sqlite3, sys
 state, only, known = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 COLUMNS = ("number deployment kind what opened_at evidence cause code fix closed_at outcome serving_at folder "
            "simulated").split()
+SINCE_VERSION_3 = ["away_seconds", "away_word"]
 
 def text(path, most=-1):
     try:
@@ -124,22 +125,22 @@ def opened():
             version = database.execute("PRAGMA user_version").fetchone()[0]
             if version > known:
                 raise sqlite3.DatabaseError("it is of a newer version: %d, not %d" % (version, known))
-            return database, ""
+            return database, "", COLUMNS + SINCE_VERSION_3 * (version >= 3)
         except sqlite3.Error as error:
             why = str(error)
             database.close()
-    return None, why
+    return None, why, ()
 
 def rows():
     if not os.path.exists(path):
         return {}, ""
-    database, why = opened()
+    database, why, columns = opened()
     if database is None:
         return {}, why
     try:
         where = " WHERE number = %d" % only if only else ""
-        asked = "SELECT %s FROM incidents%s ORDER BY number DESC LIMIT 200" % (", ".join(COLUMNS), where)
-        found = {row[0]: dict(zip(COLUMNS, row)) for row in database.execute(asked)}
+        asked = "SELECT %s FROM incidents%s ORDER BY number DESC LIMIT 200" % (", ".join(columns), where)
+        found = {row[0]: dict(zip(columns, row)) for row in database.execute(asked)}
         for one in found.values():
             one.update(evidence=json.loads(one["evidence"]), fix=json.loads(one["fix"]), events=[],
                        simulated=bool(one["simulated"]))

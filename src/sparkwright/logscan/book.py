@@ -14,6 +14,7 @@ from typing import TypeVar
 from sparkwright.logscan.literals import MARK, all_required, digit_blind, lenient, rarity, required
 from sparkwright.logscan.logline import LONGEST, decoded
 from sparkwright.logscan.multi_search import Finder
+from sparkwright.logscan.relaxed import relaxed
 from sparkwright.logscan.sign import WINDOW, Sign, TableRows
 
 # One pass over the bytes: small letters, and carriage returns as the form feeds that set parts of a line apart.
@@ -68,6 +69,15 @@ class Pattern:
             self._compiled = [re.compile(linear(text), re.IGNORECASE) for text in texts]
         lost = len(self._compiled) > 1 and not MARK.search(line)
         return self._compiled[lost].search(line)
+
+    def first_place(self, line: str) -> int | None:
+        """The first character that may decide whether lines of that shape match; None if with no numbers they do."""
+        text = self.text if MARK.search(line) else lenient(self.text)
+        wider = relaxed(linear(text))
+        if wider is None:
+            return 0
+        found = wider[0].search(line)
+        return max(0, found.start() - wider[1]) if found else None
 
     @property
     def digit_blind(self) -> bool:
@@ -145,6 +155,10 @@ class Book:
             return False
         return self.patterns[signed.unless].search(line) is not None
 
+    def is_blind(self, signed: Signed) -> bool:
+        """True if digits do not matter to its patterns."""
+        return all(self.patterns[part].digit_blind for part in signed.parts)
+
     def excuses_blindly(self, signed: Signed) -> bool:
         """True if digits do not matter to the lines that the sign excludes."""
         return signed.unless is None or self.patterns[signed.unless].digit_blind
@@ -158,10 +172,24 @@ class Book:
         return {pattern for pattern, names in self._marks_of.items() if not self._once.issuperset(names)}
 
     @cached_property
+    def only_counted(self) -> Set[int]:
+        """The patterns of marks alone that digits do not matter to: in a line of a known shape they need no search."""
+        return {n for n in self.wanted_again if n not in self._signs_of and self.patterns[n].digit_blind}
+
+    @cached_property
     def only_near(self) -> Mapping[int, tuple[Signed, ...]]:
         """The signs of the patterns that are of no use without others around them."""
         asked = ((n, signs) for n, signs in self._signs_of.items() if n not in self._marks_of)
         return {n: signs for n, signs in asked if all(signed.is_near for signed in signs)}
+
+    @cached_property
+    def only_far(self) -> Set[int]:
+        """The patterns of signs whose other patterns may be anywhere, or far away."""
+        far = (
+            (n, [len(one.parts) > 1 and one.sign.within > WINDOW for one in signs])
+            for n, signs in self._signs_of.items()
+        )
+        return {n for n, each in far if all(each)}
 
     @cached_property
     def needles(self) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
 """The memory ledger of a node: what is in use, what the engine will take line by line, and what is left.
 
 The pool is what the kernel counts (119.7 or 121.6 GiB on a GB10), never the 128 GB on the box; on a GPU with memory of
-its own it is that. vLLM's fraction is of the whole pool and holds weights, activations and, since 0.21.0, graphs;
-SGLang's is of what is free when it starts, and holds weights and KV only; TensorRT-LLM's is of what weights leave.
+its own it is what CUDA counts, 0.3 to 0.7 GiB less than nvidia-smi's total. vLLM's fraction is of the whole pool and
+holds weights, activations and, since 0.21.0, graphs; SGLang's is of what is free when it starts, and holds weights and
+KV only; TensorRT-LLM's is of what weights leave.
 """
 
 from collections.abc import Mapping, Sequence
@@ -168,19 +169,32 @@ def memory_fraction(recipe: Recipe) -> float:
 def _claim(recipe: Recipe, here: Pool) -> int:
     """The bytes that the engine claims for its fraction; 0 for engines that take only their need."""
     claim = traits(recipe).claim
-    if claim in (Claim.NONE, Claim.REST):
-        return 0
-    return int(memory_fraction(recipe) * (_found(recipe, here)[0] if claim is Claim.FREE else here.total.bytes))
+    return 0 if claim in (Claim.NONE, Claim.REST) else int(memory_fraction(recipe) * _of(recipe, here)[0])
+
+
+def _of(recipe: Recipe, here: Pool) -> tuple[int, int, int]:
+    """Bytes of which the engine takes its fraction: likely, least, most."""
+    if traits(recipe).claim is Claim.FREE:
+        return _found(recipe, here)
+    total = here.total
+    return total.bytes, total.low or total.bytes, total.high or total.bytes
 
 
 def _found(recipe: Recipe, here: Pool) -> tuple[int, int, int]:
     """Free bytes that SGLang sees once its processes run (0.5.10 to 0.5.23: MemAvailable on a GB10): likely, least,
     most."""
     taken, least, most = before(here.unified, recipe.parallelism.world_size > 1)
-    used = here.used
-    above, below = (0 if end is None else abs(end - used.bytes) for end in (used.high, used.low))
+    above, below = _unsure(here)
     low, high = here.free - taken - hypot(most - taken, above), here.free - taken + hypot(taken - least, below)
     return max(0, here.free - taken), max(0, int(low)), max(0, int(high))
+
+
+def _unsure(here: Pool) -> tuple[float, float]:
+    """Bytes by which less and more may be free: where others hold more or less, and the GPU is smaller or larger."""
+    used, total = here.used, here.total
+    less = (used.high or used.bytes) - used.bytes, total.bytes - (total.low or total.bytes)
+    more = used.bytes - (used.bytes if used.low is None else used.low), (total.high or total.bytes) - total.bytes
+    return hypot(*less), hypot(*more)
 
 
 def _kv_line(recipe: Recipe, shape: ModelShape | None, here: Pool, taken: Sequence[LedgerLine]) -> LedgerLine:
@@ -215,7 +229,7 @@ def _rest(fraction: float, here: Pool, taken: Sequence[LedgerLine]) -> LedgerLin
         return LedgerLine(KV_POOL, 0, Origin.ASSUMED, why, known=False)
     left = here.free - sum(line.bytes for line in taken)
     why = f"{fraction:.2f} x {gib(max(0, left))}, what weights, overhead and others leave"
-    size, below = int(fraction * left), (here.used.high or here.used.bytes) - here.used.bytes
+    size, below = int(fraction * left), _unsure(here)[0]
     low = max(0, int(fraction * (left - below))) if below else None
     return LedgerLine(KV_POOL, max(0, size), Origin.ASSUMED, why, low, max(0, size) if below else None)
 
@@ -223,9 +237,9 @@ def _rest(fraction: float, here: Pool, taken: Sequence[LedgerLine]) -> LedgerLin
 def _within(recipe: Recipe, here: Pool, inside: Sequence[LedgerLine]) -> LedgerLine:
     """The rest of the fraction after its other lines, with their uncertainty."""
     fraction, free = memory_fraction(recipe), traits(recipe).claim is Claim.FREE
-    claims = [int(fraction * size) for size in _found(recipe, here)] if free else [_claim(recipe, here)] * 3
+    claims = [int(fraction * size) for size in _of(recipe, here)]
     whose = "" if recipe.serving.memory_fraction else " (the engine's default)"
-    of = f"{gib(_found(recipe, here)[0])} free" if free else gib(here.total.bytes)
+    of = f"{gib(_of(recipe, here)[0])} free" if free else gib(here.total.bytes)
     why = f"{fraction:.2f}{whose} x {of}" + "".join(f" - {gib(line.bytes)} {line.name}" for line in inside)
     middle = claims[0] - sum(line.bytes for line in inside)
     # Lines err independently of each other: their widths add as squares.
@@ -244,11 +258,10 @@ def _cut(recipe: Recipe, shape: ModelShape | None, kv: LedgerLine) -> tuple[Ledg
     if traits(recipe).cache is not Cache.TOKENS or shape is None:
         return (kv,)
     kinds = layers(recipe, shape)
-    keys = kv.bytes if isinstance(kinds, Unknown) else token_pool(recipe, shape, kinds, kv.bytes)
-    if keys >= kv.bytes:
+    if isinstance(kinds, Unknown) or (keys := token_pool(recipe, shape, kinds, kv.bytes)) >= kv.bytes:
         return (kv,)
     apart = LedgerLine(STATES, kv.bytes - keys, kv.origin, "SGLang's pools of states, drafts and index rows")
-    low, high = (None if size is None else int(size * keys / kv.bytes) for size in (kv.low, kv.high))
+    low, high = (None if size is None else token_pool(recipe, shape, kinds, size) for size in (kv.low, kv.high))
     return replace(kv, bytes=keys, why=f"{kv.why} - {gib(apart.bytes)} {STATES}", low=low, high=high), apart
 
 

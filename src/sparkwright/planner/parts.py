@@ -275,13 +275,21 @@ def _attention(s: ModelShape) -> Iterator[Weights]:
     yield from (part for each in (full, window) for part in model_parts(each) if part.name in names)
 
 
+def _gates(s: ModelShape) -> int:
+    """Numbers of a state layer's gates. LFM2's convolution has one before it and one after; Kimi Delta Attention has
+    two, whose rank is the width of a head (kimi_linear.py and glm5_next.py of SGLang 0.5.23). The second one of Kimi-K3
+    is whole, which is less than a hundredth of that model."""
+    if s.state_kind == "kda" and s.state_heads:
+        return 2 * (s.state_width // s.state_heads) * (s.hidden + s.state_width)
+    return (2 if s.state_kind == "sconv" else 1) * s.state_width * s.hidden
+
+
 def _state(s: ModelShape) -> Iterator[Weights]:
     """The state layers. In: the convolution's input and a gate as wide as the state; out: the state. All linear kinds
     have these."""
     if s.state_layers:
-        gates = 2 if s.state_kind == "sconv" else 1  # LFM2's convolution has one before it and one after
-        into = (s.state_conv_width or 3 * s.state_width) + gates * s.state_width
-        numbers = s.state_layers * (into + s.state_width) * s.hidden
+        into = (s.state_conv_width or 3 * s.state_width) * s.hidden
+        numbers = s.state_layers * (into + _gates(s) + s.state_width * s.hidden)
         yield Weights("state layers", numbers * number_bytes(s.format, s.group), Spread.HEADS)
 
 

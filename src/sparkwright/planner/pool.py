@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 
-from sparkwright.domain.facts import GpuProcess, Memory, NodeFacts, Unknown
+from sparkwright.domain.facts import Gpu, GpuProcess, Memory, NodeFacts, Unknown
 from sparkwright.domain.host_facts import LARGE_BLOCK
 from sparkwright.domain.ledger import IN_USE, Counts, FreeMemory, LedgerLine, Origin
-from sparkwright.domain.units import GIB, gib
+from sparkwright.domain.units import GIB, MIB, gib
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Action, ActionKind
 from sparkwright.planner.usable import stoppable
 
 POOL = "pool"
+# What the driver keeps of a GPU's memory and does not say, MiB: 326 of 24,463 on an RTX 5090, 479 of 81,559 on an H100,
+# 616 and 700 of 143,771 on H200s, 637 of 97,887 on an RTX PRO 6000.
+_RESERVED = (250 * MIB, 600 * MIB, 1024 * MIB)
 # A freshly booted GB10 has 5.4-7.6 GiB that no counter explains (firmware, carve-outs).
 # Only what exceeds them can be pages that the driver kept of an engine that has gone.
 UNEXPLAINED_AT_BOOT = 8 * GIB
@@ -21,7 +24,8 @@ DROP = "sudo sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'"
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """total: what there is. used: what others hold. unified: CPU and GPU share it. sharing: ranks that live in one.
+    """total: what there is, as CUDA counts where a GPU has memory of its own. used: what others hold. unified: CPU and
+    GPU share it. sharing: ranks that live in one.
 
     seen: None for a GPU with memory of its own.
     """
@@ -44,8 +48,9 @@ def memory_pool(
 
     counts: by which figure the engine goes; of MemFree, `up` raises it by as much page cache as it may evict.
     """
-    if own := gpu_memory(facts):
-        return _discrete(facts, min(own), deployment, -(-ranks_here // len(own)))
+    if own := own_memory(facts):
+        smallest = min((_cuda_total(gpu, size) for gpu, size in own), key=lambda line: line.bytes)
+        return _discrete(facts, smallest, deployment, -(-ranks_here // len(own)))
     memory = facts.memory
     if isinstance(memory, Unknown):
         return Unknown(memory.raw, memory.why)
@@ -60,10 +65,21 @@ def memory_pool(
     return Pool(total, used, True, ranks_here, seen)
 
 
-def gpu_memory(facts: NodeFacts) -> list[int]:
-    """Bytes of each GPU that has memory of its own; [] on a GB10."""
+def own_memory(facts: NodeFacts) -> list[tuple[Gpu, int]]:
+    """Each GPU that has memory of its own, with its bytes as nvidia-smi counts them; [] on a GB10."""
     gpus = () if isinstance(facts.gpus, Unknown) else facts.gpus
-    return [gpu.memory_total for gpu in gpus if isinstance(gpu.memory_total, int) and gpu.memory_total]
+    return [(gpu, gpu.memory_total) for gpu in gpus if isinstance(gpu.memory_total, int) and gpu.memory_total]
+
+
+def _cuda_total(gpu: Gpu, size: int) -> LedgerLine:
+    """The memory of which engines take their fraction: CUDA's total lacks what the driver reserves."""
+    reserved = gpu.memory_reserved
+    if isinstance(reserved, int) and 0 <= reserved < size:
+        why = f"memory of the GPU: {gib(size)} less {gib(reserved)} of its driver" if reserved else "memory of the GPU"
+        return LedgerLine(POOL, size - reserved, Origin.MEASURED, why)
+    least, likely, most = (min(kept, size // 20) for kept in _RESERVED)
+    why = f"memory of the GPU: {gib(size)} less what its driver keeps and does not say, about {gib(likely)}"
+    return LedgerLine(POOL, size - likely, Origin.ASSUMED, why, size - most, size - least)
 
 
 def driver_retained(facts: NodeFacts) -> int:
@@ -76,12 +92,12 @@ def driver_retained(facts: NodeFacts) -> int:
     return max(0, facts.memory.unaccounted - UNEXPLAINED_AT_BOOT)
 
 
-def _discrete(facts: NodeFacts, total: int, deployment: str, sharing: int) -> Pool:
+def _discrete(facts: NodeFacts, total: LedgerLine, deployment: str, sharing: int) -> Pool:
     """A GPU with memory of its own: what its processes hold, and nothing of the machine's."""
     known = () if isinstance(facts.gpu_processes, Unknown) else facts.gpu_processes
     used = sum(p.used for p in known if isinstance(p.used, int)) - _replaced(facts, deployment)
     line = LedgerLine(IN_USE, max(0, used), Origin.MEASURED, "processes on this node's GPUs")
-    return Pool(LedgerLine(POOL, total, Origin.MEASURED, "memory of the GPU"), line, False, sharing)
+    return Pool(total, line, False, sharing)
 
 
 def _in_use(facts: NodeFacts, memory: Memory, deployment: str) -> LedgerLine:

@@ -48,8 +48,8 @@ class Rates:
     of tables on disk or in host memory; rows_read: so does each token of a prompt. gemm: FLOP/s of large BF16 products.
     fp4, packed: how fast a prompt's dense products of NVFP4 and of packed weights run against those; experts: those
     grouped by expert in 4 bits. exposed: share of reading the weights that a prompt's products do not hide. start:
-    seconds until a request is tokenized and scheduled.
-    cold: seconds that the first prompts of their size wait for kernels to be compiled.
+    seconds until a request is tokenized and scheduled. joined: share of a load's other prompts read in the same
+    steps. cold: seconds that the first prompts of their size wait for kernels to be compiled.
     alike: n neighbouring tokens of one text need as many experts as n**alike tokens drawn by chance. crowd: so do n
     sequences (benchmarks that send one prompt many times share more).
     unsaid: share of the cache's bytes where a quantized checkpoint may come with FP8 KV and the recipe gives no type.
@@ -71,6 +71,7 @@ class Rates:
     experts: float
     exposed: float
     start: float
+    joined: float
     cold: float
     alike: float
     crowd: float

@@ -33,5 +33,5 @@ def stock_node(name: str, kind: NodeType, free: int = 0) -> NodeFacts:
     there = min(free, total) or int(kind.free * GIB)
     memory = Memory(total, there, there, 0, 0, 0, 0, unsure=unsure)
     size: int | Unknown = total if kind.discrete else Unknown("[N/A]", "shared with the CPU")
-    gpu = Gpu(kind.title, "", "", size)
+    gpu = Gpu(kind.title, "", "", size, memory_reserved=0)  # as CUDA counts
     return NodeFacts(name, 0.0, memory=memory, gpus=(gpu,), gpu_processes=(), ranks=())

@@ -164,7 +164,7 @@ def rank_weights(
     text_only = bool(flag_value(recipe, "language-model-only"))
     read = tuple(p for p in counted.everything if not (text_only and (p.name == ENCODER or _ENCODER.search(p.name))))
     beside = uncounted(recipe, shape, unified)
-    loaded = (*repacked(read, recipe, shape), *beside)
+    loaded = (*repacked(read, recipe, shape, unified), *beside)
     each = bytes_on_rank(loaded, shape, p)
     below, above = counted.off
     # Kernels that the engine chooses by itself may be ones that do not pad: gpt-oss-120b took 61 and 66 GiB.
@@ -334,20 +334,16 @@ def _positions(s: ModelShape, each: float) -> float:
     return s.positions * width * (4.0 if s.latent or s.compress else each) * (2 if s.compress else 1)
 
 
-def repacked(everything: tuple[Weights, ...], recipe: Recipe, shape: ModelShape) -> tuple[Weights, ...]:
+def repacked(
+    everything: tuple[Weights, ...], recipe: Recipe, shape: ModelShape, unified: bool = True
+) -> tuple[Weights, ...]:
     """The parts as the engine's kernels hold them: MXFP4 experts are padded to whole tiles, of each rank's slice."""
-    tile = traits(recipe).tile(recipe)
-    if tile is None or "mxfp4" not in (shape.expert_format or shape.format):
+    if "mxfp4" not in (shape.expert_format or shape.format) or not shape.expert_intermediate * shape.hidden:
         return everything
     ranks = 1 if recipe.parallelism.ep else recipe.parallelism.tp * recipe.parallelism.dp
-    slice_ = max(1, shape.expert_intermediate // ranks)
-    hidden, inner = tile
-    more = _up(shape.hidden, hidden) / shape.hidden * _up(slice_, inner) / slice_
+    widths = shape.hidden, max(1, shape.expert_intermediate // ranks)
+    more = traits(recipe).experts(recipe, unified, shape.architecture, widths)
     return tuple(replace(p, bytes=p.bytes * more) if p.spread is Spread.EXPERTS else p for p in everything)
-
-
-def _up(width: int, tile: int) -> int:
-    return -(-width // tile) * tile
 
 
 def spread_encoder(recipe: Recipe) -> Spread:

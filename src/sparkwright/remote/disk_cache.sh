@@ -25,3 +25,14 @@ u=$(timeout 20 du -s -B1 -x "$d" 2>/dev/null) || { echo gone; exit 0; }
 f=$(df -P -B1 -- "$d" 2>/dev/null | tail -n 1 | awk '{ print $4 }')
 [ -w "$d" ] || { echo read-only; exit 0; }
 printf 'used %s %s\n' "${u%%[!0-9]*}" "${f:-0}"
+
+#: slots
+# slots FOLDER: the files of slots in it that hold something.
+d=$(x "$1")
+f=$(timeout 20 find "$d" -maxdepth 1 -type f -size +0 -name 'slot-[0-9]*.bin' -printf ' %f' 2>/dev/null) || exit 0
+printf 'slots%s\n' "$f"
+
+#: rename
+# rename FOLDER OLD NEW: what was written is on the disk before it has its name.
+d=$(x "$1")
+timeout 50 sync "$d/$2" && timeout 5 mv -f -- "$d/$2" "$d/$3"

@@ -22,7 +22,7 @@ _sh = script_texts(__name__, MARK=MARK, ARCHIVE=ARCHIVE)
 
 def service_host(state: str, more: Sequence[str] = ()) -> Command:
     """Sections user, state, python, addresses, manager, runtimes. more: Pythons to try last."""
-    return script(_sh("show", "whole", "units", "seat"), state, *PYTHONS, *more)
+    return script(_sh("show", "whole", "units", "answers", "seat"), state, *PYTHONS, *more, timeout=60)
 
 
 def read_reach() -> Command:
@@ -32,7 +32,7 @@ def read_reach() -> Command:
 
 def enable_linger(state: str) -> Command:
     changes = "enable linger, so that services of this user run without a login"
-    return script(_sh("units", "linger"), state, changes=changes)
+    return script(_sh("units", "answers", "linger"), state, timeout=60, changes=changes)
 
 
 def unpack(state: str, digest: str, archive: bytes) -> Command:

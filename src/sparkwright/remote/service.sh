@@ -28,6 +28,17 @@ stop() {
 whole() (cd "$1" 2>/dev/null && [ "$(sha256sum MANIFEST 2>/dev/null | cut -c1-16)" = "$2" ] &&
   sha256sum -c --status MANIFEST 2>/dev/null)
 
+#: answers
+# `answers SECONDS`: this user's systemd does, or does within that time where it begins or ends just now: after a boot,
+# or on a busy node, a login is let in before it has begun.
+answers() {
+  k=0; until systemctl --user show-environment >/dev/null 2>&1; do
+    [ $k -lt $(($1 * 5)) ] || return 1
+    case "$(systemctl show -P ActiveState "user@$(id -u).service" 2>/dev/null)" in *ing|active) ;; *) return 1 ;; esac
+    sleep 0.2; k=$((k+1))
+  done
+}
+
 #: seat
 # The first of these that is new enough. A home that is not the account's own is not where its systemd looks.
 printf '@@ user\n%s\n@@ state\n%s\n@@ python\n' "$(id -un)" "$(x "$1")"
@@ -42,7 +53,7 @@ printf '@@ addresses\n%s\n@@ manager\n' "$(hostname -I 2>/dev/null)"
 if [ ! -d /run/systemd/system ]; then echo "no systemd runs here"
 elif [ "$(getent passwd "$(id -u)" | cut -d: -f6)" != "$HOME" ]; then echo "$HOME is not the account's own home"
 else
-  if [ "$(id -u)" != 0 ] && systemctl --user show-environment >/dev/null 2>&1; then echo user
+  if [ "$(id -u)" != 0 ] && answers 15; then echo user
   elif as_root true 2>/dev/null; then echo system; fi
   ! linger || echo lingers
 fi
@@ -61,7 +72,7 @@ exit 0
 linger && exit 0
 loginctl enable-linger 2>/dev/null || as_root loginctl enable-linger "$(id -un)" || exit 1
 d="$(x "$1")"; mkdir -p "$d" && : > "$d/lingering"
-i=0; while ! systemctl --user show-environment >/dev/null 2>&1 && [ $i -lt 50 ]; do sleep 0.1; i=$((i+1)); done
+i=0; until answers 30 || [ $i -ge 25 ]; do sleep 0.2; i=$((i+1)); done
 linger
 
 #: unpack

@@ -123,10 +123,13 @@ def _detected(incident: Incident) -> str:
 
 
 def _moments(incident: Incident) -> Iterator[Moment]:
-    """The moments without the fault's own sentence, which is printed once."""
+    """The moments without the fault's own sentence, which is printed once. What the clock was set by is no time."""
+    steps = 0.0
     for event in incident.events:
+        steps += event.step
         if event.kind != CHANGED:
-            yield Moment(f"+{duration(max(0.0, event.at - incident.opened_at))}", _told(event, incident.what))
+            offset = max(0.0, event.at - steps - incident.opened_at)
+            yield Moment(f"+{duration(offset)}", _told(event, incident.what))
 
 
 def _told(event: IncidentEvent, what: str) -> str:
@@ -138,5 +141,6 @@ def _told(event: IncidentEvent, what: str) -> str:
 def _end(incident: Incident) -> str:
     if incident.is_open:
         return "it is being worked on, or its supervisor is gone: sparkwright status"
-    away = "" if incident.away is None else f", clients got nothing for {duration(incident.away)}"
-    return f"{incident.outcome}{away}"
+    away = f", clients got nothing for {incident.away_text}" if incident.away_text else ""
+    why = " (the head was rebooted meanwhile, and its calendar may have been set)" if incident.away_word else ""
+    return f"{incident.outcome}{away}{why}"

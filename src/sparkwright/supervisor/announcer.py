@@ -149,7 +149,9 @@ class Announcer:
         elif isinstance(word, Close):
             serving = context.now() if state.phase is DeploymentState.READY else 0.0
             context.seen.closed = word.incident or context.seen.incidents[1]
-            context.seen.ended = await context.store.close(context.seen.closed, context.now(), word.outcome, serving)
+            context.seen.ended = await context.store.close(
+                context.seen.closed, context.now(), word.outcome, serving, context.uptime()
+            )
             context.seen.incidents = await context.store.counts(context.name)
         elif isinstance(word, Record):
             await self._recorded(word)
@@ -194,6 +196,7 @@ def announce(context: DeploymentContext, word: Announce, state: State, incident:
         simulated=context.simulated,
         fault=ended.what if ended else "",
         away=ended.away if ended else None,
+        away_word=ended.away_word if ended else "",
     )
     for notifier in context.notifiers:
         notifier.announce(news)

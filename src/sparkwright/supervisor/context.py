@@ -16,7 +16,7 @@ from sparkwright.app.diagnose.incident import Heard
 from sparkwright.app.serve.prepare import Outcome
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
-from sparkwright.domain.incident import Incident
+from sparkwright.domain.incident import Incident, Uptime
 from sparkwright.domain.known_keys import mask_keys
 from sparkwright.domain.live import (
     Desired,
@@ -298,6 +298,13 @@ class DeploymentContext:
 
     def now(self) -> float:
         return self.services.clock.now()
+
+    def opened(self, incident: Incident) -> Incident:
+        """The incident with its begin by the clock that nobody sets."""
+        return incident.began(self.now(), self.uptime())
+
+    def uptime(self) -> Uptime:
+        return replace(self.services.clock.uptime(), node=self.supervisor_node)
 
     @contextmanager
     def own_request(self) -> Iterator[None]:

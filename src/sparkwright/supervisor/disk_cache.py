@@ -12,13 +12,15 @@ from sparkwright.domain.probed import Reply
 from sparkwright.domain.units import gib
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.disk_cache import disk_cache_folder
-from sparkwright.remote.disk_cache import disk_cache_usage
+from sparkwright.remote.disk_cache import disk_cache_usage, rename_slot, saved_slots
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.core.detect.stall import has_work
 from sparkwright.supervisor.event_bus import EventBus
 
 TROUBLE, SLOTS = "disk-cache", "disk-cache-slots"
 _LOOK_EVERY, _SAVE_EVERY, _STEP = 300.0, 30.0, 1.0
+_WHOLE, _NEW, _TAKEN = "slot-{}.bin", "slot-{}.new", "slot-{}.taken"
+_RESTORE_AGAIN = (1.0, 10.0)  # seconds before a slot that was refused is asked once more, and then again
 _SECONDS = 120.0  # of one slot: 60 GB at 0.5 GB/s
 _PLACES = 4  # slots of llama.cpp's server where the recipe names none
 
@@ -59,20 +61,20 @@ async def keep_slots(bus: EventBus) -> None:
         return
     while bus.speaks is None:  # the questions of a start would take a slot
         await bus.context.pause(_STEP)
-    await ask_slots(bus, "restore")
+    await restore_slots(bus)
     saved = _counted(bus)
     while True:
         await bus.context.pause(_SAVE_EVERY)
         while has_work(bus.context.seen.engine):
             await bus.context.pause(_STEP)
-        if (now := _counted(bus)) != saved and await ask_slots(bus, "save"):
+        if (now := _counted(bus)) != saved and await save_slots(bus):
             saved = now
 
 
 async def save_before_stop(bus: EventBus) -> None:
     """Save the slots before a planned stop; one that fails stops it not."""
     if _has_slots(bus):
-        await ask_slots(bus, "save")
+        await save_slots(bus)
 
 
 def _has_slots(bus: EventBus) -> bool:
@@ -86,40 +88,92 @@ def _counted(bus: EventBus) -> float:
     return (engine.prompt_tokens or 0.0) if engine else 0.0
 
 
-async def ask_slots(bus: EventBus, what: str) -> bool:
-    """`save` or `restore` each slot; False if one could not be saved, which is a trouble until it could be.
+async def save_slots(bus: EventBus) -> bool:
+    """Save each slot; False if one could not be, which is a trouble until it could.
 
-    What was never saved cannot be restored. A server that is busy refuses, so a refused slot is asked once more; one
-    that gives no answer ends the round.
+    A server that is busy refuses, so a refused slot is asked once more; one that gives no answer ends the round. The
+    file gets its name when it is whole: llama.cpp writes it in place, and dies when it reads half of one.
     """
-    context, restored = bus.context, 0.0
-    wrong = ""
+    context, wrong = bus.context, ""
     for slot in range(context.desired.recipe.serving.sequences or _PLACES):
         try:
-            reply = await _ask_slot(context, slot, what)
-            if what == "save" and reply.status != 200:
+            reply = await _ask_slot(context, "save", slot, _NEW)
+            if reply.status != 200:
                 await context.pause(_STEP)
-                reply = await _ask_slot(context, slot, what)
+                reply = await _ask_slot(context, "save", slot, _NEW)
         except NotReady as error:
             wrong = error.message
             break
-        if reply.status != 200 and what == "save":
+        if reply.status != 200:
             wrong = f"HTTP {reply.status}"
-        restored += _restored_tokens(reply)
-    if what == "restore":
-        context.seen.restored = restored
-    failed = wrong if what == "save" else ""
-    bus.set_trouble(SLOTS, f"contexts could not be saved to the disk cache: {failed}" if failed else "")
-    return not failed
+        elif not await _rename(context, slot, _NEW, _WHOLE):
+            wrong = "its file was written and could not be renamed"
+    bus.set_trouble(SLOTS, f"contexts could not be saved to the disk cache: {wrong}" if wrong else "")
+    return not wrong
 
 
-async def _ask_slot(context: DeploymentContext, slot: int, what: str) -> Reply:
+async def restore_slots(bus: EventBus) -> None:
+    """Restore the slots that have a file. Contexts that do not come back are computed again: a line in the log.
+
+    A file has another name while the engine reads it, so that one that ends the engine is not read at its next start.
+    """
+    context, wrong = bus.context, ""
+    context.seen.restored = 0.0
+    for slot in await _saved_slots(context):
+        if not await _rename(context, slot, _WHOLE, _TAKEN):
+            continue
+        try:
+            reply = await _restored(context, slot)
+        except NotReady as error:
+            wrong = f"slot {slot}: {error.message}; its file is not read again"
+            break
+        await _rename(context, slot, _TAKEN, _WHOLE)
+        if reply.status != 200:
+            wrong = f"slot {slot}: HTTP {reply.status}"
+        context.seen.restored += _restored_tokens(reply)
+    if wrong:
+        context.notice(f"contexts did not come back from the disk cache: {wrong}", warning=True)
+
+
+async def _restored(context: DeploymentContext, slot: int) -> Reply:
+    """The last answer. Asked again while no client works: llama.cpp says 400 for a file that it cannot read, and also
+    for a cache that has no room just now. Raises NotReady without an answer."""
+    reply = await _ask_slot(context, "restore", slot, _TAKEN)
+    for pause in _RESTORE_AGAIN:
+        if reply.status == 200:
+            break
+        await context.pause(pause)
+        if has_work(context.seen.engine):
+            break
+        reply = await _ask_slot(context, "restore", slot, _TAKEN)
+    return reply
+
+
+async def _saved_slots(context: DeploymentContext) -> tuple[int, ...]:
+    """The slots that have a file; none if the node does not tell."""
+    try:
+        told = await context.services.run(context.head, saved_slots(disk_cache_folder(context.desired.recipe)))
+    except NodeError:
+        return ()
+    names = told.stdout.split()
+    places = range(context.desired.recipe.serving.sequences or _PLACES)
+    return tuple(slot for slot in places if _WHOLE.format(slot) in names)
+
+
+async def _rename(context: DeploymentContext, slot: int, old: str, new: str) -> bool:
+    folder = disk_cache_folder(context.desired.recipe)
+    try:
+        done = await context.services.run(context.head, rename_slot(folder, old.format(slot), new.format(slot)))
+    except NodeError:
+        return False
+    return done.ok
+
+
+async def _ask_slot(context: DeploymentContext, what: str, slot: int, name: str) -> Reply:
     """Raises NotReady without an answer."""
-    url = f"{context.url}/slots/{slot}?action={what}"
+    url, body = f"{context.url}/slots/{slot}?action={what}", json.dumps({"filename": name.format(slot)})
     with context.own_request():
-        return await context.services.endpoint.post(
-            url, json.dumps({"filename": f"slot-{slot}.bin"}), context.key, _SECONDS
-        )
+        return await context.services.endpoint.post(url, body, context.key, _SECONDS)
 
 
 def _restored_tokens(reply: Reply) -> float:

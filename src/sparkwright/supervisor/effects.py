@@ -45,17 +45,16 @@ async def capture(bus: EventBus, state: State, wanted: Capture) -> Captured:
     """Opens the incident, or continues it, and fills its folder."""
     context = bus.context
     context.seen.captured = wanted.incident
-    opened = await context.store.open(
-        Incident(
-            deployment=context.name,
-            kind=wanted.kind,
-            what=wanted.what,
-            opened_at=await _began(bus, wanted.since or context.now()),
-            number=wanted.incident,
-            evidence=(*wanted.evidence, *disk_troubles(state)),
-            simulated=context.simulated,
-        )
+    found_now = Incident(
+        deployment=context.name,
+        kind=wanted.kind,
+        what=wanted.what,
+        opened_at=await _began(bus, wanted.since or context.now()),
+        number=wanted.incident,
+        evidence=(*wanted.evidence, *disk_troubles(state)),
+        simulated=context.simulated,
     )
+    opened = await context.store.open(context.opened(found_now))
     context.seen.captured = opened.number
     context.seen.folder, context.seen.incidents = opened.folder, await context.store.counts(context.name)
     if context.seen.opening:

@@ -2,7 +2,9 @@
 
 from functools import partial
 
+from sparkwright.domain.incident import CLOCK, IncidentEvent
 from sparkwright.domain.live import SERVING, Ask, DeploymentState, Request
+from sparkwright.domain.units import duration
 from sparkwright.supervisor import (
     coherence,
     demand,
@@ -30,6 +32,7 @@ from sparkwright.supervisor.event_bus import EventBus, TaskSupervisor, Unwatched
 from sparkwright.supervisor.nodes import Census, census, cure_of
 
 _TICK = 1.0
+_CLOCK_STEP = 1.0  # seconds by which a clock that daemons slew does not move between two ticks
 _SHOWN_EVERY = 2.0
 _UNWRITTEN = "journal"
 _ASKED: dict[Ask, type[Restart | Halt]] = {Ask.RESTART: Restart, Ask.HALT: Halt}
@@ -171,14 +174,23 @@ class Loop:
 
     def _gap(self, at: float) -> None:
         """Discards a gap in watching or a clock change: it is no silence of the engine."""
-        before, clock = self._ticked or at, self.context.services.clock.monotonic()
+        before, clock = self._ticked or at, self.context.services.clock.uptime().seconds
         passed, real, self._ticked, self._real = at - before, clock - (self._real or clock), at, clock
         if is_watch_gap(passed) and is_watch_gap(real):
             self.bus.unwatched = Unwatched(before, at)
         if is_watch_gap(passed):
-            self.context.notice(f"clock jumped by {passed:.0f} s (time change or suspend); stall timers reset")
+            why = f"{real:.0f} s passed since the last look, {passed:.0f} s by this node's clock"
+            self.context.notice(f"{why} (it was set, or nothing ran); stall timers reset")
             self._shown = 0.0
             self.bus.looked_away()
+        if abs(passed - real) >= _CLOCK_STEP:
+            self._nodes.begin("clock step", partial(self._note_step, at, passed - real))
+
+    async def _note_step(self, at: float, step: float) -> None:
+        """Tell readers of the open incident why its times do not add up."""
+        if number := self._state.incident:
+            how = f"this node's clock was set {'forward' if step > 0 else 'back'} by {duration(abs(step))}"
+            await self.context.store.note(self.context.name, IncidentEvent(at, CLOCK, how, step), number)
 
     def _show(self) -> None:
         self._shown = self.context.now()

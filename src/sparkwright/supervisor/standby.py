@@ -18,7 +18,7 @@ from secrets import token_hex
 
 from sparkwright.adapters.artifacts import write
 from sparkwright.adapters.hooks import Hooks
-from sparkwright.adapters.machine import boot_id, seconds_since_boot, whoami
+from sparkwright.adapters.machine import SystemClock, boot_id, seconds_since_boot, whoami
 from sparkwright.adapters.notify import Notifier
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.adapters.ssh import SshSettings
@@ -364,7 +364,8 @@ class Records:
         what = f"{role.head} gave no sign of life to most of the nodes; "
         what += f"{role.standby} has taken its gateway and supervision over"
         for name in self._models():
-            opened = await self._store.open(Incident(name, _KIND, what, now, simulated=role.cluster.simulated))
+            made = Incident(name, _KIND, what, now, simulated=role.cluster.simulated)
+            opened = await self._store.open(made.began(now, SystemClock().uptime()))
             self._open[name] = opened.number
             text = f"{what}. Clients use {role.url}"
             self._announce(News("degraded", text, name, now, incident=opened.number))
@@ -372,7 +373,7 @@ class Records:
     async def given_back(self) -> None:
         now, text = time.time(), f"{self._role.head} has its gateway and supervision back"
         for name, number in self._open.items():
-            await self._store.close(number, now, text, now)
+            await self._store.close(number, now, text, now, SystemClock().uptime())
             self._announce(News("recovered", text, name, now, incident=number))
         self._open.clear()
 

@@ -10,6 +10,7 @@ import pytest
 from functional.facts.shell import BARE, SHELLS, path_with_tool, read_fact, run, write_files
 from sparkwright.domain.command import Command
 from sparkwright.domain.facts import Disk, Docker, DockerTrouble, Identity, Kernel, Memory, Unknown
+from sparkwright.domain.units import MIB
 from sparkwright.facts.disk import disks_fact
 from unit.facts.subjects import ALL_FACTS
 
@@ -144,3 +145,21 @@ def test_failed_nvidia_smi_keeps_the_loaded_module(tmp_path: Path) -> None:
     assert getattr(read_fact(ALL_FACTS["driver"], **env), "version", None) == "580.173.02"
     assert isinstance(read_fact(ALL_FACTS["gpus"], **env), Unknown)
     assert isinstance(read_fact(ALL_FACTS["gpu_processes"], **env), Unknown)
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_an_old_driver_is_asked_again_without_what_it_does_not_know(tmp_path: Path, knows: bool) -> None:
+    """Guards that one name that nvidia-smi does not know, for which it answers nothing, hides no GPU."""
+    script = """case "$1" in
+        *memory.reserved*) KNOWS || { echo 'Field "memory.reserved" is not a valid field to query.'; exit 2; } ;;
+        esac
+        echo "${1#--query-gpu=}"
+        echo "NVIDIA RTX A6000, 470.82, 8.6, 49140 MiB, 33, 21.50 W, 210 MHz, 0 %$(KNOWS && echo ', 458 MiB')"
+        """
+    path = path_with_tool(tmp_path / "bin", "nvidia-smi", script.replace("KNOWS", "true" if knows else "false"))
+    found = read_fact(ALL_FACTS["gpus"], PATH=path)
+    assert isinstance(found, tuple)
+    (one,) = found
+    assert (one.name, one.memory_total, one.sm_clock_mhz) == ("NVIDIA RTX A6000", 49140 * MIB, 210.0)
+    unknown = Unknown("", "nvidia-smi does not report memory.reserved")
+    assert one.memory_reserved == (458 * MIB if knows else unknown)

@@ -27,6 +27,7 @@ from functional.gateway.hostile import (
     send_and_read,
 )
 from functional.gateway.test_streams import engine_that
+from local_server import local_server
 from patience import PATIENCE, wait_until
 
 WHOLE = CHUNKED + http_chunk(EVENT) * 5 + b"0\r\n\r\n"
@@ -57,8 +58,8 @@ async def engines(service: LocalGateway, size: int) -> AsyncIterator[Hostile]:
 
     hostile = Hostile(size)
     async with (
-        await asyncio.start_server(well, "127.0.0.1", 0) as good,
-        await asyncio.start_server(hostile, "127.0.0.1", 0) as bad,
+        local_server(well) as good,
+        local_server(hostile) as bad,
     ):
         service.engine = f"127.0.0.1:{good.sockets[0].getsockname()[1]}"
         service.write()

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from local_server import local_server
 from sparkwright.gateway.decide import GatewayAnswer, retry_later
 from sparkwright.supervisor.proxy import passing
 from sparkwright.supervisor.proxy.connection import RequestHead
@@ -96,18 +97,17 @@ async def engine(answer: bytes) -> AsyncIterator[TappedTarget]:
         await writer.drain()
         writer.close()
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+    async with local_server(serve) as server:
         yield TappedTarget(server.sockets[0].getsockname()[1])
 
 
 @asynccontextmanager
 async def waiting(tmp_path: Path, gate: WaitingGate, stream: bool) -> AsyncIterator[httpx.Response]:
     """A client whose answer has begun."""
-    server = await asyncio.start_unix_server(Passing({}, gate), str(tmp_path / "s"))
     transport = httpx.AsyncHTTPTransport(uds=str(tmp_path / "s"))
     body = {"stream": stream, "model": "m"}
     async with (
-        server,
+        local_server(Passing({}, gate), path=str(tmp_path / "s")),
         httpx.AsyncClient(transport=transport, base_url="http://g", timeout=20) as client,
         client.stream("POST", "/v1/chat/completions", json=body) as answer,
     ):

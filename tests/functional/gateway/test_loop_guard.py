@@ -18,6 +18,7 @@ import openai
 import pytest
 
 from fakes.ports import free_port
+from local_server import local_server
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.domain.codec import to_json
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
@@ -137,7 +138,7 @@ async def gateway_before(
     door = Doorman(tmp_path / "_gateway", SystemClock())
     remembers = asyncio.create_task(door.remembering.watch(lambda: door.deployed))
     try:
-        async with await asyncio.start_server(Passing({}, door), "127.0.0.1", own):
+        async with local_server(Passing({}, door), own):
             yield GuardedGateway(f"http://127.0.0.1:{own}", tmp_path)
     finally:
         remembers.cancel()
@@ -150,7 +151,7 @@ async def gateway(
 ) -> AsyncIterator[GuardedGateway]:
     port = free_port()
     async with (
-        await asyncio.start_server(engine, "127.0.0.1", port),
+        local_server(engine, port),
         gateway_before(tmp_path, port, route, **key) as made,
     ):
         yield made

@@ -17,6 +17,7 @@ import pytest
 
 from fakes.ports import free_port
 from functional.gateway.test_loop_guard import CHAT, KEY, MESSAGES, RESPONSES, TEXT, gateway_before
+from local_server import local_server
 from sparkwright.adapters import prompt_files
 from sparkwright.adapters.prompt_files import PromptFiles
 from sparkwright.domain.codec import to_json
@@ -82,7 +83,7 @@ async def remembering_gateway(
 ) -> AsyncIterator[RememberingScene]:
     port, made = free_port(), engine or CountingEngine()
     supervision = folder / "state" / "supervision"
-    async with await asyncio.start_server(made, "127.0.0.1", port), gateway_before(supervision, port, route) as one:
+    async with local_server(made, port), gateway_before(supervision, port, route) as one:
         yield RememberingScene(one.url, supervision / "tiny", made)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fakes.sh import Sh
-from sparkwright.remote.disk_cache import IS_AWAY, disk_cache_usage, prepare_disk_cache
+from sparkwright.remote.disk_cache import IS_AWAY, disk_cache_usage, prepare_disk_cache, rename_slot, saved_slots
 
 
 def written(folder: Path, name: str, size: int, age: int) -> Path:
@@ -55,3 +55,19 @@ def test_its_use_is_told(node_shell: Sh) -> None:
     written(folder, "one", 300_000, 1)
     word, used, free = node_shell.run(disk_cache_usage(str(folder))).stdout.split()
     assert word == "used" and 300_000 <= int(used) < 400_000 and int(free) > 0
+
+
+def test_slots_that_hold_something_are_listed(node_shell: Sh) -> None:
+    """Guards a start that asks for what is there: an empty file, one that is being written, and a folder that is
+    away."""
+    folder = node_shell.home / "kv"
+    assert node_shell.run(saved_slots(str(folder))).stdout == ""
+    folder.mkdir()
+    assert node_shell.run(saved_slots(str(folder))).stdout.split() == ["slots"]
+    for name, size in (("slot-0.bin", 5), ("slot-12.bin", 9), ("slot-3.bin", 0), ("slot-4.bin.tmp", 7)):
+        written(folder, name, size, 1)
+    assert sorted(node_shell.run(saved_slots(str(folder))).stdout.split()) == ["slot-0.bin", "slot-12.bin", "slots"]
+    assert node_shell.run(rename_slot(str(folder), "slot-0.bin", "slot-0.taken")).ok
+    assert (folder / "slot-0.taken").stat().st_size == 5 and not (folder / "slot-0.bin").exists()
+    assert not node_shell.run(rename_slot(str(folder), "slot-0.bin", "slot-0.taken")).ok
+    assert (folder / "slot-0.taken").stat().st_size == 5

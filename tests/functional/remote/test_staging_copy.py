@@ -11,6 +11,7 @@ from fakes.sh import Sh
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Transfer
 from sparkwright.domain.host_facts import PageCache
+from sparkwright.domain.units import KIB
 from sparkwright.facts.checkpoint import parse
 from sparkwright.facts.memory import parse_cache
 from sparkwright.remote import staging
@@ -75,7 +76,10 @@ def test_settling_removes_what_old_downloads_left(node_shell: Sh, model_folder: 
 
 @pytest.mark.parametrize("python", ["python3", "no-python3-here"])
 def test_settling_leaves_no_page_cache(node_shell: Sh, python: str) -> None:
-    """Settling works for thousands of files, whose names a shell would stumble over, and on a node without python3."""
+    """Settling works for thousands of files, whose names a shell would stumble over, and on a node without python3.
+
+    The kernel keeps a page that it moves at that moment (compaction): of 6 MB a few may stay.
+    """
     model = node_shell.home / "it's a `model`; $HOME"
     model.mkdir(parents=True)
     for number in range(300):
@@ -83,7 +87,7 @@ def test_settling_leaves_no_page_cache(node_shell: Sh, python: str) -> None:
     command = staging.settle(str(model))
     done = node_shell.run(replace(command, argv=tuple(word.replace("python3", python) for word in command.argv)))
     found = parse_cache(node_shell.run(measure([str(model)])))
-    assert done.ok and isinstance(found, PageCache) and found.cached == 0
+    assert done.ok and isinstance(found, PageCache) and found.cached <= 64 * KIB
 
 
 def test_partial_files_are_no_part_of_a_model(node_shell: Sh, model_folder: Path, copy_model: Copier) -> None:

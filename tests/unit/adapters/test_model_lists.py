@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from local_server import local_server
 from sparkwright.adapters import openai_http
 from sparkwright.adapters.openai_http import ModelLists, listed_by
 
@@ -41,8 +42,7 @@ class ModelListEngine:
 
 @asynccontextmanager
 async def serving(engine: ModelListEngine) -> AsyncIterator[ModelListEngine]:
-    server = await asyncio.start_server(engine, "127.0.0.1", 0)
-    async with server:
+    async with local_server(engine) as server:
         engine.address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         yield engine
 

@@ -30,6 +30,7 @@ def test_an_outage_that_is_over():
         (replace(CLOSED, what="degraded", text="it is hot"), "v4-flash serves, but: it is hot"),
         (replace(CLOSED, fault="", away=None), "v4-flash is back: serving again after"),
         (replace(CLOSED, what="later", text="x"), "v4-flash later: x"),
+        (replace(CLOSED, away_word="at least"), "v4-flash was away for at least 16 s: rank 1"),
         (replace(CLOSED, simulated=True), "[simulated] v4-flash was away"),
     ],
 )

@@ -52,7 +52,8 @@ def test_query_lines(field_guide: str) -> None:
     found = read("nvidia-smi-gpu", ", ".join(known) + "\n" + ", ".join(known.values()) + "\n")
     unknown = Unknown("[N/A]", "nvidia-smi does not report memory.total")
     no_cap = Unknown("", "nvidia-smi does not report compute_cap")
-    assert found == (Gpu("NVIDIA GB10", "580.159.03", no_cap, unknown, 43.0, 12.61, 2418.0, 2.0),)
+    not_asked = Unknown("", "nvidia-smi does not report memory.reserved")
+    assert found == (Gpu("NVIDIA GB10", "580.159.03", no_cap, unknown, 43.0, 12.61, 2418.0, 2.0, not_asked),)
 
 
 def test_process_memory(field_guide: str) -> None:

@@ -45,6 +45,7 @@ def gb10_node(taken: float = 6.0) -> NodeFacts:
 
 
 def discrete() -> NodeFacts:
-    """A machine with one H200."""
+    """A machine with one H200, its memory as CUDA counts it."""
     memory = Memory(1024 * GIB, 1024 * GIB, 1000 * GIB, 0, 0, 0, 0)
-    return NodeFacts("h200", 0.0, memory=memory, gpus=(Gpu("NVIDIA H200", "580", "9.0", H200),), gpu_processes=())
+    gpu = Gpu("NVIDIA H200", "580", "9.0", H200, memory_reserved=0)
+    return NodeFacts("h200", 0.0, memory=memory, gpus=(gpu,), gpu_processes=())

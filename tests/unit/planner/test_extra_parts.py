@@ -104,8 +104,8 @@ def test_two_blocks_are_one_drafted_layer() -> None:
     assert draft_layers(hybrid) == draft_layers(replace(hybrid, mtp_layers=1)) != ()
 
 
-def test_only_vllm_pads_mxfp4() -> None:
-    """Guards that nothing else is repacked, and that experts that fit their tiles stay as they are."""
+def test_what_was_not_read_pads_no_mxfp4() -> None:
+    """Guards that engines and releases whose code was not read are not repacked, nor experts that fit their tiles."""
     odd: ModelShape = model_shape("gpt-oss-120b")
     assert repacked(main(odd), recipe(odd, "sglang 0.5.20"), odd) == main(odd)
     assert repacked(main(V4), recipe(V4, tp=2), V4) == main(V4)

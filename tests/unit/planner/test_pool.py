@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.domain.facts import GpuProcess, Memory, NodeFacts, Unknown
-from sparkwright.domain.ledger import Counts
-from sparkwright.domain.units import GIB, gib
+from sparkwright.domain.facts import Gpu, GpuProcess, Memory, NodeFacts, Unknown
+from sparkwright.domain.ledger import KV_POOL, Counts
+from sparkwright.domain.units import GIB, MIB, gib
 from sparkwright.planner.ledger import ledger
 from sparkwright.planner.pool import Pool, driver_retained, memory_pool
 from unit.checks.samples import healthy, memory, rank_status
@@ -17,6 +17,12 @@ def node_pool(facts: NodeFacts, ranks_here: int = 1) -> Pool:
     made = memory_pool(facts, "big", ranks_here)
     assert isinstance(made, Pool)
     return made
+
+
+def blackwell_node(reserved: int | Unknown) -> NodeFacts:
+    """A machine with one GPU of 97,887 MiB by nvidia-smi, of which its driver keeps so many bytes."""
+    gpu = Gpu("NVIDIA RTX PRO 6000", "580", "12.0", 97887 * MIB, memory_reserved=reserved)
+    return replace(discrete(), gpus=(gpu,))
 
 
 def test_driver_retained_pages_are_free_for_the_next_engine() -> None:
@@ -58,6 +64,26 @@ def test_a_gpu_with_memory_of_its_own_is_the_pool() -> None:
     assert isinstance(held.gpus, tuple)
     two = replace(held, gpus=held.gpus * 2)
     assert [node_pool(two, ranks).sharing for ranks in (1, 2, 3)] == [1, 1, 2]
+
+
+def test_what_the_driver_reserves_is_not_the_engines() -> None:
+    """Guards that fractions are taken of CUDA's total: 94.97 GiB of the 95.59 that nvidia-smi calls the total."""
+    made = node_pool(blackwell_node(637 * MIB))
+    assert (made.total.bytes, made.total.low, made.total.high) == (97250 * MIB, None, None)
+    assert made.total.why == "memory of the GPU: 95.6 GiB less 0.6 GiB of its driver"
+
+
+@pytest.mark.parametrize("reserved", [Unknown("[N/A]"), -1 * MIB, 97887 * MIB])
+def test_a_driver_that_does_not_say_what_it_reserves_gives_a_range(reserved: int | Unknown) -> None:
+    """Guards that the total is no exact figure then, nor is what a fraction of it leaves."""
+    here = blackwell_node(reserved)
+    total = node_pool(here).total
+    assert total.low and total.high and total.low < 97250 * MIB < total.high and total.low < total.bytes < total.high
+    for engine in ("vllm 0.33.0", "sglang 0.5.23"):
+        made = recipe(model_shape("qwen3-8b"), engine, serving={"memory_fraction": 0.8})
+        known, wide = (ledger(made, node, None, 1).line(KV_POOL) for node in (blackwell_node(637 * MIB), here))
+        assert known and wide and known.low and known.high and wide.low and wide.high
+        assert wide.low < known.low and known.high < wide.high
 
 
 def test_ranks_share_the_one_pool_of_a_gb10() -> None:

@@ -163,6 +163,18 @@ def test_expert_tiles_are_padded() -> None:
     assert 3.5 * GIB < padded < 6 * GIB
 
 
+def test_sglang_s_experts_are_as_its_kernels_hold_them() -> None:
+    """Guards gpt-oss since 0.5.23: padded for a GB10 and by the flag, 1.37 times its files on a Hopper GPU."""
+    plain = model_shape("gpt-oss-120b")
+    before, made = recipe(plain, "sglang 0.5.20"), recipe(plain, "sglang 0.5.23")
+    marlin = replace(made, flags={"moe-runner-backend": "marlin"})
+    more = []
+    for one, unified in ((made, True), (marlin, False), (made, False)):
+        held, files = (rank_weights(each, plain, None, unified=unified).bytes for each in (one, before))
+        more.append((held - files) / GIB)
+    assert more == pytest.approx([5.13, 5.13, 21.0], rel=0.02)
+
+
 @pytest.mark.parametrize("found", [ABSENT, None, Unknown("", "x"), replace(WHOLE, bytes=GIB, missing=("x",))])
 def test_published_size_where_the_files_are_not_there(found: object) -> None:
     """Guards that a checkpoint that is still to be copied, or half copied, counts with its published size."""

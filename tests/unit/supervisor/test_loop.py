@@ -1,13 +1,32 @@
 """The loop: what is written before what is done."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from sparkwright.adapters.sqlite.folders import Folders
+from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.live import Ask, DeploymentState, Request
-from sparkwright.supervisor.core.events import Cleared, Disarmed, Event, Fault, Halt, Replaced, Restart, Resumed, Tick
-from sparkwright.supervisor.core.state import Recovery, Work
+from sparkwright.domain.units import duration
+from sparkwright.report.incident_story import story_of
+from sparkwright.supervisor.core.events import (
+    Captured,
+    Cleared,
+    Disarmed,
+    Event,
+    Fault,
+    Halt,
+    Replaced,
+    Restart,
+    Resumed,
+    Tick,
+)
+from sparkwright.supervisor.core.state import Announce, Close, Recovery, Work
 from sparkwright.supervisor.event_bus import Unwatched
 from sparkwright.supervisor.loop import Loop
 from unit.supervisor.watchtower import Tower, make_tower
@@ -108,6 +127,49 @@ async def test_time_in_which_it_did_not_run_is_remembered_and_a_set_clock_is_not
     loop._look()
     assert loop.bus.unwatched is None
     await loop.end()
+
+
+@pytest.mark.parametrize("jump", [7200.0, -7200.0])
+async def test_a_clock_that_is_set_during_an_incident_changes_not_how_long_it_took(tmp_path: Path, jump: float) -> None:
+    """Guards `away` in row, record, message and time line while somebody sets the date.
+
+    The calendar is the test's own; a real one belongs to the whole machine.
+    """
+    it, notices = make_tower(), list[str]()
+    clock = it.scene.clock
+    it.keep.store = store = SqliteStore(tmp_path, notices.append, clock.now)  # type: ignore[assignment]
+    loop = await looping(it)
+    loop._look()
+    began = clock.elapsed
+    await loop._step(Fault(clock.now(), "rank-exited", "rank 1 has ended", Recovery.RELAUNCH, since=clock.now()))
+    while not isinstance(event := await loop.bus.events.get(), Captured):
+        pass
+    loop._state = replace(loop._state, incident=event.incident)
+    clock.advance(1.0)
+    loop._look()
+    clock.advance(1.0)
+    clock.set_calendar(jump)
+    loop._look()
+    await asyncio.sleep(0)
+    clock.advance(7.0)
+    loop._look()
+    real, ready = clock.elapsed - began, replace(loop._state, phase=DeploymentState.READY)
+    await loop._announcer.report(Close(event.incident, "serving again"), ready)
+    await loop._announcer.report(Announce("closed", "serving again after: rank 1 has ended"), ready)
+    await loop.end()
+    await store.aclose()
+    assert notices == []
+    (kept,) = Folders(tmp_path / "incidents").all()
+    assert kept.away == pytest.approx(real) and real < 100 and kept.away_text == duration(real)
+    assert kept.serving_at - kept.opened_at == pytest.approx(real + jump)
+    (told,) = [news for news in it.keep.notifier.news if news.what == "closed"]
+    assert told.away == pytest.approx(real) and not told.away_word
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as rows:
+        assert rows.execute("SELECT away_seconds, away_word FROM incidents").fetchall() == [(kept.away, "")]
+    moments = story_of(kept, None).moments
+    how = f"this node's clock was set {'forward' if jump > 0 else 'back'} by 2 h 00 min"
+    assert f"clock: {how}" in [one.text for one in moments]
+    assert not [one for one in moments if "min" in one.offset or "h" in one.offset], moments
 
 
 async def test_disarmed_it_changes_nothing_on_any_node() -> None:

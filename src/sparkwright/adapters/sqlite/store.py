@@ -17,7 +17,7 @@ from sparkwright.adapters.sqlite.database import History, Seldom
 from sparkwright.adapters.sqlite.folders import Folders, shortened
 from sparkwright.adapters.sqlite.run_records import drop_surrogates
 from sparkwright.domain.history import Minute
-from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent
+from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent, Uptime
 from sparkwright.domain.known_keys import mask_keys
 
 T = TypeVar("T")
@@ -30,14 +30,14 @@ _HELD_EACH, _HELD_BYTES, _HELD_INCIDENTS = 32 * 1024, 512 * 1024, 2
 LEFT_OPEN = "left open by a supervisor that ended"
 _INSERT = """
 INSERT INTO incidents (number, deployment, kind, what, opened_at, evidence, cause, code, fix, closed_at, outcome,
-  serving_at, folder, simulated)
+  serving_at, folder, simulated, boot_node, boot, began_up, away_seconds, away_word)
 VALUES (:number, :deployment, :kind, :what, :opened_at, :evidence, :cause, :code, :fix, :closed_at, :outcome,
-  :serving_at, :folder, :simulated)
+  :serving_at, :folder, :simulated, :boot_node, :boot, :began_up, :away_seconds, :away_word)
 ON CONFLICT DO NOTHING
 """
 _UPDATE = """
 UPDATE incidents SET what = :what, cause = :cause, code = :code, fix = :fix, closed_at = :closed_at, outcome = :outcome,
-  serving_at = :serving_at WHERE number = :number
+  serving_at = :serving_at, away_seconds = :away_seconds, away_word = :away_word WHERE number = :number
 """
 _CATCH_UP = f"{_UPDATE} AND closed_at = 0"  # its folder is written first
 # An incident of which the store knows nothing (it could not be written then) leaves an event of the deployment.
@@ -91,13 +91,11 @@ class SqliteStore:
         self._change(number, lambda i: replace(i, cause=told, code=code, fix=steps, what=better or i.what))
 
     @threaded
-    def close(self, number: int, at: float, outcome: str, serving_at: float = 0.0) -> Incident | None:
-        """The incident as it is closed; None where its folder is not known any more."""
-
-        def closed(i: Incident) -> Incident:
-            return replace(i, closed_at=at, outcome=outcome, serving_at=serving_at) if i.is_open else i
-
-        self._change(number, closed)
+    def close(
+        self, number: int, at: float, outcome: str, serving_at: float = 0.0, up: Uptime | None = None
+    ) -> Incident | None:
+        """The incident as it is closed; None where its folder is not known any more. up: of the same moment."""
+        self._change(number, lambda i: i.closed(at, outcome, serving_at, up) if i.is_open else i)
         return self._known(number)
 
     def wrong(self) -> str:
@@ -252,7 +250,8 @@ class SqliteStore:
 
 def _row(incident: Incident) -> dict[str, str | int | float]:
     names = ("number", "deployment", "kind", "what", "opened_at", "cause", "code", "closed_at", "outcome")
-    row = {name: getattr(incident, name) for name in (*names, "serving_at", "folder")}
+    times = ("serving_at", "boot_node", "boot", "began_up", "away_seconds", "away_word")
+    row = {name: getattr(incident, name) for name in (*names, *times, "folder")}
     lists = {"evidence": json.dumps(incident.evidence), "fix": json.dumps(incident.fix)}
     return {**row, **lists, "simulated": int(incident.simulated)}
 

@@ -12,7 +12,7 @@ from sparkwright.domain.values import dataclass
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.traits import Claim
 from sparkwright.facts.memory import MEMORY, parse_cache
-from sparkwright.planner.pool import gpu_memory
+from sparkwright.planner.pool import own_memory
 from sparkwright.remote import repair
 from sparkwright.remote.programs import evict_pages
 
@@ -45,7 +45,7 @@ async def free_memory(services: Services, plan: Plan, state: ClusterState) -> No
     A GPU with memory of its own loads into that.
     """
     if not services.cluster.simulated:
-        there = [one for one in plan.ledgers if one.node in state.facts and not gpu_memory(state.facts[one.node])]
+        there = [one for one in plan.ledgers if one.node in state.facts and not own_memory(state.facts[one.node])]
         needs = [_need(services, plan, state, ledger) for ledger in there]
         await finish_all(_on_node(services, plan, need) for need in needs)
 

@@ -14,6 +14,7 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.engines.definitions import read_definition
 from sparkwright.engines.disk_cache import OF_HOST
+from sparkwright.engines.mxfp4 import padded
 from sparkwright.engines.options import amount, flag_value, lmcache, mapping, option_name
 from sparkwright.engines.traits import Traits
 from sparkwright.engines.traits_data import told_traits
@@ -183,11 +184,12 @@ def no_disk_cache(recipe: Recipe) -> str:
     return "" if recipe.serving.host_cache else OF_HOST
 
 
-def expert_tile(recipe: Recipe) -> tuple[int, int]:
-    """The tile of the expert kernels, by the option or by one of its variables, such as
+def padded_experts(recipe: Recipe, unified: bool, architecture: str, widths: tuple[int, int]) -> float:
+    """Times of experts padded to tiles of the kernels, by the option or by one of its variables, such as
     VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS."""
     on = (name for name, value in recipe.env.items() if str(value).lower() in ("1", "true"))
-    return _CUTLASS if "cutlass" in " ".join((str(flag_value(recipe, "moe-backend")), *on)).lower() else _MARLIN
+    cutlass = "cutlass" in " ".join((str(flag_value(recipe, "moe-backend")), *on)).lower()
+    return padded(widths, _CUTLASS if cutlass else _MARLIN)
 
 
 def _reader(recipe: Recipe) -> str:
@@ -205,7 +207,7 @@ def vllm_traits(name: str = "vllm") -> Traits:
         outside=outside,
         tier=host_tier,
         disk_cache=no_disk_cache,
-        tile=expert_tile,
+        experts=padded_experts,
         second_runner=second_runner,
         reader=_reader,
         choose=lambda texts: {"structured_outputs": {"choice": list(texts)}},

@@ -276,8 +276,10 @@ async def _exchanged(engine: socket.socket, send: Coroutine[Any, Any, None], ans
     finally:
         for task in (sending, answering):
             task.cancel()
-        await asyncio.gather(sending, answering, return_exceptions=True)
-        engine.close()
+        try:
+            await asyncio.gather(sending, answering, return_exceptions=True)
+        finally:  # also where this is cancelled meanwhile
+            engine.close()
 
 
 async def _connected(target: EngineTarget) -> socket.socket:
