@@ -341,9 +341,7 @@ def _as_guesses(causes: Iterable[Cause]) -> tuple[Cause, ...]:
     return tuple(replace(cause, confidence=min(cause.confidence, _GUESS)) for cause in causes)
 
 
-def _shows_failure(
-    cause: Cause, because: Reason, outcomes: Mapping[str, SourceOutcome], sources: int
-) -> bool:
+def _shows_failure(cause: Cause, because: Reason, outcomes: Mapping[str, SourceOutcome], sources: int) -> bool:
     """True if a line that proves it is a failure, or the whole log shows it; a hint and the mere end of one log do not
     count."""
     if cause.resembles:

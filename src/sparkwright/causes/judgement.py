@@ -2,7 +2,7 @@
 
 | the line is printed by                      | a sign of a cause in it   | an error without one      | a stated end |
 |---------------------------------------------|---------------------------|---------------------------|--------------|
-| an engine, NCCL, PyTorch                    | failure                   | failure                   | failure      |
+| an engine, its libraries or launcher, Caddy | failure                   | failure                   | failure      |
 | a kernel                                    | failure                   | note                      | failure      |
 | another program, as a plain line            | failure, if it stopped    | failure, if it stopped    | failure      |
 | another program, as a record with its time  | failure, if it stopped    | note                      | failure      |
@@ -36,8 +36,8 @@ class SourceOutcome:
         self._name, self._lines, self._tail, self._stated = name, lines, tail, stated
 
     @cached_property
-    def of_an_engine(self) -> bool:
-        """True if an engine or one of its libraries prints it: their errors are known, and each of them counts."""
+    def is_known(self) -> bool:
+        """True if an engine, its libraries, its launcher or the gateway prints it: each of their errors counts."""
         of_a_rank = _OF_A_RANK.match(self._name) is not None
         return of_a_rank or any(line_pattern("engine").search(text) for _, text in self._lines)
 
@@ -72,7 +72,7 @@ class SourceOutcome:
         """True if the line is a failure by the table above. signed: a sign of a cause is in it."""
         if is_quiet(text):
             return False
-        if self.of_an_engine or is_stated_end(text):
+        if self.is_known or is_stated_end(text):
             return True
         if line_pattern("kernel").search(text):
             return signed
