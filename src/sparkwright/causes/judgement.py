@@ -5,7 +5,7 @@
 | an engine, its libraries or launcher, Caddy | failure                   | failure                   | failure      |
 | a kernel                                    | failure                   | note                      | failure      |
 | another program, as a plain line            | failure, if it stopped    | failure, if it stopped    | failure      |
-| another program, as a record with its time  | failure, if it stopped    | note                      | failure      |
+| another program, as a record with its time  | failure, if it stopped    | note, but before an end   | failure      |
 
 Information, warnings and hints are notes everywhere. So is what stands before readiness, success or a retry
 (causes/state.py). A program stopped unless ordinary lines follow; a stated end behind the line counts more than those.
@@ -78,7 +78,7 @@ class SourceOutcome:
             return signed
         if self.goes_on_after(number):
             return False
-        return signed or not _is_record(text) or is_exception(split_prefix(text)[1])
+        return signed or self._end >= number or not _is_record(text) or is_exception(split_prefix(text)[1])
 
 
 def is_stated_end(text: str) -> bool:
