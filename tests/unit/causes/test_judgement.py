@@ -1,4 +1,4 @@
-"""Which complaints are failures: who prints them, and whether the program went on."""
+"""The judgement over complaints: who prints them, and whether the program went on."""
 
 import pytest
 
