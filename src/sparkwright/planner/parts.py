@@ -277,7 +277,8 @@ def _attention(s: ModelShape) -> Iterator[Weights]:
 
 def _gates(s: ModelShape) -> int:
     """Numbers of a state layer's gates. LFM2's convolution has one before it and one after; Kimi Delta Attention has
-    two, whose rank is the width of a head (kimi_linear.py of vLLM and SGLang)."""
+    two, whose rank is the width of a head (kimi_linear.py and glm5_next.py of SGLang 0.5.23). The second one of Kimi-K3
+    is whole, which is less than a hundredth of that model."""
     if s.state_kind == "kda" and s.state_heads:
         return 2 * (s.state_width // s.state_heads) * (s.hidden + s.state_width)
     return (2 if s.state_kind == "sconv" else 1) * s.state_width * s.hidden

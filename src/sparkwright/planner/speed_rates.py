@@ -9,6 +9,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
+from sparkwright.engines.options import flag_value
 from sparkwright.planner.parts import (
     Spread,
     Weights,
@@ -85,12 +86,27 @@ def rate_range(recipe: Recipe, shape: ModelShape) -> tuple[Rates, Rates, Rates]:
     waits, pace = _waits(recipe), traits(recipe).pace(format_of(shape))
     every = zip((FAST, LIKELY, SLOW), waits, pace, strict=True)
     fast, likely, slow = (replace(rate, exchange=wait, read=rate.read * share) for rate, wait, share in every)
+    fast, likely, slow = _multiplied(fast, likely, slow, activations(recipe, shape))
     if not recipe.model.on_disk:
         return fast, likely, slow
     off, each = traits(recipe).rows or (FAST.rows, LIKELY.rows, SLOW.rows), traits(recipe).rows_read
     one, two, three = (
         replace(rate, rows=row, rows_read=read) for rate, row, read in zip((fast, likely, slow), off, each, strict=True)
     )
+    return one, two, three
+
+
+def activations(recipe: Recipe, shape: ModelShape) -> int:
+    """Bits of what 4-bit weights are multiplied with: 16 where the recipe asks for that, else the checkpoint's own."""
+    asked = traits(recipe).weights_alone
+    alone = any(str(flag_value(recipe, name) or recipe.env.get(name, "")) == value for name, value in asked)
+    return 16 if alone else shape.activations
+
+
+def _multiplied(fast: Rates, likely: Rates, slow: Rates, bits: int) -> tuple[Rates, Rates, Rates]:
+    """The rates with the pace of dense products whose activations have so many bits."""
+    paces = _DATA["activations"].get(str(bits)) or (fast.fp4, likely.fp4, slow.fp4)
+    one, two, three = (replace(rate, fp4=pace) for rate, pace in zip((fast, likely, slow), paces, strict=True))
     return one, two, three
 
 

@@ -30,7 +30,7 @@ def saved_slots(folder: str) -> Command:
 
 def rename_slot(folder: str, old: str, new: str) -> Command:
     """Exit 0 once the file has its new name, on the disk, too."""
-    return script(_sh("rename"), folder, old, new, timeout=60, changes=f"rename {folder}/{old} to {new}")
+    return script(_sh("rename"), folder, old, new, timeout=120, changes=f"rename {folder}/{old} to {new}")
 
 
 def disk_cache_usage(folder: str) -> Command:

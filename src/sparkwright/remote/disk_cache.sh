@@ -35,4 +35,4 @@ printf 'slots%s\n' "$f"
 #: rename
 # rename FOLDER OLD NEW: what was written is on the disk before it has its name.
 d=$(x "$1")
-timeout 50 sync "$d/$2" && timeout 5 mv -f -- "$d/$2" "$d/$3"
+timeout 110 sync "$d/$2" && timeout 5 mv -f -- "$d/$2" "$d/$3"
