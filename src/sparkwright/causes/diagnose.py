@@ -255,6 +255,9 @@ def with_explanation(
     phases = {name: way.phases[-1][1].value for name, way in ways.items() if unserved and way.phases}
     told = replace(told, stated=stated(seen, " ".join(failure)), differs=differences(seen, phases))
     is_named = any(cause.severity.stops and cause.confidence >= POSSIBLE for cause in told.causes)
+    for one in seen:  # rows of a table that state nothing bad
+        bad = {fact.line.number for fact in told.stated if fact.line.source == one.source}
+        outcomes[one.source].leave_out(one.rows - bad)
     told = _concluded(told, because, stories, any(way.phases for way in ways.values()), outcomes)
     told = replace(told, causes=_with_fitting_steps(told.causes, engines))
     is_over = told.state in (LogState.SERVING, LogState.STOPPED)
