@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from sparkwright.domain.diagnosis import Proof
 from sparkwright.domain.printable import without_escapes
-from sparkwright.logscan.book import Book, Signed, lowered, shaped, without_digits
+from sparkwright.logscan.book import Book, Pattern, Signed, lowered, shaped, without_digits
 from sparkwright.logscan.envelope import rejoined
 from sparkwright.logscan.line_plan import ANYWHERE, OFTEN, LinePart, LinePlan, LineStep
-from sparkwright.logscan.logline import Excerpt, decoded, is_settings, line_time, process_name
+from sparkwright.logscan.logline import LONGEST, Excerpt, decoded, is_settings, line_time, process_name
 from sparkwright.logscan.sign import WINDOW, MarkCount, Story
 from sparkwright.logscan.window import LineWindow, MatchedLine, Open
 
@@ -51,6 +51,11 @@ def _last_answer(block: bytes) -> int:
     return 0
 
 
+def _could_match(pattern: Pattern, line: int, window: LineWindow) -> bool:
+    """True if lines of the shape of that one may match, with whatever numbers."""
+    return pattern.possible(window.shapes[line]) and pattern.first_place(decoded(window.line(line))) is not None
+
+
 class Scan:
     """Feed it the bytes of one source in order, cut anywhere. year: of times without one; skipped: lines before."""
 
@@ -81,7 +86,8 @@ class Scan:
         self._idle: set[tuple[int, int]] = set()  # plans among lines of these shapes that have no company
         self._known: dict[tuple[bytes, frozenset[int]], tuple[int, ...]] = {}
         self._vain: set[tuple[int, int]] = set()
-        self._crowded: dict[tuple[int, int], str] = {}  # signs among lines of these shapes, where digits decide
+        # Signs among lines of these shapes where digits decide, and how far away the other patterns may be.
+        self._crowded: dict[tuple[int, int], list[tuple[Pattern, list[int]]] | None] = {}
         self._unwanted: set[tuple[int, int] | None] = (
             set()
         )  # patterns among lines of these shapes, until a sign is found
@@ -115,7 +121,8 @@ class Scan:
             self._clean.update(shape for shape in shapes if len(shape) < _LONG)
         if len(self._tried) < _CLEAN:
             self._try_no_more(dirty - wanted, window)
-        self.kept.add([(window.first + line, window.line(line)) for line in self.kept.needed(fresh)])
+        starts, first = window.starts, window.first
+        self.kept.add([(first + n, block[starts[n] : starts[n + 1] - 1]) for n in self.kept.needed(fresh)])
         self._tables(block)
         self._remember(block, window.last)
         if at := _last_answer(block):
@@ -127,11 +134,11 @@ class Scan:
 
     def _digits(self, low: bytes, starts: list[int]) -> dict[int, tuple[int, ...]]:
         """The words with digits, which shapes hide, as (number, place in the line) one after the other, by line."""
-        found: dict[int, tuple[int, ...]] = {}
+        found: dict[int, list[int]] = {}
         for word, at in self._book.words_with_digits(low):
             line = bisect_right(starts, at) - 1
-            found[line] = (*found.get(line, ()), word, at - starts[line])
-        return found
+            found.setdefault(line, []).extend((word, at - starts[line]))
+        return {line: tuple(words) for line, words in found.items()}
 
     def _fresh(self, digits: Mapping[int, tuple[int, ...]], window: LineWindow) -> list[int]:
         """The lines, from 0, that have to be searched: their shape is new, or they have a word with digits."""
@@ -301,14 +308,15 @@ class Scan:
         key = id(signed), window.key(span)
         if key in self._vain:
             return False
-        could = self._crowded.get(key)
-        possible = could is not None or self._is_possible(signed, pattern, window.shape(span))
-        if possible and (could is not None or not self._book.is_blind(signed)):
+        is_met = key in self._crowded
+        possible = is_met or self._is_possible(signed, pattern, window.shape(span))
+        if possible and (is_met or not self._book.is_blind(signed)):
             self._by_digits = True
-            if could == "never":
+            if is_met and not self._is_there_by_digits(key, signed, pattern, number - window.first, window):
                 return False
-            if could != "with numbers":
-                self._crowded[key] = self._could_be(signed, pattern, number, window) if could else "unknown"
+            if len(self._crowded) > _KEPT:
+                self._crowded.clear()
+            self._crowded.setdefault(key, None)
             key = id(signed), hash(window.text(span))
         known = key in self._vain
         if len(self._vain) > _KEPT:
@@ -316,17 +324,17 @@ class Scan:
         self._vain.add(key)
         return possible and not known
 
-    def _could_be(self, signed: Signed, pattern: int, number: int, window: LineWindow) -> str:
-        """`never` if lines of these shapes lack another pattern of the sign whatever their numbers are."""
-        if len(self._crowded) > _KEPT:
-            self._crowded.clear()
-        around = [(raw, shaped(raw)) for _, raw in window.around(number, signed.sign.within)]
-        for part in signed.parts:
-            one = self._book.patterns[part]
-            near = (decoded(raw) for raw, shape in around if part != pattern and one.possible(shape))
-            if part != pattern and all(one.first_place(text) is None for text in near):
-                return "never"
-        return "with numbers"
+    def _is_there_by_digits(
+        self, key: tuple[int, int], signed: Signed, pattern: int, line: int, window: LineWindow
+    ) -> bool:
+        """True if the sign's other patterns are around a line, counted from 0; which lines may have them is kept."""
+        lines = self._crowded[key]
+        if lines is None:
+            around = range(-signed.sign.within, signed.sign.within + 1)
+            others = (self._book.patterns[part] for part in signed.parts if part != pattern)
+            lines = [(one, [n for n in around if _could_match(one, line + n, window)]) for one in others]
+            self._crowded[key] = lines
+        return all(any(one.search(decoded(window.line(line + n))) for n in places) for one, places in lines)
 
     def _is_possible(self, signed: Signed, pattern: int, shape: bytes) -> bool:
         others = [self._book.patterns[part] for part in signed.parts if part != pattern]
@@ -339,10 +347,11 @@ class Scan:
             self._found(pattern, MatchedLine(number, raw, searched), window)
 
     def _found(self, pattern: int, line: MatchedLine, window: LineWindow) -> None:
-        self._last[pattern] = line
         for name in self._book.marks_of(pattern):
             self._seen_mark(name, line)
         signs = self._book.signs_of(pattern)
+        if signs:
+            self._last[pattern] = line
         if signs and (pattern not in self._book.only_far or self._is_close(signs, line.number)):
             for signed in self._signs_in(pattern, line):
                 self._sign(signed, pattern, line, window)
@@ -390,7 +399,8 @@ class Scan:
 
     def _look(self, open_: Open, around: Iterable[tuple[int, bytes]], last: int) -> None:
         """The other patterns of a sign in the lines around its rarest; what may still come is waited for."""
-        lines = [(number, raw, shaped(raw)) for number, raw in around]
+        read = ((number, raw[: 2 * LONGEST]) for number, raw in around)  # no more of a line is decoded
+        lines = [(number, raw, shaped(raw)) for number, raw in read]
         for part in open_.signed.parts:
             if part not in open_.found and not self._is_there(part, lines, open_) and open_.until <= last:
                 return

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from sparkwright.domain.values import dataclass
 from sparkwright.logscan.book import Pattern, Signed, shaped
-from sparkwright.logscan.logline import decoded
+from sparkwright.logscan.logline import LONGEST, decoded
 from sparkwright.logscan.sign import WINDOW
 
 
@@ -92,4 +92,5 @@ class LineWindow:
 
     def _lines(self, places: range) -> Iterator[tuple[int, bytes]]:
         for place in places:
-            yield self.first + place, self.line(place)
+            start = self.starts[place]  # what is decoded of a line at most
+            yield self.first + place, self.block[start : min(start + 2 * LONGEST, self.starts[place + 1] - 1)]

@@ -4,6 +4,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -108,6 +109,14 @@ def test_colours_and_very_long_lines() -> None:
     (hit,) = scan_text("x" * 300_000 + " something broke " + "y" * 300_000, line_sign("something broke")).hits.values()
     assert "something broke" in hit.proof[0].text
     assert len(hit.proof[0].text) < 10_000
+
+
+@pytest.mark.full
+def test_a_line_of_a_hundred_thousand_words_is_read_once() -> None:
+    """Guards the time for a line without an end: each word with digits, and each sign, costs the same at its end."""
+    text = "beta 9 " * 100_000
+    found = scan_text(text, line_sign("beta 9"), near_sign("beta 9", "gamma"))
+    assert [hit.count > 100 for hit in found.hits.values()] == [True]
 
 
 def test_marks_and_rows_show_the_story() -> None:
