@@ -11,7 +11,7 @@ from sparkwright.causes.explanation import FEW, Reason, reason
 from sparkwright.causes.fallback import ending
 from sparkwright.causes.judgement import SourceOutcome, has_failure, is_stated_end
 from sparkwright.causes.load import families, pattern_needs, whole_log
-from sparkwright.causes.printed import differences, printed, stated
+from sparkwright.causes.printed import Printed, differences, printed, stated
 from sparkwright.causes.ranking import (
     MOST,
     FoundCause,
@@ -255,6 +255,7 @@ def with_explanation(
     phases = {name: way.phases[-1][1].value for name, way in ways.items() if unserved and way.phases}
     told = replace(told, stated=stated(seen, " ".join(failure)), differs=differences(seen, phases))
     is_named = any(cause.severity.stops and cause.confidence >= POSSIBLE for cause in told.causes)
+    _leave_out_tables(outcomes, seen, told)
     told = _concluded(told, because, stories, any(way.phases for way in ways.values()), outcomes)
     told = replace(told, causes=_with_fitting_steps(told.causes, engines))
     is_over = told.state in (LogState.SERVING, LogState.STOPPED)
@@ -264,6 +265,13 @@ def with_explanation(
     newer = dict.fromkeys(one for lines in read.values() if (one := newer_than_read(lines)))
     told = replace(told, untold=(*told.untold, *newer))
     return _advised(told, any(way.phases for way in ways.values()), several)
+
+
+def _leave_out_tables(outcomes: Mapping[str, SourceOutcome], seen: Iterable[Printed], told: Diagnosis) -> None:
+    """Takes rows of tables that state nothing bad for a listing."""
+    for one in seen:
+        bad = {fact.line.number for fact in told.stated if fact.line.source == one.source}
+        outcomes[one.source].leave_out(one.rows - bad)
 
 
 def _without_false_certainty(causes: Sequence[Cause], because: Reason, engines: Mapping[str, str]) -> tuple[Cause, ...]:

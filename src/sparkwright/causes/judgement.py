@@ -12,7 +12,7 @@ Information, warnings and hints are notes everywhere. So is what stands before r
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cached_property
 
 from sparkwright.causes.candidates import has_bad_word, is_exception, line_pattern, split_prefix
@@ -34,6 +34,11 @@ class SourceOutcome:
 
     def __init__(self, name: str, lines: Sequence[tuple[int, str]], tail: Sequence[Proof], stated: bool) -> None:
         self._name, self._lines, self._tail, self._stated = name, lines, tail, stated
+        self._left_out: Set[int] = frozenset()
+
+    def leave_out(self, numbers: Set[int]) -> None:
+        """Take these lines for a listing: a name or an amount there is no failure."""
+        self._left_out = numbers
 
     @cached_property
     def is_known(self) -> bool:
@@ -70,7 +75,7 @@ class SourceOutcome:
 
     def has_failure(self, number: int, text: str, signed: bool) -> bool:
         """True if the line is a failure by the table above. signed: a sign of a cause is in it."""
-        if is_quiet(text):
+        if is_quiet(text) or number in self._left_out:
             return False
         if self.is_known or is_stated_end(text):
             return True

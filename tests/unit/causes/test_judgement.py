@@ -38,6 +38,17 @@ def test_who_prints_a_complaint_and_what_follows_decide_whether_it_is_a_failure(
     assert examined(text).failure is failed
 
 
+@pytest.mark.parametrize(("used", "failed"), [("15136MiB", False), ("120000MiB", True)])
+def test_a_table_fails_only_if_it_states_something_bad(used: str, failed: bool) -> None:
+    """Guards a GPU that works for its server, and one whose memory is full."""
+    table = (
+        "| NVIDIA-SMI 580.95.05   Driver Version: 580.95.05   CUDA Version: 13.0 |\n"
+        f"| N/A   38C    P0   10W /  N/A |  {used} /  122880MiB |      0%   Default |\n"
+        f"|    0   N/A  N/A          4711      C   VLLM::EngineCore                      {used} |\n"
+    )
+    assert examined(table).failure is failed
+
+
 def test_a_cause_of_a_program_that_went_on_is_a_guess() -> None:
     """Guards against blame for what a program survived."""
     stopped, went_on = (examined(f"{WORK}OSError: [Errno 28] No space left on device\n{more}") for more in ("", WORK))
