@@ -26,6 +26,7 @@ _NO_DIGITS = bytes(48 if 48 <= letter < 58 else letter for letter in range(256))
 # end would be quadratic; where a pattern begins with the line there is one place only.
 RUN = 300
 _OPEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?:([*+])|\{(\d+),\})([?+]?)", re.DOTALL)
+_DIGIT = re.compile("[0-9]")
 K = TypeVar("K")
 V = TypeVar("V")
 Needs = tuple[tuple[float, int], Sequence[str]]  # its rarity, and the words of which every match has one
@@ -115,6 +116,7 @@ class Book:
     ) -> None:
         self._needs, self._once = needs, frozenset(once)
         self.patterns: list[Pattern] = []
+        self._far: dict[int, bool] = {}
         self._numbers: dict[str, int] = {}
         self.signs = tuple(self._signed(code, sign) for code, sign in signs)
         self.rows = {name: (row.header, re.compile(row.pattern, re.M)) for name, row in rows.items()}
@@ -171,10 +173,10 @@ class Book:
         """The patterns of which a story asks for later lines that have them."""
         return {pattern for pattern, names in self._marks_of.items() if not self._once.issuperset(names)}
 
-    @cached_property
-    def only_counted(self) -> Set[int]:
-        """The patterns of marks alone that digits do not matter to: in a line of a known shape they need no search."""
-        return {n for n in self.wanted_again if n not in self._signs_of and self.patterns[n].digit_blind}
+    def is_only_counted(self, pattern: int) -> bool:
+        """True for marks alone that digits do not matter to: in a line of a known shape they need no search."""
+        is_mark = pattern in self.wanted_again and pattern not in self._signs_of
+        return is_mark and self.patterns[pattern].digit_blind
 
     @cached_property
     def only_near(self) -> Mapping[int, tuple[Signed, ...]]:
@@ -182,14 +184,13 @@ class Book:
         asked = ((n, signs) for n, signs in self._signs_of.items() if n not in self._marks_of)
         return {n: signs for n, signs in asked if all(signed.is_near for signed in signs)}
 
-    @cached_property
-    def only_far(self) -> Set[int]:
-        """The patterns of signs whose other patterns may be anywhere, or far away."""
-        far = (
-            (n, [len(one.parts) > 1 and one.sign.within > WINDOW for one in signs])
-            for n, signs in self._signs_of.items()
-        )
-        return {n for n, each in far if all(each)}
+    def is_only_far(self, pattern: int) -> bool:
+        """True if the other patterns of all its signs may be anywhere, or far away. Kept: asked at each line."""
+        known = self._far.get(pattern)
+        if known is None:
+            signs = self.signs_of(pattern)
+            known = self._far[pattern] = all(len(one.parts) > 1 and one.sign.within > WINDOW for one in signs)
+        return known
 
     @cached_property
     def needles(self) -> tuple[str, ...]:
@@ -206,7 +207,7 @@ class Book:
     @cached_property
     def _of_digits(self) -> Finder:
         """The words with digits: a line's shape hides them."""
-        encoded = [word.encode() for word in self.needles if any(letter.isdigit() for letter in word)]
+        encoded = [word.encode() for word in self.needles if _DIGIT.search(word)]
         return Finder(encoded or [b"\n"])
 
     def words_with_digits(self, low: bytes) -> Iterator[tuple[int, int]]:

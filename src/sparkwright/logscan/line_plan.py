@@ -44,7 +44,7 @@ class LinePlan:
         """Leaves out what is done by now, and what such lines never match."""
         self.version = len(done)
         every = [(start, end, n) for start, end, live in self.parts for n in live if n not in done]
-        mere = [part for part in every if part[2] in book.only_counted]
+        mere = [part for part in every if book.is_only_counted(part[2])]
         self.is_dirty = bool(every)
         self.is_wanted = not all(n in book.only_near for *_, n in every)
         self.steps = tuple(self._steps(every, book))

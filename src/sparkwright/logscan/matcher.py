@@ -352,7 +352,7 @@ class Scan:
         signs = self._book.signs_of(pattern)
         if signs:
             self._last[pattern] = line
-        if signs and (pattern not in self._book.only_far or self._is_close(signs, line.number)):
+        if signs and (not self._book.is_only_far(pattern) or self._is_close(signs, line.number)):
             for signed in self._signs_in(pattern, line):
                 self._sign(signed, pattern, line, window)
         if pattern not in self._book.wanted_again and all(self._counts[signed] > _COUNTED for signed in signs):

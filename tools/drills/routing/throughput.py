@@ -1,8 +1,9 @@
 """`python -m drills.routing.throughput [--engine llama]`: tokens a second through the gateway with more replicas.
 
 The speed of each replica is fixed, so that the figures do not depend on what else this machine does: simulated engines
-sleep between tokens, and llama.cpp's servers are pinned to a core each, of which a control group gives them a share.
-What is left of the cores is for the gateway, Caddy and the clients. Exit status: 1 if two replicas give less than 1.9
+sleep between tokens, and llama.cpp's servers share one core, of which a control group gives each of them a part. On
+cores of their own they would slow each other down where those are two threads of one core. The other cores are for the
+gateway, Caddy and the clients. Exit status: 1 if two replicas give less than 1.9
 times what one gives. `PYTHONPATH=../tests` is needed, as for `drills.routing`; the share of a core needs root.
 """
 
@@ -38,9 +39,12 @@ from sparkwright.engines.engine import RenderContext, files_at
 WANTED = 1.9
 STEP_MS = 50
 TOKENS = 64
+EACH = 3  # streams for each sequence of two replicas: some always wait, so that no sequence is free
 WARM = 6.0  # seconds, until all replicas are full
 GROUPS = Path("/sys/fs/cgroup")
-PERIOD = 20_000  # microseconds in which an engine gets its share of a core
+# Microseconds in which an engine gets its share of a core; what others keep it from in one period it makes good in the
+# next. Weight against others on that core, as far as they are in our own group: they cannot keep it from much.
+PERIOD, WEIGHT = 100_000, 10_240
 CHAT = "/v1/chat/completions"
 
 
@@ -58,12 +62,18 @@ class Engines:
 
 @contextmanager
 def cpu_share(name: str, share: float) -> Iterator[Path | None]:
-    """A control group whose processes get so much of a core, below our own; None if there can be none here."""
+    """A control group whose processes get so much of a core, no more and no less, below our own; None if there can be
+    none here."""
     old = (GROUPS / "cpu").is_dir()
     rows = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
     mine = next((path for _, kinds, path in rows if "cpu" in kinds.split(",")), "/")
     group = (GROUPS / "cpu" / mine.lstrip("/") if old else GROUPS) / name
     quota = int(PERIOD * share)
+    wanted: dict[str, int | str]
+    if old:
+        wanted = {"cfs_period_us": PERIOD, "cfs_quota_us": quota, "cfs_burst_us": quota, "shares": WEIGHT}
+    else:
+        wanted = {"max": f"{quota} {PERIOD}", "max.burst": quota, "weight": min(WEIGHT, 10_000)}
     try:
         group.mkdir()
     except OSError as error:
@@ -71,11 +81,8 @@ def cpu_share(name: str, share: float) -> Iterator[Path | None]:
         yield None
         return
     try:
-        if old:
-            (group / "cpu.cfs_period_us").write_text(str(PERIOD))
-            (group / "cpu.cfs_quota_us").write_text(str(quota))
-        else:
-            (group / "cpu.max").write_text(f"{quota} {PERIOD}")
+        for file, value in wanted.items():
+            (group / f"cpu.{file}").write_text(str(value))
         yield group
     finally:
         group.rmdir()
@@ -98,15 +105,16 @@ def simulators(folder: Path, slots: int, stack: ExitStack) -> Engines:
 
 
 def llamas(folder: Path, slots: int, share: float, stack: ExitStack) -> Engines:
-    """Two of llama.cpp's servers with random weights, one thread and a share of one core each."""
-    cores = sorted(os.sched_getaffinity(0))[:2]
-    if len(cores) < 2:
-        raise SystemExit("two cores are needed, one for each replica")
+    """Two of llama.cpp's servers with random weights, one thread and a share of one core each; we go to the others."""
+    core, *others = sorted(os.sched_getaffinity(0))
+    if not others:
+        raise SystemExit("two cores are needed, one of them for the replicas")
+    os.sched_setaffinity(0, others)
     what = f"llama.cpp, {slots} sequences, {share:.0%} of a core"
     made = Engines([free_port(), free_port()], (1, 2), slots, what)
     tiny_gguf.WIDTH, tiny_gguf.LAYERS, tiny_gguf.FEED_FORWARD = 512, 6, 1408  # 16 million weights
     model = tiny_gguf.write_tiny_gguf(folder / "tiny.gguf")
-    for port, core in zip(made.ports, cores, strict=True):
+    for port in made.ports:
         (own := folder / f"engine{port}").mkdir()
         argv = [f"{shutil.which('taskset')}", "-c", str(core), *_llama_argv(own, model, port, slots)]
         group = stack.enter_context(cpu_share(f"sparkwright-throughput-{port}", share))
@@ -167,9 +175,12 @@ def _answers(port: int) -> bool:
         return False
 
 
-async def tokens_a_second(gateway: RoutingCandidate, streams: int, seconds: float) -> float:
-    """Tokens of all streams in the window after WARM seconds; each stream asks again as soon as it has its answer."""
-    began, numbers = time.monotonic() + WARM, itertools.count()
+async def tokens_a_second(gateway: RoutingCandidate, streams: int, seconds: float, numbers: Iterator[int]) -> float:
+    """Tokens of all streams in the window after WARM seconds; each stream asks again as soon as it has its answer.
+
+    numbers: of questions. One that was asked before would be cached, in one replica and not in the other.
+    """
+    began = time.monotonic() + WARM
     until, counted = began + seconds, 0
     limits = httpx.Limits(max_connections=None)
     headers = {"Authorization": f"Bearer {KEY}"}
@@ -204,12 +215,14 @@ def _is_token(line: str) -> bool:
 async def measure(
     engines: Engines, gateways: dict[int, RoutingCandidate], rounds: int, seconds: float
 ) -> dict[int, float]:
-    """Medians of rounds, by number of replicas; each round measures all numbers one after the other."""
-    streams = engines.slots * max(engines.counts) * 3 // 2
+    """Medians of rounds, by number of replicas. Each round measures all numbers, every other one in the other order: a
+    machine that gets faster or slower meanwhile favours none."""
+    streams = engines.slots * 2 * EACH
     found: dict[int, list[float]] = {count: [] for count in engines.counts}
+    numbers = itertools.count()
     for number in range(rounds):
-        for count in engines.counts:
-            found[count].append(await tokens_a_second(gateways[count], streams, seconds))
+        for count in engines.counts if number % 2 == 0 else reversed(engines.counts):
+            found[count].append(await tokens_a_second(gateways[count], streams, seconds, numbers))
             await asyncio.sleep(2)
         print(f"round {number + 1}: " + ", ".join(f"{n}: {rates[-1]:.0f}" for n, rates in found.items()), flush=True)
     print(f"{engines.what}; {streams} streams through Caddy and our process, {rounds} rounds of {seconds:g} s, medians")
