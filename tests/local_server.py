@@ -1,8 +1,12 @@
 """Servers of tests on the loopback whose connections end with them."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
+
+from sparkwright.supervisor.proxy.links import Listening, ServesLink
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -37,3 +41,20 @@ async def local_server(serve: Serve, port: int = 0, path: str = "") -> AsyncIter
         for writer in tasks:
             writer.transport.abort()  # what nobody has read does not hold it open
         await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def local_links(serve: ServesLink, port: int = 0, path: str = "") -> AsyncIterator[None]:
+    """The same for the gateway's own links."""
+    listener = socket.socket(socket.AF_UNIX if path else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if path:
+        Path(path).unlink(missing_ok=True)
+    listener.bind(path or ("127.0.0.1", port))
+    listener.listen(1024)
+    async with Listening(listener, serve) as made:
+        yield
+    for task in (left := tuple(made.served)):
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    await asyncio.sleep(0)

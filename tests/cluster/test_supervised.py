@@ -328,7 +328,7 @@ def test_a_users_systemd_that_begins_just_now_is_waited_for(testbed_nodes: list[
     """Guards `up` on a busy node or right after a boot: the user's systemd ends for 4 s and begins again meanwhile."""
     head = testbed_nodes[0]
     head.sh("loginctl enable-linger spark && systemctl start user@1000")
-    head.sh(f"{USER.replace('ctl', '-run')} --unit slow -p ExecStop='/bin/sleep 4' sleep 1000", user="spark")
+    head.sh(f"{USER.replace('systemctl', 'systemd-run')} --unit w -p ExecStop='/bin/sleep 4' sleep 900", user="spark")
     try:
         head.sh("systemctl restart --no-block user@1000")
         asked = shlex.join(service_host("~/.local/state/sparkwright").argv)

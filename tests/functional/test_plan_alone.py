@@ -310,6 +310,19 @@ def test_a_gguf_file_that_is_cut_short_is_planned_for_the_engine_of_such_files(
     assert "MODEL006" in out and "cut short inside its header, after 200 bytes" in out
 
 
+def test_damaged_files_never_begin_with_fits(user_shell: UserShell, tmp_path: Path) -> None:
+    """The answer is the damage; whether whole files would fit comes after it."""
+    folder = tmp_path / "torn"
+    folder.mkdir()
+    (folder / "config.json").write_bytes(MODEL.read_bytes())
+    head = b'{"a": {"dtype": "BF16", "shape": [1000], "data_offsets": [0, 2000]}}'
+    (folder / "model.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + bytes(999))
+    code, out, err = user_shell.run("plan", "./torn", "--nodes", "1", HF_HUB_OFFLINE="1")
+    assert code == 1, err
+    answer = out.split("\n\n")[1]
+    assert answer.startswith("refused: ") and "(MODEL006); with whole files: fits" in answer.replace("\n  ", " ")
+
+
 def test_what_is_too_large_is_answered_with_what_would_fit(user_shell: UserShell, tmp_path: Path) -> None:
     """No speed of what does not run; more nodes, and checkpoints of fewer bits, by size."""
     folder = tmp_path / "big"

@@ -27,7 +27,7 @@ _DEEPER = 0.1  # for each exception that caused the one above it
 _TYPED = ("$ ", "+ ")  # commands as a shell shows them
 JSON_HEAD = 300  # characters of a record in JSON in which its level stands
 BAD, MILD = ("E", "F", "C"), ("I", "W", "N", "D")  # letters of levels
-_ANY_CASE = ("fatal", "said", "gone", "bad", "goes_on")
+_ANY_CASE = ("fatal", "said", "gone", "bad", "none", "goes_on")
 _SENTENCE = 20  # characters
 _ANY = ((0.0, 0), ("",))  # of a pattern of which no word is known
 _STANDARD = r"[^\"]*/lib/python3\.\d+/(?!site-packages|dist-packages)"  # frames there say little
@@ -211,7 +211,7 @@ def _kind(prefix: str, body: str, traced: bool) -> float:
     )
     if not level and body.startswith("{"):
         level = line_pattern("level").search(body[:JSON_HEAD])
-    bad = bool(line_pattern("bad").search(body))
+    bad = has_bad_word(body)
     if is_exception(body, traced):
         most = EXCEPTION
     elif line_pattern("fatal").search(body):
@@ -225,6 +225,13 @@ def _kind(prefix: str, body: str, traced: bool) -> float:
     if level and (level["mild"] or level["g"] == "W") and not line_pattern("fatal").search(body):
         return min(most, 1.5)
     return min(most, 1.0) if level and (level["fine"] or level["g"] in MILD) else most
+
+
+def has_bad_word(text: str) -> bool:
+    """True if it has a word of failure; `0 failed` and `no errors` have none."""
+    if not line_pattern("bad").search(text):
+        return False
+    return not line_pattern("none").search(text) or bool(line_pattern("bad").search(line_pattern("none").sub("", text)))
 
 
 def _doubt(kind: float, body: str) -> float:

@@ -9,8 +9,9 @@ from sparkwright.causes.cause import LogCause, WholeLogRule, book_of
 from sparkwright.causes.evidence import are_before, harmless, is_listing, is_quiet
 from sparkwright.causes.explanation import FEW, Reason, reason
 from sparkwright.causes.fallback import ending
+from sparkwright.causes.judgement import SourceOutcome, has_failure, is_stated_end
 from sparkwright.causes.load import families, pattern_needs, whole_log
-from sparkwright.causes.printed import differences, printed, stated
+from sparkwright.causes.printed import Printed, differences, printed, stated
 from sparkwright.causes.ranking import (
     MOST,
     FoundCause,
@@ -33,7 +34,7 @@ from sparkwright.logscan.book import Book, shaped
 from sparkwright.logscan.envelope import Unwrap
 from sparkwright.logscan.logline import Excerpt, decoded
 from sparkwright.logscan.matcher import Hit, Scan
-from sparkwright.logscan.sign import LIKELY, POSSIBLE, Story
+from sparkwright.logscan.sign import HINT, LIKELY, POSSIBLE, Story
 from sparkwright.logscan.system_errors import with_english
 
 _FAULTS = "driver-and-gpu-fault"
@@ -239,9 +240,12 @@ def with_explanation(
         **ready_lines(servers),
         **answered_before_the_end(readers, [(c.severity.stops, c.proof) for c in found.causes]),
     }
-    because = reason(logs, readers[0].year, words, over)
     read = {name: [(number, decoded(raw[:_READ])) for number, raw in lines] for name, lines in own.items()}
     engines = {name: engine_of(lines) for name, lines in read.items()}
+    tails = {story.source: story.tail for story in stories}
+    stated_elsewhere = any(story.source == ENDS and story.lines for story in stories)
+    outcomes = {name: SourceOutcome(name, lines, tails[name], stated_elsewhere) for name, lines in read.items()}
+    because = reason(logs, readers[0].year, words, over, outcomes)
     found = replace(found, causes=_without_false_certainty(found.causes, because, engines))
     told = _explained(found, because, words, impossible, described)
     failure = [told.explanation.line.text] if told.explanation else []
@@ -251,7 +255,8 @@ def with_explanation(
     phases = {name: way.phases[-1][1].value for name, way in ways.items() if unserved and way.phases}
     told = replace(told, stated=stated(seen, " ".join(failure)), differs=differences(seen, phases))
     is_named = any(cause.severity.stops and cause.confidence >= POSSIBLE for cause in told.causes)
-    told = _concluded(told, because, stories, any(way.phases for way in ways.values()))
+    _leave_out_tables(outcomes, seen, told)
+    told = _concluded(told, because, stories, any(way.phases for way in ways.values()), outcomes)
     told = replace(told, causes=_with_fitting_steps(told.causes, engines))
     is_over = told.state in (LogState.SERVING, LogState.STOPPED)
     if not (because.why or is_named or is_over) and sum(map(len, logs.values())) > FEW:
@@ -260,6 +265,13 @@ def with_explanation(
     newer = dict.fromkeys(one for lines in read.values() if (one := newer_than_read(lines)))
     told = replace(told, untold=(*told.untold, *newer))
     return _advised(told, any(way.phases for way in ways.values()), several)
+
+
+def _leave_out_tables(outcomes: Mapping[str, SourceOutcome], seen: Iterable[Printed], told: Diagnosis) -> None:
+    """Takes rows of tables that state nothing bad for a listing."""
+    for one in seen:
+        bad = {fact.line.number for fact in told.stated if fact.line.source == one.source}
+        outcomes[one.source].leave_out(one.rows - bad)
 
 
 def _without_false_certainty(causes: Sequence[Cause], because: Reason, engines: Mapping[str, str]) -> tuple[Cause, ...]:
@@ -290,7 +302,13 @@ def _most_of_quiet(causes: Sequence[Cause], doubtful: Set[str]) -> float:
     return min(LIKELY, best - _BEHIND) if best >= POSSIBLE else LIKELY
 
 
-def _concluded(told: Diagnosis, because: Reason, stories: Sequence[Story], begun: bool) -> Diagnosis:
+def _concluded(
+    told: Diagnosis,
+    because: Reason,
+    stories: Sequence[Story],
+    begun: bool,
+    outcomes: Mapping[str, SourceOutcome],
+) -> Diagnosis:
     """The diagnosis with the server's state and a failure mark; a cause without a line of a failure is a guess.
 
     A request that a server refused is no failure of the server.
@@ -298,7 +316,7 @@ def _concluded(told: Diagnosis, because: Reason, stories: Sequence[Story], begun
     servers = tuple(map(server_of, stories))
     serves = any(one.state in (LogState.SERVING, LogState.STOPPED) and one.ready for one in servers)
     refused = [cause for cause in told.causes if serves and cause.code in _of_requests()]
-    shown = [cause for cause in told.causes if cause not in refused and _shows_failure(cause, because, len(servers))]
+    shown = [one for one in told.causes if one not in refused and _shows_failure(one, because, outcomes, len(servers))]
     own = {(proof.source, proof.number) for cause in refused for proof in cause.proof}
     line = because.why.line if because.why else None
     failed = bool(shown) or (because.fails and line is not None and (line.source, line.number) not in own)
@@ -331,14 +349,16 @@ def _as_guesses(causes: Iterable[Cause]) -> tuple[Cause, ...]:
     return tuple(replace(cause, confidence=min(cause.confidence, _GUESS)) for cause in causes)
 
 
-def _shows_failure(cause: Cause, because: Reason, sources: int) -> bool:
-    """True if a line that proves it reports something bad, or the whole log does; the mere end of one log does not
+def _shows_failure(cause: Cause, because: Reason, outcomes: Mapping[str, SourceOutcome], sources: int) -> bool:
+    """True if a line that proves it is a failure, or the whole log shows it; a hint and the mere end of one log do not
     count."""
     if cause.resembles:
         return because.fails
     if cause.code in _BY_THE_END and sources == 1:
         return False
-    return cause.code.startswith("LIVE") or not all(is_quiet(proof.text) for proof in cause.proof)
+    if cause.confidence <= HINT:
+        return any(is_stated_end(proof.text) for proof in cause.proof)
+    return cause.code.startswith("LIVE") or any(has_failure(outcomes, proof) for proof in cause.proof)
 
 
 def _explained(

@@ -20,6 +20,7 @@ from sparkwright.causes.candidates import (
 )
 from sparkwright.causes.evidence import harmless, is_quiet
 from sparkwright.causes.fallback import context_of, kind_of
+from sparkwright.causes.judgement import SourceOutcome
 from sparkwright.causes.load import families
 from sparkwright.causes.ranking import Slots
 from sparkwright.domain.diagnosis import Explanation, Proof
@@ -43,7 +44,8 @@ class Reason:
 
     lines: with what each counts for; keys: of causes that its mechanism names, the likeliest first; bad: the line
     reports a failure: it is neither information or a warning, nor only the worst of a few.
-    fails: more than a word of failure says so: its level, its form or a mechanism.
+    fails: more than a word of failure says so (its level, its form or a mechanism), and by who prints it, and where,
+    it is a failure.
     described: the few lines that there are are no log, and one of them has a word of failure.
     """
 
@@ -61,10 +63,12 @@ def reason(
     year: int,
     words: Mapping[str, str],
     over: Mapping[str, int] | None = None,
+    outcomes: Mapping[str, SourceOutcome] | None = None,
 ) -> Reason:
     """The reason of the failure. Sources by name, each as (number, raw line) in order. words: about the cluster.
 
     over: the last line by source of what cannot explain an end: the engine was ready or has answered after it.
+    outcomes: by source; without them each line that looks like a failure is one.
     """
     past = over or {}
     read = {name: [(number, decoded(raw)[:_LONGEST]) for number, raw in lines] for name, lines in sources.items()}
@@ -110,7 +114,8 @@ def reason(
         then=then[0] if then else None,
     )
     described = few and _is_described([text for text, _ in around])
-    fails = (bad and any(_is_a_failure(one) for one in (best, *found))) or any(_ends_in_error(one) for one in found)
+    failed = [one for one in found if not outcomes or _has_failure(outcomes[one.source], one)]
+    fails = (bad and any(map(_is_a_failure, failed))) or any(map(_ends_in_error, failed))
     return Reason(why, around, keys, (why.line,), bad, described, fails)
 
 
@@ -134,9 +139,13 @@ def _is_a_failure(one: LineCandidate) -> bool:
     return bool(one.reports and is_clear) and not (is_quiet(one.text) or _is_logged_as_fine(one))
 
 
+def _has_failure(of_source: SourceOutcome, one: LineCandidate) -> bool:
+    return of_source.has_failure(one.number, one.text, signed=False)
+
+
 def _ends_in_error(one: LineCandidate) -> bool:
     """True if a program reports that what it was asked for failed, though another line may say why."""
-    return one.strong and one.reports and line_pattern("gives_up").search(one.text) is not None
+    return one.strong and one.reports and line_pattern("ends").search(one.text) is not None
 
 
 def _is_logged_as_fine(one: LineCandidate) -> bool:

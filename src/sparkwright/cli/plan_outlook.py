@@ -61,10 +61,12 @@ def answers(plan: Plan) -> Iterator[str]:
         return
     other = {one.code: one.title for one in stopping(plan, "") if one.code not in _MEMORY} if found.fits else {}
     why = "; ".join(f"{title} ({code})" for code, title in sorted(other.items()))
-    refused = f"; refused for another reason: {why}" if why else ""
+    damaged = _DAMAGED in other and found.known
+    first = f"refused: {why}; with whole files: " if damaged else ""
+    refused = f"; refused for another reason: {why}" if why and not damaged else ""
     short = [f"{gib(found.short)} short on {found.node}"] if found.short else []
     beyond = [f"{one.title} ({one.code})" for one in plan.findings if one.code == _BEYOND_MODEL and short]
-    yield f"{found.fit}{': ' if short else ''}{'; '.join([*beyond, *short])}{refused}"
+    yield f"{first}{found.fit}{': ' if short else ''}{'; '.join([*beyond, *short])}{refused}"
     if not found.known:
         yield from found.missing
         yield from unknown_hints(plan)
@@ -246,6 +248,7 @@ def _notes(advice: Advice) -> Iterator[str]:
 
 _MEMORY = {"MEM001", "MEM002", "MEM003"}
 _BEYOND_MODEL = "MODEL013"
+_DAMAGED = "MODEL006"
 _MARKS = {"in use": "▒", "weights": "█", "engine": "▓", "KV pool": "░"}
 _PLAIN = {"in use": "u", "weights": "W", "engine": "e", "KV pool": "k"}
 LEFT, OVER, UNREAD = ".", "!", "?"

@@ -30,7 +30,8 @@ class ModelShape:
     many numbers in table_format ('': as the checkpoint likes); tables_unknown: there are some, of unknown size.
     Weights: format of the numbers (bf16, fp8, int8, int4, nvfp4, mxfp4), expert_format where experts differ;
     quantization: the method's name in the config; group: how many inputs share a scale (expert_group: of experts),
-    rows: how many outputs do. kv_format: what the checkpoint wants its KV cache to be (fp8, nvfp4; '': its own type).
+    rows: how many outputs do. activations: bits of what its 4-bit weights are multiplied with, 16 where they alone are
+    quantized (0: not known). kv_format: what the checkpoint wants its KV cache to be (fp8, nvfp4; '': its own type).
     inferred: from the sizes of tensors alone, without a configuration.
     unread: keys that size experts or FFNs and are not understood, joined by commas: the weights cannot be counted.
     loose: an architecture or a dimension that is not understood otherwise; the count of weights is a rough one.
@@ -101,6 +102,7 @@ class ModelShape:
     expert_format: str = ""
     expert_group: int = 0
     output_format: str = ""  # of the vocabulary's output, where a checkpoint quantizes it
+    activations: int = 0
     kv_format: str = ""
     inferred: bool = False
     unread: str = ""

@@ -84,6 +84,7 @@ class Traits:
     '' for the one that its load-format names.
     Options. queue: can limit how many requests wait. batches: has a limit on batched tokens; eager_flag: switches CUDA
     graphs off; kv_option: the cache's type.
+    weights_alone: options and variables, each of which has dense 4-bit weights multiplied with 16-bit activations.
     tables_off: options that leave tables of single rows (n-grams, PLE, Engram) on disk, where a version has them all.
     gguf: reads GGUF files, others safetensors. plays: of a simulator, the engine whose figures it shows.
     Faults. faults: codes of the checks that are about this engine. timeout: the option for ranks that wait for others,
@@ -140,6 +141,7 @@ class Traits:
     eager_flag: str = ""
     kv_option: str = "kv-cache-dtype"
     tables_off: tuple[tuple[str, Any], ...] = ()
+    weights_alone: tuple[tuple[str, Any], ...] = ()
     gguf: bool = False
     plays: str = ""
     faults: frozenset[str] = frozenset()

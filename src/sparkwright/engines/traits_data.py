@@ -136,6 +136,7 @@ _READERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "outside": ("outside", _outside),
     "timeout": ("timeout", _timeout),
     "tables_off": ("tables_off", _options),
+    "weights_alone": ("weights_alone", _options),
     "paces": ("paces", _paces),
     "overhead": ("whole", _range(OVERHEAD)),
     "processes": ("processes", _range(PROCESSES)),

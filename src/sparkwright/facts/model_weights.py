@@ -46,7 +46,7 @@ def weights(top: Config, config: Config, layers: int) -> dict[str, Any]:
     named: dict[str, Any] = {"quantization": "".join(str(found.get("quant_method") or "").split())[:40]}
     if experts:
         named |= {"expert_format": experts.format, "expert_group": max(experts.rows, experts.group)}
-    named |= {"output_format": _output(found)}
+    named |= {"output_format": _output(found), "activations": _activations(found)}
     return named | {"format": rest.format, "rows": rest.rows, "group": rest.group, "kv_format": _cache(found)}
 
 
@@ -65,6 +65,21 @@ def _output(found: Config) -> str:
     ]
     kinds = [*map(_numbers, rows), *map(_group, targets)]
     return next((kind.format for kind in kinds if kind.format in _table("algorithms").values()), "")
+
+
+def _activations(found: Config) -> int:
+    """Bits of what most 4-bit weights are multiplied with, 16 where they alone are quantized; 0 if nothing says it."""
+    # ModelOpt's list of layers comes first: nvidia/Qwen3.6-35B-A3B-NVFP4 has W4A16 there, and 4 bits in its groups.
+    rows = [row for row in first_mapping(found, "quantized_layers").values() if isinstance(row, Mapping)]
+    named = [str(one.get("quant_algo") or "").lower() for one in (rows or [found])]
+    told = [bits for bits in map(_table("activations").get, named) if bits]
+    groups = [one for one in _values(found.get("config_groups")) if isinstance(one, Mapping)]
+    told = told or [
+        number(first_mapping(one, "input_activations"), "num_bits") or 16
+        for one in groups
+        if number(first_mapping(one, "weights"), "num_bits") == 4
+    ]
+    return Counter(told).most_common(1)[0][0] if told else 0
 
 
 def _cache(found: Config) -> str:

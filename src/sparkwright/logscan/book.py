@@ -14,6 +14,7 @@ from typing import TypeVar
 from sparkwright.logscan.literals import MARK, all_required, digit_blind, lenient, rarity, required
 from sparkwright.logscan.logline import LONGEST, decoded
 from sparkwright.logscan.multi_search import Finder
+from sparkwright.logscan.relaxed import relaxed
 from sparkwright.logscan.sign import WINDOW, Sign, TableRows
 
 # One pass over the bytes: small letters, and carriage returns as the form feeds that set parts of a line apart.
@@ -25,6 +26,7 @@ _NO_DIGITS = bytes(48 if 48 <= letter < 58 else letter for letter in range(256))
 # end would be quadratic; where a pattern begins with the line there is one place only.
 RUN = 300
 _OPEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?:([*+])|\{(\d+),\})([?+]?)", re.DOTALL)
+_DIGIT = re.compile("[0-9]")
 K = TypeVar("K")
 V = TypeVar("V")
 Needs = tuple[tuple[float, int], Sequence[str]]  # its rarity, and the words of which every match has one
@@ -69,6 +71,15 @@ class Pattern:
         lost = len(self._compiled) > 1 and not MARK.search(line)
         return self._compiled[lost].search(line)
 
+    def first_place(self, line: str) -> int | None:
+        """The first character that may decide whether lines of that shape match; None if with no numbers they do."""
+        text = self.text if MARK.search(line) else lenient(self.text)
+        wider = relaxed(linear(text))
+        if wider is None:
+            return 0
+        found = wider[0].search(line)
+        return max(0, found.start() - wider[1]) if found else None
+
     @property
     def digit_blind(self) -> bool:
         if self._blind is None:
@@ -105,6 +116,7 @@ class Book:
     ) -> None:
         self._needs, self._once = needs, frozenset(once)
         self.patterns: list[Pattern] = []
+        self._far: dict[int, bool] = {}
         self._numbers: dict[str, int] = {}
         self.signs = tuple(self._signed(code, sign) for code, sign in signs)
         self.rows = {name: (row.header, re.compile(row.pattern, re.M)) for name, row in rows.items()}
@@ -145,6 +157,10 @@ class Book:
             return False
         return self.patterns[signed.unless].search(line) is not None
 
+    def is_blind(self, signed: Signed) -> bool:
+        """True if digits do not matter to its patterns."""
+        return all(self.patterns[part].digit_blind for part in signed.parts)
+
     def excuses_blindly(self, signed: Signed) -> bool:
         """True if digits do not matter to the lines that the sign excludes."""
         return signed.unless is None or self.patterns[signed.unless].digit_blind
@@ -157,11 +173,24 @@ class Book:
         """The patterns of which a story asks for later lines that have them."""
         return {pattern for pattern, names in self._marks_of.items() if not self._once.issuperset(names)}
 
+    def is_only_counted(self, pattern: int) -> bool:
+        """True for marks alone that digits do not matter to: in a line of a known shape they need no search."""
+        is_mark = pattern in self.wanted_again and pattern not in self._signs_of
+        return is_mark and self.patterns[pattern].digit_blind
+
     @cached_property
     def only_near(self) -> Mapping[int, tuple[Signed, ...]]:
         """The signs of the patterns that are of no use without others around them."""
         asked = ((n, signs) for n, signs in self._signs_of.items() if n not in self._marks_of)
         return {n: signs for n, signs in asked if all(signed.is_near for signed in signs)}
+
+    def is_only_far(self, pattern: int) -> bool:
+        """True if the other patterns of all its signs may be anywhere, or far away. Kept: asked at each line."""
+        known = self._far.get(pattern)
+        if known is None:
+            signs = self.signs_of(pattern)
+            known = self._far[pattern] = all(len(one.parts) > 1 and one.sign.within > WINDOW for one in signs)
+        return known
 
     @cached_property
     def needles(self) -> tuple[str, ...]:
@@ -178,7 +207,7 @@ class Book:
     @cached_property
     def _of_digits(self) -> Finder:
         """The words with digits: a line's shape hides them."""
-        encoded = [word.encode() for word in self.needles if any(letter.isdigit() for letter in word)]
+        encoded = [word.encode() for word in self.needles if _DIGIT.search(word)]
         return Finder(encoded or [b"\n"])
 
     def words_with_digits(self, low: bytes) -> Iterator[tuple[int, int]]:

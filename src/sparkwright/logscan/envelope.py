@@ -63,7 +63,7 @@ class Unwrap:
         if self._wrapped is None:
             self._wrapped = _sniffed(self._rest)
         if self._wrapped is None:
-            return b""
+            return self._blank()
         if not self._wrapped:
             whole, newline, self._rest = self._rest.rpartition(b"\n")
             if len(self._rest) > _LONGEST_LINE:
@@ -71,6 +71,15 @@ class Unwrap:
             return _plain(whole + newline)
         whole, newline, self._rest = self._rest.rpartition(b"\n")
         return b"".join(self._joined(line) + b"\n" for line in whole.split(b"\n")) if newline else b""
+
+    def _blank(self) -> bytes:
+        """The empty lines that a log begins with, once they are too many to keep until its first line comes."""
+        end = len(self._rest) - len(self._rest.lstrip())
+        if end < _SNIFFED:
+            return b""
+        end = self._rest.rfind(b"\n", 0, end) + 1 or end
+        blank, self._rest = self._rest[:end], self._rest[end:]
+        return blank
 
     def close(self) -> bytes:
         rest, self._rest = self._rest, b""

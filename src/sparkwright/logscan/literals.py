@@ -226,10 +226,11 @@ def _inside(op: str, value: Any, least: int) -> frozenset[str]:
 @cache
 def digit_blind(pattern: str) -> bool:
     """True if neither digits nor their case matter to the pattern: lines of one shape are then alike."""
-    return all(map(_blind, _parser.parse(lenient(pattern), re.IGNORECASE)))
+    return all(map(is_blind, _parser.parse(lenient(pattern), re.IGNORECASE)))
 
 
-def _blind(item: Any) -> bool:
+def is_blind(item: Any) -> bool:
+    """True if neither digits nor their case matter to a part of a parsed expression."""
     op, value = str(item[0]), item[1]
     if op in ("LITERAL", "NOT_LITERAL"):
         return not 48 <= value < 58
@@ -238,8 +239,8 @@ def _blind(item: Any) -> bool:
     if op.startswith("GROUPREF") or (op == "SUBPATTERN" and value[2]):  # the second: a part that looks at case
         return False
     if op == "IN":
-        return all(map(_blind, value))
+        return all(map(is_blind, value))
     if op == "BRANCH":
-        return all(_blind(one) for branch in value[1] for one in branch)
+        return all(is_blind(one) for branch in value[1] for one in branch)
     at = _SEQUENCES.get(op)
-    return all(map(_blind, value if op == "ATOMIC_GROUP" else value[at] if at is not None else ()))
+    return all(map(is_blind, value if op == "ATOMIC_GROUP" else value[at] if at is not None else ()))

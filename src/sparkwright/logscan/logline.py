@@ -2,7 +2,7 @@
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -43,7 +43,9 @@ _RAISED = re.compile(
 @lru_cache(64)  # several patterns look at a line, one after the other
 def decoded(line: bytes) -> str:
     """Text of at most twice LONGEST characters, whatever the bytes."""
-    text = without_controls(line[: 2 * LONGEST].decode("utf-8", "replace"))
+    text = line[: 2 * LONGEST].decode("utf-8", "replace")
+    if not text.isprintable():
+        text = without_controls(text)
     return text if text.isascii() else text.translate(_TYPOGRAPHIC)
 
 
@@ -94,13 +96,25 @@ class Excerpt:
         self._first: list[tuple[int, bytes]] = []
         self._last: deque[tuple[int, bytes]] = deque(maxlen=LAST)
 
-    def add(self, lines: Iterable[tuple[int, bytes]]) -> None:
+    def needed(self, lines: list[int]) -> list[int]:
+        """The lines of these that will be kept: once the first ones are there, only the last ones count."""
+        return lines[-LAST:] if len(self._first) >= FIRST else lines
+
+    def add(self, lines: Sequence[tuple[int, bytes]]) -> None:
+        if len(self._first) >= FIRST and all(len(line) <= _KEPT for _, line in lines):
+            self._last.extend(lines)
+            return
         for number, line in lines:
-            big = len(line) > _KEPT and len(self._first) < FIRST and _DUMP.search(line, 0, _KEPT)
-            kept = line[: _MOST if big else _KEPT]
-            if not big and len(line) > _KEPT and b"\r" in line:  # several in one: of a traceback the end counts
-                kept += b"\r" + line[-2 * _KEPT :].partition(b"\r")[2]
+            kept = line if len(line) <= _KEPT else self._shortened(line)
             (self._first if len(self._first) < FIRST else self._last).append((number, kept))
+
+    def _shortened(self, line: bytes) -> bytes:
+        if len(self._first) < FIRST and _DUMP.search(line, 0, _KEPT):
+            return line[:_MOST]
+        kept = line[:_KEPT]
+        if b"\r" in line:  # several in one: of a traceback the end counts
+            kept += b"\r" + line[-2 * _KEPT :].partition(b"\r")[2]
+        return kept
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """(number from 1, raw line) in the order of the source; several in one record have its number."""

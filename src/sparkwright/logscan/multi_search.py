@@ -13,6 +13,8 @@ except ImportError:
 
 Hit = tuple[int, int, int]
 _PLAIN = 40_000  # bytes
+_FEW = 2000  # words; of more, the table of all steps is no quicker than the automaton in one piece
+_MANY = 1 << 22  # bytes after which it pays to make the table (7 ms of CPU for 916 words)
 
 
 class WordSearch:
@@ -36,15 +38,21 @@ class WordSearch:
 
 
 class Finder:
-    """Plain search at first (to build the automaton takes as long as _PLAIN bytes), and where nothing is compiled."""
+    """Plain search at first (to build the automaton takes as long as _PLAIN bytes), and where nothing is compiled.
 
-    def __init__(self, words: Sequence[bytes], plain: int = _PLAIN) -> None:
-        self._words, self._plain, self._left = words, WordSearch(words), plain
+    many: bytes after which few words are looked up in a table.
+    """
+
+    def __init__(self, words: Sequence[bytes], plain: int = _PLAIN, many: int = _MANY) -> None:
+        self._words, self._plain, self._left, self._many = words, WordSearch(words), plain, many
         self._made: BytesAhoCorasick | None = None
+        self._is_final = len(words) > _FEW  # then no table is made
 
     def hits(self, block: bytes) -> Iterable[Hit]:
         self._left -= len(block)
         if self._left >= 0 or not COMPILED:
             return self._plain.hits(block)
+        if self._left < -self._many and not self._is_final:
+            self._made, self._is_final = BytesAhoCorasick(self._words, MatchKind.Standard, Implementation.DFA), True
         self._made = self._made or BytesAhoCorasick(self._words, MatchKind.Standard, Implementation.ContiguousNFA)
         return self._made.find_matches_as_indexes(block, overlapping=True)

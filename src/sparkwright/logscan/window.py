@@ -6,7 +6,8 @@ from itertools import accumulate
 
 from sparkwright.domain.values import dataclass
 from sparkwright.logscan.book import Pattern, Signed, shaped
-from sparkwright.logscan.logline import decoded
+from sparkwright.logscan.logline import LONGEST, decoded
+from sparkwright.logscan.sign import WINDOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class LineWindow:
         self.starts = [0, *accumulate(map((1).__add__, map(len, self.shapes)))]
         self.last = first + len(self.shapes) - 1
         self._keys: dict[tuple[int, int], int] = {}
+        self._around: dict[int, int] = {}
 
     def span(self, number: int, within: int) -> tuple[int, int] | None:
         """The range of lines of the block around one, counted from 0; None if some are not here."""
@@ -58,6 +60,17 @@ class LineWindow:
         if known is None:
             known = self._keys[span] = hash(tuple(self.shapes[span[0] : span[1]]))
         return known
+
+    def around_key(self, line: int) -> int | None:
+        """The key of the widest span around a line of the block, counted from 0; None if some are not here."""
+        known = self._around.get(line)
+        if known is None and WINDOW <= line < len(self.shapes) - WINDOW:
+            known = self._around[line] = hash(tuple(self.shapes[line - WINDOW : line + WINDOW + 1]))
+        return known
+
+    def line(self, place: int) -> bytes:
+        """The bytes of a line of the block, counted from 0."""
+        return self.block[self.starts[place] : self.starts[place + 1] - 1]
 
     def shape(self, span: tuple[int, int]) -> bytes:
         return self._shape[self.starts[span[0]] : self.starts[span[1]] - 1]
@@ -79,4 +92,5 @@ class LineWindow:
 
     def _lines(self, places: range) -> Iterator[tuple[int, bytes]]:
         for place in places:
-            yield self.first + place, self.block[self.starts[place] : self.starts[place + 1] - 1]
+            start = self.starts[place]  # what is decoded of a line at most
+            yield self.first + place, self.block[start : min(start + 2 * LONGEST, self.starts[place + 1] - 1)]

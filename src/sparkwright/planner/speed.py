@@ -169,12 +169,14 @@ def _crowded(model: DecodedModel, load: Load, rate: Rates) -> float:
 
 
 def _first(model: DecodedModel, load: Load, prompts: Sequence[Prefill]) -> Estimate:
-    """Prompts of others that come first, the own one, and one step."""
-    before = waiting(model, load)
-    steps = [_step(model, load, rate) for rate in rate_range(model.recipe, model.shape)]
-    fast, likely, slow = ((1 + before) * one.seconds + last for one, last in zip(prompts, steps, strict=True))
+    """Prompts of others that come first, the own one, and drafts; slow: an engine hands the token on a step later."""
+    before, (fast, likely, slow) = waiting(model, load), rate_range(model.recipe, model.shape)
+    drafts = draft_seconds(model, load, likely)
+    ends = zip(prompts, (draft_seconds(model, load, fast), drafts, _step(model, load, slow)), strict=True)
+    low, middle, high = ((1 + before) * one.seconds + last for one, last in ends)
     queue = (f"behind {before:g} other prompts",) if before else ()
-    return Estimate(likely, fast, slow, (*of_prefill(prompts[1]), *queue, f"one step: {steps[1] * 1000:.0f} ms"))
+    drafted_ = (f"drafts {milliseconds(drafts)}",) if drafts else ()
+    return Estimate(middle, low, high, (*of_prefill(prompts[1]), *queue, *drafted_))
 
 
 def started(recipe: Recipe, shape: ModelShape, size: int, state: str = "") -> Estimate:

@@ -25,8 +25,8 @@ _STREAMS = 4 * 2.0 * 3
 
 @dataclass(frozen=True, slots=True)
 class Prefill:
-    """Seconds of all uncached tokens of one prompt, part by part. chunks: steps that it takes; rows: of tables that are
-    not in memory."""
+    """Seconds of all uncached tokens of one prompt, part by part. chunks: steps that it takes; weights: reading them as
+    far as products do not hide it; rows: of tables that are not in memory."""
 
     tokens: int
     chunks: int
@@ -43,23 +43,28 @@ class Prefill:
 
 
 def prefill(model: DecodedModel, load: Load, rates: Rates) -> Prefill:
-    """One prompt alone, behind what is cached of it and behind `depth` tokens."""
+    """One of the load's prompts, behind what is cached of it and behind `depth` tokens.
+
+    No step is shorter than reading its weights: a prompt of some words takes as long as one step of decoding.
+    """
     shape, split = model.shape, model.recipe.parallelism
     tokens = max(1, load.prompt - load.cached)
-    chunk = min(tokens, batched_tokens(model.recipe))
-    chunks = -(-tokens // chunk)
+    prompts = 1 + rates.joined * (max(1, load.concurrency) - 1)  # prompts that are read in the same steps
+    chunk = min(round(tokens * prompts), batched_tokens(model.recipe))
+    chunks = -(-tokens * prompts // chunk)
     # Neighbouring tokens share experts as they do in a step that verifies drafts: a short prompt does not need all.
     needed = max(1, round(chunk**rates.alike))
     loaded = read(weighed(shape, model.size, rates.rest), shape, split, needed)
-    waits = chunks * collectives(shape, split) * rates.exchange
+    steps, work = chunks / prompts, tokens * _products(model, rates)
+    fetched, waits = steps * loaded / rates.read, steps * collectives(shape, split) * rates.exchange
     return Prefill(
         tokens=tokens,
-        chunks=chunks,
-        products=tokens * _products(model, rates),
+        chunks=int(-(-tokens // chunk)),
+        products=work,
         attention=_attention(model, rates, load.depth + min(load.cached, load.prompt), tokens),
-        weights=rates.exposed * chunks * loaded / rates.read,
+        weights=max(rates.exposed * fetched, fetched - work),
         exchanges=waits + tokens * bytes_sent(shape, split, 1) / rates.link,
-        fixed=rates.start + rates.cold + chunks * (kernels(shape) * rates.kernel + rates.step),
+        fixed=rates.start + rates.cold + steps * (kernels(shape) * rates.kernel + rates.step),
         rows=tokens * rates.rows_read if model.recipe.model.on_disk else 0.0,
     )
 

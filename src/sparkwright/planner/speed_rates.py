@@ -9,6 +9,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
+from sparkwright.engines.options import flag_value
 from sparkwright.planner.parts import (
     Spread,
     Weights,
@@ -48,8 +49,8 @@ class Rates:
     of tables on disk or in host memory; rows_read: so does each token of a prompt. gemm: FLOP/s of large BF16 products.
     fp4, packed: how fast a prompt's dense products of NVFP4 and of packed weights run against those; experts: those
     grouped by expert in 4 bits. exposed: share of reading the weights that a prompt's products do not hide. start:
-    seconds until a request is tokenized and scheduled.
-    cold: seconds that the first prompts of their size wait for kernels to be compiled.
+    seconds until a request is tokenized and scheduled. joined: share of a load's other prompts read in the same
+    steps. cold: seconds that the first prompts of their size wait for kernels to be compiled.
     alike: n neighbouring tokens of one text need as many experts as n**alike tokens drawn by chance. crowd: so do n
     sequences (benchmarks that send one prompt many times share more).
     unsaid: share of the cache's bytes where a quantized checkpoint may come with FP8 KV and the recipe gives no type.
@@ -71,6 +72,7 @@ class Rates:
     experts: float
     exposed: float
     start: float
+    joined: float
     cold: float
     alike: float
     crowd: float
@@ -84,12 +86,27 @@ def rate_range(recipe: Recipe, shape: ModelShape) -> tuple[Rates, Rates, Rates]:
     waits, pace = _waits(recipe), traits(recipe).pace(format_of(shape))
     every = zip((FAST, LIKELY, SLOW), waits, pace, strict=True)
     fast, likely, slow = (replace(rate, exchange=wait, read=rate.read * share) for rate, wait, share in every)
+    fast, likely, slow = _multiplied(fast, likely, slow, activations(recipe, shape))
     if not recipe.model.on_disk:
         return fast, likely, slow
     off, each = traits(recipe).rows or (FAST.rows, LIKELY.rows, SLOW.rows), traits(recipe).rows_read
     one, two, three = (
         replace(rate, rows=row, rows_read=read) for rate, row, read in zip((fast, likely, slow), off, each, strict=True)
     )
+    return one, two, three
+
+
+def activations(recipe: Recipe, shape: ModelShape) -> int:
+    """Bits of what 4-bit weights are multiplied with: 16 where the recipe asks for that, else the checkpoint's own."""
+    asked = traits(recipe).weights_alone
+    alone = any(str(flag_value(recipe, name) or recipe.env.get(name, "")) == value for name, value in asked)
+    return 16 if alone else shape.activations
+
+
+def _multiplied(fast: Rates, likely: Rates, slow: Rates, bits: int) -> tuple[Rates, Rates, Rates]:
+    """The rates with the pace of dense products whose activations have so many bits."""
+    paces = _DATA["activations"].get(str(bits)) or (fast.fp4, likely.fp4, slow.fp4)
+    one, two, three = (replace(rate, fp4=pace) for rate, pace in zip((fast, likely, slow), paces, strict=True))
     return one, two, three
 
 

@@ -95,7 +95,10 @@ def _file(text: str, source: str, engines: Texts = ()) -> _File:
     names = tuple(profiles) if default in profiles else ("", *profiles)
     variants = tuple(_variant(base, profiles, name, source, engines) for name in names)
     if problems := [*problems_of(document, wrong), *_problems(variants, document)]:
-        raise RecipeError(report(problems, source), hint="`sparkwright recipes show --reference` explains every key")
+        hint = "`sparkwright recipes show --reference` explains every key"
+        if "model" in tree and not {"engine", "title"} & set(tree):
+            hint = f"if another tool's file: `sparkwright recipes import {source}` makes a recipe of it; {hint}"
+        raise RecipeError(report(problems, source), hint=hint)
     return _File(default, variants, document.line(("profiles",)))
 
 

@@ -97,6 +97,7 @@ _BY_NAME: dict[str, Any] = {
     ),
     "state_format": Literal["", "fp32", "bf16"],
     "table_format": Literal["", "bf16", "fp8", "mxfp8", "nvfp4"],
+    "activations": Literal[0, 4, 8, 16],
     "kv_format": Literal["", "fp8", "nvfp4"],
     "tables": Annotated[int, _NUMBERS],
 }

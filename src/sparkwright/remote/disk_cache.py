@@ -28,6 +28,11 @@ def saved_slots(folder: str) -> Command:
     return script(_sh("slots"), folder, timeout=40)
 
 
+def rename_slot(folder: str, old: str, new: str) -> Command:
+    """Exit 0 once the file has its new name, on the disk, too."""
+    return script(_sh("rename"), folder, old, new, timeout=120, changes=f"rename {folder}/{old} to {new}")
+
+
 def disk_cache_usage(folder: str) -> Command:
     """Prints `used BYTES FREE`, `gone` or `read-only`."""
     return script(_sh("usage"), folder, timeout=40)

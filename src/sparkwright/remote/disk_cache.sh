@@ -31,3 +31,8 @@ printf 'used %s %s\n' "${u%%[!0-9]*}" "${f:-0}"
 d=$(x "$1")
 f=$(timeout 20 find "$d" -maxdepth 1 -type f -size +0 -name 'slot-[0-9]*.bin' -printf ' %f' 2>/dev/null) || exit 0
 printf 'slots%s\n' "$f"
+
+#: rename
+# rename FOLDER OLD NEW: what was written is on the disk before it has its name.
+d=$(x "$1")
+timeout 110 sync "$d/$2" && timeout 5 mv -f -- "$d/$2" "$d/$3"

@@ -12,13 +12,14 @@ from sparkwright.domain.probed import Reply
 from sparkwright.domain.units import gib
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.disk_cache import disk_cache_folder
-from sparkwright.remote.disk_cache import disk_cache_usage, saved_slots
+from sparkwright.remote.disk_cache import disk_cache_usage, rename_slot, saved_slots
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.core.detect.stall import has_work
 from sparkwright.supervisor.event_bus import EventBus
 
 TROUBLE, SLOTS = "disk-cache", "disk-cache-slots"
 _LOOK_EVERY, _SAVE_EVERY, _STEP = 300.0, 30.0, 1.0
+_WHOLE, _NEW, _TAKEN = "slot-{}.bin", "slot-{}.new", "slot-{}.taken"
 _RESTORE_AGAIN = (1.0, 10.0)  # seconds before a slot that was refused is asked once more, and then again
 _SECONDS = 120.0  # of one slot: 60 GB at 0.5 GB/s
 _PLACES = 4  # slots of llama.cpp's server where the recipe names none
@@ -90,85 +91,89 @@ def _counted(bus: EventBus) -> float:
 async def save_slots(bus: EventBus) -> bool:
     """Save each slot; False if one could not be, which is a trouble until it could.
 
-    A server that is busy refuses, so a refused slot is asked once more; one that gives no answer ends the round.
+    A server that is busy refuses, so a refused slot is asked once more; one that gives no answer ends the round. The
+    file gets its name when it is whole: llama.cpp writes it in place, and dies when it reads half of one.
     """
     context, wrong = bus.context, ""
-    for slot in _slots(context):
+    for slot in range(context.desired.recipe.serving.sequences or _PLACES):
         try:
-            reply = await _ask_slot(context, slot, "save")
+            reply = await _ask_slot(context, "save", slot, _NEW)
             if reply.status != 200:
                 await context.pause(_STEP)
-                reply = await _ask_slot(context, slot, "save")
+                reply = await _ask_slot(context, "save", slot, _NEW)
         except NotReady as error:
             wrong = error.message
             break
         if reply.status != 200:
             wrong = f"HTTP {reply.status}"
+        elif not await _rename(context, slot, _NEW, _WHOLE):
+            wrong = "its file was written and could not be renamed"
     bus.set_trouble(SLOTS, f"contexts could not be saved to the disk cache: {wrong}" if wrong else "")
     return not wrong
 
 
 async def restore_slots(bus: EventBus) -> None:
-    """Restore the slots that have a file. One that is refused is asked again while no client works: llama.cpp answers
-    400 for a file that it cannot read and for a cache that has no room just now.
+    """Restore the slots that have a file. Contexts that do not come back are computed again: a line in the log.
 
-    Contexts that do not come back are computed again, so that is a line in the log and no trouble.
+    A file has another name while the engine reads it, so that one that ends the engine is not read at its next start.
     """
-    context = bus.context
-    saved = await _saved_slots(context)
-    wanted: tuple[int, ...] = _slots(context) if saved is None else saved
-    context.seen.restored, wrong = 0.0, ""
-    for pause in (0.0, *(_RESTORE_AGAIN if saved else ())):
-        if pause:
-            await context.pause(pause)
-            if has_work(context.seen.engine):
-                break
-        wanted, wrong = await _restored(context, wanted)
-        if not wanted:
-            return
-    if saved:
-        places = ", ".join(map(str, wanted))
-        context.notice(f"contexts of slots {places} did not come back from the disk cache: {wrong}", warning=True)
-
-
-async def _restored(context: DeploymentContext, wanted: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
-    """The slots that were refused, and why the last one was; one without an answer ends the round."""
-    refused, wrong = list[int](), ""
-    for n, slot in enumerate(wanted):
+    context, wrong = bus.context, ""
+    context.seen.restored = 0.0
+    for slot in await _saved_slots(context):
+        if not await _rename(context, slot, _WHOLE, _TAKEN):
+            continue
         try:
-            reply = await _ask_slot(context, slot, "restore")
+            reply = await _restored(context, slot)
         except NotReady as error:
-            return (*refused, *wanted[n:]), error.message
+            wrong = f"slot {slot}: {error.message}; its file is not read again"
+            break
+        await _rename(context, slot, _TAKEN, _WHOLE)
         if reply.status != 200:
-            refused.append(slot)
-            wrong = f"HTTP {reply.status}"
-        context.seen.restored = (context.seen.restored or 0.0) + _restored_tokens(reply)
-    return tuple(refused), wrong
+            wrong = f"slot {slot}: HTTP {reply.status}"
+        context.seen.restored += _restored_tokens(reply)
+    if wrong:
+        context.notice(f"contexts did not come back from the disk cache: {wrong}", warning=True)
 
 
-def _slots(context: DeploymentContext) -> tuple[int, ...]:
-    return tuple(range(context.desired.recipe.serving.sequences or _PLACES))
+async def _restored(context: DeploymentContext, slot: int) -> Reply:
+    """The last answer. Asked again while no client works: llama.cpp says 400 for a file that it cannot read, and also
+    for a cache that has no room just now. Raises NotReady without an answer."""
+    reply = await _ask_slot(context, "restore", slot, _TAKEN)
+    for pause in _RESTORE_AGAIN:
+        if reply.status == 200:
+            break
+        await context.pause(pause)
+        if has_work(context.seen.engine):
+            break
+        reply = await _ask_slot(context, "restore", slot, _TAKEN)
+    return reply
 
 
-async def _saved_slots(context: DeploymentContext) -> tuple[int, ...] | None:
-    """The slots that have a file; None if the node does not tell."""
+async def _saved_slots(context: DeploymentContext) -> tuple[int, ...]:
+    """The slots that have a file; none if the node does not tell."""
+    try:
+        told = await context.services.run(context.head, saved_slots(disk_cache_folder(context.desired.recipe)))
+    except NodeError:
+        return ()
+    names = told.stdout.split()
+    places = range(context.desired.recipe.serving.sequences or _PLACES)
+    return tuple(slot for slot in places if _WHOLE.format(slot) in names)
+
+
+async def _rename(context: DeploymentContext, slot: int, old: str, new: str) -> bool:
     folder = disk_cache_folder(context.desired.recipe)
     try:
-        told = (await context.services.run(context.head, saved_slots(folder))).stdout.split()
+        done = await context.services.run(context.head, rename_slot(folder, old.format(slot), new.format(slot)))
     except NodeError:
-        return None
-    if told[:1] != ["slots"]:
-        return None
-    return tuple(slot for slot in _slots(context) if f"slot-{slot}.bin" in told)
+        return False
+    return done.ok
 
 
-async def _ask_slot(context: DeploymentContext, slot: int, what: str) -> Reply:
+async def _ask_slot(context: DeploymentContext, what: str, slot: int, name: str) -> Reply:
     """Raises NotReady without an answer."""
-    url = f"{context.url}/slots/{slot}?action={what}"
+    url, body = f"{context.url}/slots/{slot}?action={what}", json.dumps({"filename": name.format(slot)})
     with context.own_request():
-        return await context.services.endpoint.post(
-            url, json.dumps({"filename": f"slot-{slot}.bin"}), context.key, _SECONDS
-        )
+        return await context.services.endpoint.post(url, body, context.key, _SECONDS)
 
 
 def _restored_tokens(reply: Reply) -> float:

@@ -168,6 +168,9 @@ _PROBE_EVERY, _PROBE_AGAIN, _IN_VAIN = 3.0, 2.0, 2
 _NO_KEY = 401
 AWAY, OTHER_CA, DAMAGED, TAKEN, USAGE = "door-away", "door-ca", "door-certificate", "door-port", "gateway-usage"
 _MEND_EVERY = 5  # failed probes
+# Until it has answered once, `up` sets it up: no client misses it yet. That takes a second, and several on a busy head.
+_SET_UP = 60.0
+_ANSWERED = "gateway answered"
 # The first one that fails is followed by a look at the head, which is certain, and by a more patient probe.
 _FIRST_WITHIN = 3.0
 _OUTAGE = "outage:"
@@ -234,12 +237,15 @@ async def probe_gateway(bus: EventBus) -> None:
         elif well and before:
             why = {}
             await inspect_gateway(bus)
+        if said == _NO_KEY and not context.journal.recall().get(_ANSWERED):
+            context.remember({_ANSWERED: context.now()})
+        missed = bool(context.journal.recall().get(_ANSWERED)) or context.now() - good >= _SET_UP
         untrusted = _untrusted(context, given) if said == UNTRUSTED and not well and not why else ""
         away = _away(context, said) if vain >= _IN_VAIN and not untrusted and not why else ""
         for kind in (DAMAGED, TAKEN):
             await note_outage(bus, kind, why.get(kind, ""), good)
         await note_outage(bus, OTHER_CA, untrusted, good)
-        await note_outage(bus, AWAY, away, good)
+        await note_outage(bus, AWAY, away if missed else "", good)
         bus.set_trouble(AWAY, away)
         bus.set_trouble(OTHER_CA, untrusted or ("" if same else _lost_ca(context, given)))
         good = context.now() if well else good

@@ -14,12 +14,13 @@ import pytest
 from fakes.ports import free_port
 from fakes.supervisor_home import FakeStore
 from functional import tiny_gguf
+from functional.facts.shell import run as run_here
 from functional.gateway.test_loop_guard import CHAT, KEY, gateway_before
 from functional.gateway.test_remembering import RememberingScene
 from functional.tiny_gguf import write_tiny_gguf
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
-from sparkwright.domain.command import Secret
+from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.recipe import Serving
 from sparkwright.supervisor import disk_cache, prefixes
 from sparkwright.supervisor.event_bus import EventBus
@@ -53,6 +54,11 @@ def started_bus(port: int, home: Path, recipe: Any) -> EventBus:
     endpoint = OpenAiEndpoint(clock)
     node = SimpleNamespace(paths=SimpleNamespace(state=str(home.parent.parent)))
     cluster = SimpleNamespace(node=lambda name: node)
+    notices: list[str] = []
+
+    async def run_on_head(node: str, command: Command) -> Completed:
+        return run_here(command)
+
     context = SimpleNamespace(
         name="tiny",
         head="here",
@@ -61,15 +67,16 @@ def started_bus(port: int, home: Path, recipe: Any) -> EventBus:
         url=f"http://127.0.0.1:{port}",
         key=Secret(ENGINE_KEY),
         desired=SimpleNamespace(recipe=recipe),
-        services=SimpleNamespace(clock=clock, endpoint=endpoint, cluster=cluster),
+        services=SimpleNamespace(clock=clock, endpoint=endpoint, cluster=cluster, run=run_on_head),
         journal=SimpleNamespace(path=home, recall=lambda: figures),
-        seen=SimpleNamespace(prefixes=None, engine=None, ended=None),
+        seen=SimpleNamespace(prefixes=None, engine=None, ended=None, restored=None),
+        notices=notices,
         store=FakeStore(),
         remember=figures.update,
         now=clock.now,
         pause=clock.sleep,
         own_request=nullcontext,
-        notice=lambda text, warning=False: None,
+        notice=lambda text, warning=False: notices.append(text),
     )
     canaries = SimpleNamespace(own=0)
     bus = SimpleNamespace(context=context, speaks=True, detectors=SimpleNamespace(canaries=canaries), lasting={})
@@ -142,3 +149,30 @@ async def test_slots_come_back_from_the_disk(tmp_path: Path) -> None:
             "it serves on"
         )
     assert cold > 3000 and after < cold / 10
+
+
+async def test_half_a_file_of_a_slot_costs_one_start_at_most(tmp_path: Path) -> None:
+    """Guards the start after a power cut in the middle of a write: llama.cpp dies of such a file, and is not given it
+    again."""
+    recipe = replace(ONE_SLOT, serving=replace(ONE_SLOT.serving, disk_cache=str(tmp_path / "kv"), disk_cache_size=9**9))
+    port = free_port()
+    spec = render_rank(write_tiny_gguf(tmp_path / "tiny.gguf"), port, recipe)
+    (place,) = (Path(one.host) for one in spec.mounts)
+    place.mkdir(parents=True)
+    direct, bus = f"http://127.0.0.1:{port}", started_bus(port, tmp_path / "supervision/tiny", recipe)
+    async with served(spec, tmp_path / "log"):
+        await ask_chat(direct, ENGINE_KEY, boat_turns("How many?"))
+        assert await disk_cache.save_slots(bus)
+    assert [one.name for one in place.iterdir()] == ["slot-0.bin"], "nothing half is left"
+    whole = (place / "slot-0.bin").read_bytes()
+    (place / "slot-0.bin").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "log").unlink()
+    async with served(spec, tmp_path / "log"):
+        await disk_cache.restore_slots(bus)
+    (said,) = bus.context.notices  # type: ignore[attr-defined]
+    assert "did not come back from the disk cache: slot 0: " in said
+    (tmp_path / "log").unlink()
+    async with served(spec, tmp_path / "log") as process:
+        await disk_cache.restore_slots(bus)
+        assert await ask_chat(direct, ENGINE_KEY, boat_turns("How many?")) > 3000, "computed again"
+        assert process.returncode is None

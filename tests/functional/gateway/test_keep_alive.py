@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local_server import local_server
+from local_server import local_links, local_server
 from sparkwright.gateway.decide import GatewayAnswer, retry_later
 from sparkwright.supervisor.proxy import passing
 from sparkwright.supervisor.proxy.connection import RequestHead
@@ -46,6 +46,9 @@ class TappedTarget:
     def insertion(self, body: Any) -> bytes:
         return b""
 
+    def sent(self) -> None:
+        pass
+
     def answers(self, answer: Any) -> None:
         pass
 
@@ -79,7 +82,7 @@ class WaitingGate:
     def wants(self, head: RequestHead, model: str) -> int:
         return 0
 
-    async def choose(self, head: RequestHead, model: str, entry: Any, prompt: Any) -> Any:
+    async def choice(self, head: RequestHead, model: str, entry: Any, prompt: Any) -> Any:
         self.asked.set()
         try:
             await self.come.wait()
@@ -107,7 +110,7 @@ async def waiting(tmp_path: Path, gate: WaitingGate, stream: bool) -> AsyncItera
     transport = httpx.AsyncHTTPTransport(uds=str(tmp_path / "s"))
     body = {"stream": stream, "model": "m"}
     async with (
-        local_server(Passing({}, gate), path=str(tmp_path / "s")),
+        local_links(Passing({}, gate), path=str(tmp_path / "s")),
         httpx.AsyncClient(transport=transport, base_url="http://g", timeout=20) as client,
         client.stream("POST", "/v1/chat/completions", json=body) as answer,
     ):

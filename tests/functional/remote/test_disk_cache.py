@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fakes.sh import Sh
-from sparkwright.remote.disk_cache import IS_AWAY, disk_cache_usage, prepare_disk_cache, saved_slots
+from sparkwright.remote.disk_cache import IS_AWAY, disk_cache_usage, prepare_disk_cache, rename_slot, saved_slots
 
 
 def written(folder: Path, name: str, size: int, age: int) -> Path:
@@ -67,3 +67,7 @@ def test_slots_that_hold_something_are_listed(node_shell: Sh) -> None:
     for name, size in (("slot-0.bin", 5), ("slot-12.bin", 9), ("slot-3.bin", 0), ("slot-4.bin.tmp", 7)):
         written(folder, name, size, 1)
     assert sorted(node_shell.run(saved_slots(str(folder))).stdout.split()) == ["slot-0.bin", "slot-12.bin", "slots"]
+    assert node_shell.run(rename_slot(str(folder), "slot-0.bin", "slot-0.taken")).ok
+    assert (folder / "slot-0.taken").stat().st_size == 5 and not (folder / "slot-0.bin").exists()
+    assert not node_shell.run(rename_slot(str(folder), "slot-0.bin", "slot-0.taken")).ok
+    assert (folder / "slot-0.taken").stat().st_size == 5

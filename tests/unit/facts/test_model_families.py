@@ -36,7 +36,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "single_blocks": True, "full_layers": 8, "state_layers": 40, "ffn_layers": 40, "moe_layers": 40,
         "state_kind": "mamba2", "state_heads": 8, "state_width": 8192, "state_conv_width": 10240,
         "state_matrix": 1048576, "state_format": "fp32", "expert_hidden": 1024, "ungated": True, "shared_experts": 2,
-        "format": "fp8", "expert_format": "nvfp4", "expert_group": 16, "kv_format": "fp8"},
+        "format": "fp8", "expert_format": "nvfp4", "expert_group": 16, "activations": 4, "kv_format": "fp8"},
     "kimi-linear-48b": {
         "full_layers": 7, "state_layers": 20, "state_kind": "kda", "state_width": 4096, "state_conv": 4,
         "state_conv_width": 12288, "state_matrix": 524288, "latent": 576, "kv_heads": 1, "positions": 1048576},

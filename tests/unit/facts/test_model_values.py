@@ -61,3 +61,24 @@ def test_what_cannot_be_counted_is_reported(keys: dict[str, Any]) -> None:
 def test_a_model_without_them(keys: dict[str, Any]) -> None:
     """Guards models of the same classes that have none: no doubt, no bytes."""
     assert (read(**keys).tables, read(**keys).tables_unknown) == (0, False)
+
+
+FOUR = {"num_bits": 4, "type": "float", "group_size": 16}
+GROUPS = {"config_groups": {"group_0": {"weights": FOUR, "input_activations": FOUR}}}
+
+
+@pytest.mark.parametrize(
+    ("quantization", "bits"),
+    [
+        ({"quant_method": "compressed-tensors", **GROUPS}, 4),
+        ({"quant_method": "compressed-tensors", "config_groups": {"a": {"weights": FOUR}}}, 16),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, 4),
+        ({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", **GROUPS, "quantized_layers": {
+            "layers.0.mlp": {"quant_algo": "W4A16_NVFP4"}, "layers.1.mlp": {"quant_algo": "W4A16_NVFP4"},
+            "lm_head": {"quant_algo": "NVFP4"}, "layers.0.attn": {"quant_algo": "FP8"}}}, 16),
+        ({"quant_method": "fp8"}, 0),
+    ],
+)  # fmt: skip
+def test_what_four_bits_are_multiplied_with(quantization: dict[str, Any], bits: int) -> None:
+    """The list of layers counts more than the groups; nothing said is nothing known."""
+    assert read(quantization_config=quantization).activations == bits

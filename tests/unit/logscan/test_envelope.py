@@ -103,3 +103,11 @@ def test_a_message_that_a_terminal_wrapped_is_one_line_again() -> None:
 def test_records_of_their_own_stay_apart(text: str) -> None:
     """Guards logs whose lines only happen to be long: two messages must never read as one."""
     assert rejoined(text.encode()) == text.encode()
+
+
+def test_a_log_that_begins_with_many_empty_lines_is_passed_on() -> None:
+    """Guards the memory: empty lines are not kept until a first line comes, and its JSON is still found."""
+    wrapper, empty = Unwrap(), b"\n" * 100_000
+    passed = [wrapper.feed(empty) for _ in range(3)]
+    assert passed == [empty] * 3
+    assert wrapper.feed(b'{"MESSAGE": "begins"}\n') + wrapper.close() == b"begins\n"

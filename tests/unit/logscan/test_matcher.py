@@ -4,6 +4,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +72,11 @@ def test_lines_that_differ_in_a_number_alone_are_distinguished() -> None:
     assert numbers(scan_text(good * 100 + bad + good, near_sign("alpha", r"beta 9\d", within=2))) == [[501, 503]]
     assert numbers(scan_text(good * 100 + bad + good, near_sign(r"\balpha", r"\b9\d", within=2))) == [[501, 503]]
     assert numbers(scan_text("waiting 1 s\n" * 100 + "waiting 9 s\n", line_sign(r"waiting 9"))) == [[101]]
+    timed = (
+        "".join(f"10:00:{n:02} waiting 19 s\n" for n in range(60)) + "10:01:00 waiting 91 s\n10:01:01 waiting 19 s\n"
+    )
+    assert numbers(scan_text(timed, line_sign(r"waiting 9"), line_sign(r"waiting 5\d, in vain"))) == [[61]]
+    assert numbers(scan_text(timed, line_sign(r"1:0\d waiting"))) == [[61]]
 
 
 def test_what_was_counted_often_hides_nothing_else() -> None:
@@ -105,12 +111,38 @@ def test_colours_and_very_long_lines() -> None:
     assert len(hit.proof[0].text) < 10_000
 
 
+@pytest.mark.full
+def test_a_line_of_a_hundred_thousand_words_is_read_once() -> None:
+    """Guards the time for a line without an end: each word with digits, and each sign, costs the same at its end."""
+    text = "beta 9 " * 100_000
+    found = scan_text(text, line_sign("beta 9"), near_sign("beta 9", "gamma"))
+    assert [hit.count > 100 for hit in found.hits.values()] == [True]
+
+
 def test_marks_and_rows_show_the_story() -> None:
     """Guards what hangs are judged by: how often, first and last, and rows only below their header."""
     story = scan_text("1 2\nrendezvous opens\n# columns\n 3 4\n 5 6\nbye\n").story()
     assert (story.lines, story.count("opens"), story.count("row")) == (6, 1, 2)
     assert (story.marks["row"].first.number, story.marks["row"].last.number) == (4, 5)
     assert [proof.text for proof in story.tail][-1] == "bye"
+
+
+def test_marks_of_equal_lines_are_all_counted() -> None:
+    """Guards the lines that are only counted: their number, the first and the last, over several chunks."""
+    found = Scan(book_of((), (STORY,)), "a", 2026)
+    for number in range(40):
+        found.feed(b"step\nRendezvous opens %d\n" % (number % 7) * 3)
+    mark = found.story().marks["opens"]
+    assert (mark.count, mark.first.number, mark.last.number) == (120, 2, 240)
+    assert (mark.first.text, mark.last.text) == ("Rendezvous opens 0", "Rendezvous opens 4")
+
+
+def test_a_line_that_had_no_company_a_hundred_times_is_found_with_it() -> None:
+    """Guards what is kept about lines and those around them: the one place with company is not passed over."""
+    alone = "filler\n" * 70 + "alpha, rendezvous opens\n" + "filler\n" * 70
+    text = alone * 100 + alone.replace("opens\n", "opens\nbeta\n") + alone
+    assert numbers(scan_text(text, near_sign("alpha", "beta", within=2))) == [[14_171, 14_172]]
+    assert scan_text(text).story().count("opens") == 102
 
 
 def test_rows_of_a_header_that_came_in_an_earlier_chunk() -> None:

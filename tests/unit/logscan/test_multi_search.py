@@ -16,9 +16,10 @@ WORDS = st.lists(st.text("abc", min_size=1, max_size=6).map(str.encode), min_siz
 
 
 @given(WORDS, TEXT)
-def test_both_find_the_same(words: list[bytes], text: bytes) -> None:
-    """Both give the same hits in the same order, whatever the words are, inside and across one another."""
-    assert list(WordSearch(words).hits(text)) == list(Finder(words, -1).hits(text))
+def test_all_find_the_same(words: list[bytes], text: bytes) -> None:
+    """All three ways give the same hits in the same order, whatever the words are, inside and across one another."""
+    found = list(WordSearch(words).hits(text))
+    assert found == list(Finder(words, -1).hits(text)) == list(Finder(words, -1, -1).hits(text))
 
 
 @pytest.mark.full

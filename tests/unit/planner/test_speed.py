@@ -181,9 +181,23 @@ def test_small_prompts_share_a_step() -> None:
     assert four / one == pytest.approx(3.7 / 1.2, rel=0.3)
 
 
+def test_a_short_prompt_takes_one_reading_of_the_weights() -> None:
+    """40 tokens of Qwen3-8B in BF16 took 76 ms on a GB10, 16 GB at its pace, and no second step (vLLM 0.24)."""
+    found = measured(QWEN8, recipe(), prompt=40).ttft
+    assert found.value == pytest.approx(0.076, rel=0.35)
+    assert found.low < 0.076 < found.high and not any("step" in line for line in found.why)
+
+
+def test_prompts_of_one_step_read_the_weights_once() -> None:
+    """Eight prompts of 64 tokens may be read in one step, or one after the other: only the fast end shares it."""
+    one, eight = (measured(QWEN8, recipe(batched_tokens=8192), prompt=64, concurrency=n).prefill for n in (1, 8))
+    assert eight.high > 3 * one.high
+    assert (eight.value, eight.low) == (one.value, one.low)
+
+
 def test_the_text_decides_how_many_drafts_are_accepted() -> None:
     """Guards that a story is not promised the speed of a list: GLM-5.3-Flash gave 29, 62 and 70 tokens/s for them."""
-    made = recipe(2, speculation=("dflash", 7))
+    made = recipe(2, speculation=("dflash2", 7))
     texts = ("prose", "code", "counting")
     prose, code, counting = (estimate_speed(made, V4, SEED_SIZE, Load(text=text)).decode for text in texts)
     assert 1.5 * prose.value < code.value < counting.value
@@ -320,7 +334,7 @@ def test_every_estimate_shows_its_arithmetic() -> None:
         "45.7 tokens/s measured",
     ):
         assert word in said
-    for word in ("4,096 tokens in 1 chunk", "attention", "one step", "files", "graphs"):
+    for word in ("4,096 tokens in 1 chunk", "attention", "drafts", "files", "graphs"):
         assert word in said
 
 

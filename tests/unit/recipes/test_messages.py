@@ -142,6 +142,13 @@ def test_the_error_has_a_hint():
     assert caught.value.exit_code == 2
 
 
+def test_a_file_of_another_tool_is_told_how_to_come_in():
+    """A recipe of vLLM's or sparkrun's has a model, and neither of the keys that every recipe here has."""
+    with pytest.raises(RecipeError) as caught:
+        load_recipe("meta: {slug: a}\nmodel: {model_id: org/name}\n", "r.yaml")
+    assert "`sparkwright recipes import r.yaml`" in caught.value.hint
+
+
 def test_name_comes_from_the_file():
     """A recipe without a name is called as its file."""
     assert load_recipe(GOOD, "/somewhere/my-own.yaml").name == "my-own"

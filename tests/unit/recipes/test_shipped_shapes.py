@@ -15,7 +15,7 @@ from unit.recipes.test_shipped import NAMES, TINY, VARIANTS, shipped
 
 GIB = 1 << 30
 # What an export may change: how weights are written.
-WRITTEN = ("quantization", "format", "group", "rows", "expert_format", "expert_group")
+WRITTEN = ("quantization", "format", "group", "rows", "expert_format", "expert_group", "activations")
 # Recipe -> (its model's config, fields that differ and why).
 ASIS: tuple[str, ...] = ()
 CONFIGS = {

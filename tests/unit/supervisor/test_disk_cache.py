@@ -8,7 +8,7 @@ import pytest
 
 from fakes.endpoint import make_reply
 from sparkwright.app.serve.cache_disks import STARTED_WITHOUT
-from sparkwright.domain.command import Completed
+from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.live import LiveEngine
 from sparkwright.domain.progress import Notice
 from sparkwright.supervisor import disk_cache
@@ -20,12 +20,17 @@ from unit.supervisor.watchtower import Tower, make_tower
 SIZE = 200 * 1024**3
 
 
+def is_rename(command: Command) -> bool:
+    return command.changes.startswith("rename /data/kv/")
+
+
 def cached_tower(engine: str = "vllm", version: str = "0.33.0") -> Tower:
     it = make_tower()
     recipe = it.context.desired.recipe
     serving = replace(recipe.serving, disk_cache="/data/kv", disk_cache_size=SIZE, sequences=2)
     recipe = replace(recipe, serving=serving, engine=replace(recipe.engine, name=engine, version=version))
     it.context.desired = replace(it.context.desired, recipe=recipe)
+    it.scene.nodes[0].on(is_rename, "")
     return it
 
 
@@ -52,7 +57,7 @@ async def test_its_use_is_shown_and_a_lost_disk_is_a_trouble() -> None:
 
 async def test_slots_are_restored_and_saved_after_work() -> None:
     """Guards llama.cpp, which does neither by itself: after the judged answers, and only when more was computed."""
-    it = cached_tower("llama-cpp", "b7000")
+    it = with_files(cached_tower("llama-cpp", "b7000"), "slot-0.bin", "slot-1.bin")
     it.scene.endpoint.answers = {
         f"/slots/{slot}?action={what}": make_reply({}) for slot in (0, 1) for what in ("save", "restore")
     }
@@ -72,18 +77,15 @@ async def test_slots_are_restored_and_saved_after_work() -> None:
         while len(it.scene.endpoint.asked) < 4:
             await asyncio.sleep(0.01)
     path, body = it.scene.endpoint.asked[3]
-    assert path == "/slots/1?action=save" and json.loads(body) == {"filename": "slot-1.bin"}
+    assert path == "/slots/1?action=save" and json.loads(body) == {"filename": "slot-1.new"}
     task.cancel()
 
 
 async def test_what_the_slots_got_back_and_the_engine_tells_is_noted() -> None:
     """Guards `status`: tokens by llama.cpp's own `n_restored`; vLLM's figures from its last page, none while it is
     away."""
-    it = cached_tower("llama-cpp", "b7000")
-    it.scene.endpoint.answers = {
-        "/slots/0?action=restore": make_reply({"n_restored": 14_955}),
-        "/slots/1?action=restore": make_reply("no such file", 400),
-    }
+    it = with_files(cached_tower("llama-cpp", "b7000"), "slot-0.bin")
+    it.scene.endpoint.answers = {"/slots/0?action=restore": make_reply({"n_restored": 14_955})}
     await disk_cache.restore_slots(it.bus)
     note_cache_tiers(it.context)
     (tier,) = it.context.seen.cache_tiers
@@ -139,6 +141,11 @@ def with_files(it: Tower, *names: str) -> Tower:
     return it
 
 
+def renames(it: Tower) -> list[str]:
+    """Old and new names, in order."""
+    return [" ".join(one.argv[-2:]) for one in it.scene.nodes[0].commands if is_rename(one)]
+
+
 async def test_a_restore_that_is_refused_is_asked_again() -> None:
     """Guards a context that is on the disk while the engine has no room for it: only slots with a file, and those that
     came back are left alone."""
@@ -152,6 +159,9 @@ async def test_a_restore_that_is_refused_is_asked_again() -> None:
     assert answers == [] and it.context.seen.restored == 100.0
     assert [path[7] for path, _ in it.scene.endpoint.asked] == ["0", "1", "1", "1"]
     assert it.events == []
+    taken = [f"slot-{slot}.bin slot-{slot}.taken" for slot in (0, 1)]
+    given_back = [f"slot-{slot}.taken slot-{slot}.bin" for slot in (0, 1)]
+    assert renames(it) == [taken[0], given_back[0], taken[1], given_back[1]]
 
 
 async def test_a_slot_without_a_file_is_not_asked_for() -> None:
@@ -172,26 +182,36 @@ async def test_a_restore_that_is_refused_for_good_is_a_line_in_the_log(busy: boo
     assert len(it.scene.endpoint.asked) == (1 if busy else 3)
     assert it.events == []
     told = [one.text for one in it.scene.sink.of(Notice)]
-    assert told == ["contexts of slots 1 did not come back from the disk cache: HTTP 400"]
+    assert told == ["contexts did not come back from the disk cache: slot 1: HTTP 400"]
 
 
-async def test_an_engine_that_gives_no_answer_is_asked_for_all_again() -> None:
-    """Guards a server that is slow to begin: no slot is passed over."""
+async def test_a_file_that_ends_the_engine_is_not_read_at_its_next_start() -> None:
+    """Guards a deployment from a damaged file that kills llama.cpp at each start; the other slots keep theirs."""
     it = with_files(cached_tower("llama-cpp", "b7000"), "slot-0.bin", "slot-1.bin")
     it.scene.endpoint.answers = None
-    task = asyncio.create_task(disk_cache.restore_slots(it.bus))
-    async with asyncio.timeout(5):
-        while not it.scene.endpoint.asked:
-            await asyncio.sleep(0)
-    replies = {f"/slots/{slot}?action=restore": make_reply({"n_restored": 5}) for slot in (0, 1)}
-    it.scene.endpoint.answers = replies
-    await task
-    assert it.context.seen.restored == 10.0
+    await disk_cache.restore_slots(it.bus)
+    assert renames(it) == ["slot-0.bin slot-0.taken"]
+    assert "connection refused; its file is not read again" in it.scene.sink.of(Notice)[0].text
+
+
+async def test_a_slot_gets_its_name_when_it_is_whole() -> None:
+    """Guards a kill in the middle of a save: the file of before stays what is restored."""
+    it = cached_tower("llama-cpp", "b7000")
+    it.scene.endpoint.answers = {
+        "/slots/0?action=save": make_reply({}),
+        "/slots/1?action=save": make_reply("disk full", 500),
+    }
+    assert not await disk_cache.save_slots(it.bus)
+    assert renames(it) == ["slot-0.new slot-0.bin"]
+    it.scene.nodes[0].on(is_rename, Completed(1, "", "No space left on device"))
+    it.scene.endpoint.answers = {f"/slots/{slot}?action=save": make_reply({}) for slot in (0, 1)}
+    assert not await disk_cache.save_slots(it.bus)
+    assert "could not be renamed" in it.bus.lasting[disk_cache.SLOTS]
 
 
 async def test_a_round_of_saves_that_failed_is_repeated_at_the_next_rest() -> None:
     """Guards contexts after a timeout: no new work is needed for the next try."""
-    it = cached_tower("llama-cpp", "b7000")
+    it = with_files(cached_tower("llama-cpp", "b7000"), "slot-0.bin")
     it.scene.endpoint.answers = None
     it.context.seen.engine = LiveEngine(1.0, prompt_tokens=10.0)
     it.bus.serving = it.bus.speaks = True

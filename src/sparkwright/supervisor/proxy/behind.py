@@ -16,7 +16,7 @@ from sparkwright.ports import Clock
 
 _LEFT_OUT = 1.0
 _SAME = 0.005
-"""Seconds in which a file is looked at once: one choice among replicas asks each of them a dozen times."""
+"""Seconds in which a file is looked at once: one request asks for each of them a dozen times."""
 
 
 class Behind:
@@ -34,7 +34,7 @@ class Behind:
         self._live = Watched[Live | None](
             home / "live.json", lambda text: from_json(Live, text), None, now
         ).at_most_every(_SAME)
-        self._secrets: Watched[dict[str, str]] = Watched(home / "secrets.json", _secrets, {}, now)
+        self._secrets = Watched[dict[str, str]](home / "secrets.json", _secrets, {}, now).at_most_every(_SAME)
         self.under_way = self.waiting = self.unread = 0
         self.heard: float | None = None
         self._ended = now()

@@ -9,8 +9,8 @@ import h11
 
 from sparkwright.domain.values import dataclass
 from sparkwright.gateway.decide import NO_SUCH_PATH, GatewayAnswer
+from sparkwright.supervisor.proxy.links import SocketLink
 
-PIECE = 64 * 1024
 HEAD_LIMIT = 128 * 1024
 _LINGER, _FIELDS = 5.0, 100
 _HEAD_WITHIN = 30.0
@@ -94,8 +94,8 @@ class ProxyConnection:
     begun: whether an answer has begun. opened: whether that is a stream of our own, for a client that waits.
     """
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self.writer = reader, writer
+    def __init__(self, link: SocketLink) -> None:
+        self.link = link
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT)
         self.read_all, self.read_at = False, 0.0
         self.limit, self._taken = 0, 0
@@ -139,12 +139,14 @@ class ProxyConnection:
 
     async def _came(self) -> bytes:
         """More of the request. Only the time that we wait for the client counts, not that of a slow engine."""
+        if (ready := self.link.ready()) is not None:
+            return ready
         loop = asyncio.get_running_loop()
         began, in_body = loop.time(), self._http.their_state is h11.SEND_BODY
         left = (BODY_WITHIN + self._taken / _SLOWEST - self._waited) if in_body else _HEAD_WITHIN - self._waited
         try:
             async with asyncio.timeout(max(left, 0.0)):
-                data = await self._reader.read(PIECE)
+                data = await self.link.read()
         except TimeoutError:
             raise TooSlow from None
         self._waited += loop.time() - began
@@ -154,7 +156,7 @@ class ProxyConnection:
         """The bytes after the request: of a websocket. Raises Gone."""
         early, self._early = self._early, False
         rest = self._http.trailing_data[0] if early else b""
-        data = rest or await self._reader.read(PIECE)
+        data = rest or await self.link.read()
         if not data:
             raise Gone
         return data
@@ -192,13 +194,11 @@ class ProxyConnection:
     async def _write(self, data: bytes) -> None:
         data, self._head = self._head + data, b""
         if data:
-            self.writer.write(data)
-            await self.writer.drain()
+            await self.link.write(data)
 
     async def send_raw(self, data: bytes) -> None:
         """Bytes of a websocket."""
-        self.writer.write(data)
-        await self.writer.drain()
+        await self.link.write(data)
 
     async def finish(self) -> None:
         """End the answer. Raises h11.LocalProtocolError if it is shorter than its length."""
@@ -229,8 +229,7 @@ class ProxyConnection:
         """Read and drop what is still on its way of the body for a while: else the answer could be lost before it."""
         with suppress(Gone, TooLarge, TooSlow, OSError, TimeoutError, h11.ProtocolError):
             async with asyncio.timeout(_LINGER):
-                if self.writer.can_write_eof():
-                    self.writer.write_eof()
+                self.link.end()
                 while not self.read_all:
                     await self.body()
-        self.writer.close()
+        self.link.close()

@@ -33,15 +33,20 @@ class EngineAnswer:
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)
     complete: bool = False
     switched: bool = False
-    _http: h11.Connection = field(init=False, repr=False)
+    _http: h11.Connection | None = field(init=False, repr=False, default=None)
     _overhead: int = 0
 
-    def __post_init__(self) -> None:
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
+    def expect(self) -> h11.Connection:
+        """Make ready for its first bytes: while an engine thinks there is time."""
+        if self._http:
+            return self._http
+        http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
         # The request has been sent by other means: h11 needs to know its method, and that 101 may answer it.
         headers = _UPGRADE if self.method == "GET" else _UPGRADE[:1]
-        self._http.send(h11.Request(method=self.method, target="/", headers=headers))
-        self._http.send(h11.EndOfMessage())
+        http.send(h11.Request(method=self.method, target="/", headers=headers))
+        http.send(h11.EndOfMessage())
+        self._http = http
+        return http
 
     def feed(self, data: bytes) -> bytes:
         """Return what of the body is in `data`; b'' at the engine's end is the end of an answer without a length.
@@ -53,9 +58,10 @@ class EngineAnswer:
         if self.complete:  # what follows the end is of no interest
             return b""
         self._overhead += len(data)
+        http = self._http or self.expect()
         try:
-            self._http.receive_data(data)
-            body = b"".join(self._events())
+            http.receive_data(data)
+            body = b"".join(self._events(http))
         except h11.RemoteProtocolError as error:
             if not data:
                 raise MalformedAnswer("the engine closed the connection before the end of its answer") from error
@@ -66,9 +72,9 @@ class EngineAnswer:
             raise MalformedAnswer(f"the engine sent {HEAD_LIMIT >> 10} KiB of headers and framing in a row")
         return body
 
-    def _events(self) -> Iterator[bytes]:
+    def _events(self, http: h11.Connection) -> Iterator[bytes]:
         while not self.complete and not self.switched:
-            event = self._http.next_event()
+            event = http.next_event()
             if isinstance(event, h11.Data):
                 self._overhead = 0
                 yield bytes(event.data)
@@ -77,7 +83,7 @@ class EngineAnswer:
             elif isinstance(event, h11.InformationalResponse) and event.status_code == _SWITCHED:
                 self._begin(event)
                 self.switched = True
-                yield bytes(self._http.trailing_data[0])
+                yield bytes(http.trailing_data[0])
             elif isinstance(event, h11.EndOfMessage):
                 self.complete = True
             elif not isinstance(event, h11.InformationalResponse):  # needs more data, or is closed

@@ -120,6 +120,10 @@ class Flight:
             self.keeper.take(body)
         return self.metered.insertion(body) if self.metered else b""
 
+    def sent(self) -> None:
+        if self.metered:
+            self.metered.sent()
+
     def answers(self, answer: EngineAnswer) -> None:
         """The head of an answer; no sign of life: a server sends that of a stream, and its dead engine nothing more."""
         if self.metered:

@@ -6,15 +6,18 @@ scrapers of its metrics.
 """
 
 import asyncio
+import gc
 import json
 import os
 import resource
 import signal
+import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
+from inspect import isawaitable
 from math import inf
 from pathlib import Path
 
@@ -46,9 +49,10 @@ from sparkwright.gateway.replicas import MOST_BODY, PromptBlocks
 from sparkwright.ports import Clock
 from sparkwright.supervisor.proxy.behind import Behind, Deployed
 from sparkwright.supervisor.proxy.caddy_watch import CaddyWatch
-from sparkwright.supervisor.proxy.connection import PIECE, OwnPage, RequestHead
+from sparkwright.supervisor.proxy.connection import OwnPage, RequestHead
 from sparkwright.supervisor.proxy.flight import Flight
-from sparkwright.supervisor.proxy.meter import OTHER, Counted, Meter, Metered
+from sparkwright.supervisor.proxy.links import Listening
+from sparkwright.supervisor.proxy.meter import OTHER, Counted, Meter
 from sparkwright.supervisor.proxy.passing import Passing
 from sparkwright.supervisor.proxy.remembering import Remembering
 from sparkwright.supervisor.proxy.replicas import Replicas, ReplicaSet
@@ -60,6 +64,9 @@ _KEYS_PATIENCE = 2.0
 _FILES, _BACKLOG = 65536, 1024
 _TERM_SAME, _FENCE_EVERY = 0.05, 0.25
 _NO_PROMPT = PromptBlocks()
+
+
+Choice = Flight | OwnPage | GatewayAnswer
 
 
 class Doorman:
@@ -145,16 +152,16 @@ class Doorman:
     ) -> tuple[GatewayKey | None, dict[str, Deployed]]:
         """The first key that the client shows and that opens something, and what it opens."""
         shown, key, found = shown_in(head.headers), None, {}
-        for name, one in deployed.items() if shown else ():
-            known = key_owner(self._keys_to(one), name, shown, one.setting.replica_of)
+        if not shown:
+            return None, {}
+        keys = tuple(key for key in self._keys.value.keys if key.role is not Role.VIEWER)
+        for name, one in deployed.items():
+            engines_own = (GatewayKey("", digest(one.engine_key)),) if one.engine_key else ()
+            known = key_owner((*keys, *engines_own), name, shown, one.setting.replica_of)
             key = key or known
             if known and key and known.sha256 == key.sha256:
                 found[name] = one
         return key, found
-
-    def _keys_to(self, one: Deployed) -> tuple[GatewayKey, ...]:
-        keys = (key for key in self._keys.value.keys if key.role is not Role.VIEWER)
-        return (*keys, *([GatewayKey("", digest(one.engine_key))] if one.engine_key else []))
 
     def first(self, head: RequestHead) -> "CountedRequest | GatewayAnswer":
         """Decide by the head alone. What a key's limits count is counted from here on."""
@@ -195,7 +202,14 @@ class Doorman:
 
     async def choose(
         self, head: RequestHead, model: str, entry: "CountedRequest", prompt: PromptBlocks = _NO_PROMPT
-    ) -> Flight | OwnPage | GatewayAnswer:
+    ) -> Choice:
+        choice = self.choice(head, model, entry, prompt)
+        return await choice if isawaitable(choice) else choice
+
+    def choice(
+        self, head: RequestHead, model: str, entry: "CountedRequest", prompt: PromptBlocks = _NO_PROMPT
+    ) -> Choice | Awaitable[Choice]:
+        """The choice, made at once wherever no engine is asked and nothing is waited for."""
         deployed, fenced = self.deployed, self.fenced
         self._replicas.forget(deployed.values())
         if fenced or not deployed:
@@ -208,37 +222,66 @@ class Doorman:
         alone = len(self._replicas.sets(deployed.values())) == 1 and not patient
         sets = self._replicas.sets(opened.values())
         if not alone and head.path == MODELS:
-            listed = json.dumps(models_page(await self._listed(sets))).encode()
-            return OwnPage("application/json", lambda: listed)
+            return self._own_models(sets)
         # One deployment alone gets all: its engine knows its own names
         found = _fitting(sets, f"{head.method} {head.path}", "" if alone else model)
-        if isinstance(found, GatewayAnswer) and found.code == UNKNOWN_MODEL:
-            known = await self._listed(sets)
-            found = next((one for one, listed in zip(sets, known, strict=True) if model in names_of(listed)), found)
+        wanted = _Wanted(head, model, entry, prompt)
         if isinstance(found, GatewayAnswer):
-            return found
-        refused = await self._refused(found, head, model, entry)
-        if isinstance(refused, GatewayAnswer):
-            return refused
-        return Flight(found, head.path, refused, prompt, self.remembering.keeper(found.setting, head.path))
+            return self._asked_for(sets, found, wanted) if found.code == UNKNOWN_MODEL else found
+        return self._going(found, wanted)
 
-    async def _refused(
-        self, found: ReplicaSet, head: RequestHead, model: str, entry: "CountedRequest"
-    ) -> "Callable[[], Metered] | GatewayAnswer | None":
-        """The refusal, or what begins its count once it goes there; None for a request that nothing counts."""
-        setting = found.setting
-        length = head.headers.get("content-length", "")
+    async def _own_models(self, sets: Sequence[ReplicaSet]) -> OwnPage:
+        listed = json.dumps(models_page(await self._listed(sets))).encode()
+        return OwnPage("application/json", lambda: listed)
+
+    async def _asked_for(self, sets: Sequence[ReplicaSet], unknown: GatewayAnswer, wanted: "_Wanted") -> Choice:
+        """The deployment whose engine lists the model, though its recipe does not name it."""
+        known = await self._listed(sets)
+        for one, listed in zip(sets, known, strict=True):
+            if wanted.model in names_of(listed):
+                going = self._going(one, wanted)
+                return await going if isawaitable(going) else going
+        return unknown
+
+    def _going(self, found: ReplicaSet, wanted: "_Wanted") -> Choice | Awaitable[Choice]:
+        setting, length = found.setting, wanted.head.headers.get("content-length", "")
         if length.isascii() and length.isdigit() and setting.limit < int(length):
             return decide.too_large(setting.limit)
-        named = model or next(iter(setting.models), "")
-        counted = entry.counted
+        patience = setting.patience if wanted.head.method not in ("GET", "HEAD") else 0.0
+        verdict = self._verdict(found, 0.0, self._waiting, patience)
+        if isinstance(verdict, decide.Hold):
+            return self._held(found, wanted, patience)
+        return self._admitted(found, wanted, verdict)
+
+    async def _held(self, found: ReplicaSet, wanted: "_Wanted", patience: float) -> Choice:
+        """A short wait for a deployment about to be back, or a longer one for a start on demand. One replica that is
+        there is enough."""
+        began, behind = self._clock.monotonic(), found.asked.behind
+        self._waiting += 1
+        behind.waiting += patience > 0
+        try:
+            verdict: GatewayAnswer | decide.Hold | None = decide.Hold(0.0)
+            while isinstance(verdict, decide.Hold):
+                await self._clock.sleep(_LOOK_AGAIN)
+                verdict = self._verdict(found, self._clock.monotonic() - began, self._waiting - 1, patience)
+        finally:
+            self._waiting -= 1
+            behind.waiting -= patience > 0
+        return self._admitted(found, wanted, verdict)
+
+    def _admitted(self, found: ReplicaSet, wanted: "_Wanted", verdict: GatewayAnswer | None) -> Flight | GatewayAnswer:
+        """The flight, with what begins its count once it goes there (None where nothing counts it), or the refusal."""
+        setting, head, counted = found.setting, wanted.head, wanted.entry.counted
+        named = wanted.model or next(iter(setting.models), "")
         row_model = named if named in setting.models else OTHER
+        refused = verdict or (None if found.there else found.asked.behind.unattended())
+        if refused:
+            if counted:
+                self._meter.refuse(counted, row_model, head.path, refused.status)
+            return refused
         guard = GuardSetting(setting.end_loops, setting.reasoning_tokens, setting.answer_tokens, setting.context)
         begins = partial(self._meter.begin, counted, row_model, head.path, guard) if counted else None
-        refused = await self._admitted(found, head) or (None if found.there else found.asked.behind.unattended())
-        if refused and counted:
-            self._meter.refuse(counted, row_model, head.path, refused.status)
-        return refused or begins
+        return Flight(found, head.path, begins, wanted.prompt, self.remembering.keeper(setting, head.path))
 
     async def _listed(self, sets: Sequence[ReplicaSet]) -> list[ListedModels]:
         """The models that each engine lists, which may be more than its recipe names (adapters)."""
@@ -250,27 +293,6 @@ class Doorman:
         state = str(live.phase) if live and decide.is_fresh(live, self._clock.now()) else ""
         rows = () if one.behind.refusing else await self._models.listed(one.setting.engine, one.engine_key)
         return ListedModels(found.name, setting.models, state, rows)
-
-    async def _admitted(self, found: ReplicaSet, head: RequestHead) -> GatewayAnswer | None:
-        """Admits or refuses: at once, after a short wait for a deployment about to be back, or a longer one for a start
-        on demand. One replica that is there is enough."""
-        began, counted, behind = self._clock.monotonic(), False, found.asked.behind
-        patience = found.setting.patience if head.method not in ("GET", "HEAD") else 0.0
-        try:
-            while True:
-                held = self._clock.monotonic() - began
-                crowd = self._waiting - counted
-                verdict = self._verdict(found, held, crowd, patience)
-                if not isinstance(verdict, decide.Hold):
-                    return verdict
-                if not counted:
-                    counted, self._waiting = True, self._waiting + 1
-                    behind.waiting += patience > 0
-                await self._clock.sleep(_LOOK_AGAIN)
-        finally:
-            if counted:
-                self._waiting -= 1
-                behind.waiting -= patience > 0
 
     def _verdict(
         self, found: ReplicaSet, held: float, crowd: int, patience: float
@@ -297,6 +319,16 @@ class CountedRequest:
             self.counted.leave()
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A request, as far as a choice needs it. model: as it names it, '' for none."""
+
+    head: RequestHead
+    model: str
+    entry: CountedRequest
+    prompt: PromptBlocks
+
+
 def _fitting(sets: Sequence[ReplicaSet], call: str, model: str) -> ReplicaSet | GatewayAnswer:
     """The deployment that the request is for, with its replicas."""
     fits = [one for one in sets if decide.matcher(one.setting.routes).fullmatch(call)]
@@ -321,7 +353,7 @@ async def run(home: Path) -> None:
     figures = Passing({"/metrics": OwnPage(CONTENT_TYPE, lambda: exporters.page(doorman.shown))})
     listens = asyncio.ensure_future(_listen(home / "door", inside))
     with suppress(OSError):  # without its port there are no figures; keys are checked all the same
-        await asyncio.start_server(figures, "127.0.0.1", doorman.setting.metrics)
+        Listening(socket.create_server(("127.0.0.1", doorman.setting.metrics)), figures)
     remembers = asyncio.ensure_future(doorman.remembering.watch(lambda: doorman.deployed))
     watches = asyncio.ensure_future(doorman.caddy.watch())
     fence = asyncio.ensure_future(_end_when_fenced(doorman, over))
@@ -363,10 +395,8 @@ async def _listen(folder: Path, serve: Passing) -> None:
             sys.stderr.write(f"{folder / caddy.SERVICE} cannot be made and is tried again: {error}\n")
             await asyncio.sleep(_TRY_AGAIN)
             continue
-        # asyncio listens again: with its own backlog of 100 a burst of clients would get no connection
-        server = await asyncio.start_unix_server(serve, sock=inside.listener, limit=PIECE, backlog=_BACKLOG)
-        removed = await inside.wait_until_lost()
-        server.close()
+        async with Listening(inside.listener, serve):
+            removed = await inside.wait_until_lost()
         if not removed:
             return
         sys.stderr.write(f"{folder / caddy.SERVICE} was removed: a new one is made\n")
@@ -375,5 +405,7 @@ async def _listen(folder: Path, serve: Passing) -> None:
 def main(home: Path) -> int:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(_FILES, most), most))  # every request takes two
+    gc.collect()
+    gc.freeze()  # what was imported stays: a collection that looks through it holds up every answer
     asyncio.run(watched_by_systemd(run(home)))
     return 0

@@ -45,15 +45,18 @@ class Meter:
     def begin(self, entry: "Counted", model: str, path: str, guard: GuardSetting = UNGUARDED) -> "Metered":
         """A request that goes to an engine. guard: of its deployment."""
         entry.passed_on = True
-        if entry.key.per_minute:
-            self._store.minute(entry.name, entry.at, entry.at - MINUTE)
         row = self._row(entry.name, model, self._clock.now())
-        self._store.begin(row)
         began = self._clock.now() - (self._clock.monotonic() - entry.at)
         wanted = guard.with_limits(entry.key.end_loops, entry.key.reasoning_tokens)
         answer_guard = AnswerGuard(wanted, path) if wanted.on else None
         limit = partial(answer_limit, most=wanted.answer_tokens, context=wanted.context) if path == CHAT else None
-        return Metered(self, row, path, entry.at, began, answer_guard, limit=limit)
+        return Metered(self, entry, row, path, entry.at, began, answer_guard, limit=limit)
+
+    def sent(self, metered: "Metered") -> None:
+        """Write down that a request has begun: once its engine has it, so that it does not wait for the disk."""
+        if metered.entry.key.per_minute:
+            self._store.minute(metered.entry.name, metered.at, metered.at - MINUTE)
+        self._store.begin(metered.row)
 
     def refuse(self, entry: "Counted", model: str, path: str, status: int) -> None:
         """Record a request that the gateway answers itself: nothing serves it now."""
@@ -128,6 +131,7 @@ class Metered:
     """
 
     meter: Meter
+    entry: Counted
     row: Row
     path: str
     at: float
@@ -136,6 +140,7 @@ class Metered:
     first: float | None = None
     limit: Callable[[Body], bytes] | None = None
     _stream: bool = False
+    _sent: bool = False
     _seen: Counting = field(default_factory=Counting)
 
     @property
@@ -160,6 +165,12 @@ class Metered:
         self._seen = Counting(asked=True)
         return ASK + limit
 
+    def sent(self) -> None:
+        """An engine has it; a second one of which it is asked does not count again."""
+        if not self._sent:
+            self._sent = True
+            self.meter.sent(self)
+
     def begins(self, answer: EngineAnswer) -> None:
         stream = answer.header(b"content-type").lower().startswith(b"text/event-stream")
         self._stream = stream
@@ -183,4 +194,5 @@ class Metered:
         return self._seen.rest()
 
     def ended(self, whole: bool) -> None:
+        self.sent()
         self.meter.end(self, self._seen, whole)

@@ -8,8 +8,9 @@ import asyncio
 import socket
 import sys
 import traceback
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
+from inspect import isawaitable
 from ipaddress import ip_address
 from typing import Any, Protocol
 
@@ -20,7 +21,6 @@ from sparkwright.gateway.model_scan import scan_for
 from sparkwright.gateway.replicas import MOST_BODY, PromptBlocks, prompt_of
 from sparkwright.gateway.usage import Body, streams
 from sparkwright.supervisor.proxy.connection import (
-    PIECE,
     Gone,
     OwnPage,
     ProxyConnection,
@@ -29,17 +29,15 @@ from sparkwright.supervisor.proxy.connection import (
     TooSlow,
 )
 from sparkwright.supervisor.proxy.engine_answer import EngineAnswer, MalformedAnswer
+from sparkwright.supervisor.proxy.links import PIECE, SocketLink
 from sparkwright.supervisor.proxy.spool import IN_MEMORY, HeldBody, Spool, SpoolFull
 
 _CONNECT, _CONNECT_REPLICA = 3.0, 0.8
 _LOOK = 0.2
-# Seconds after which a replica's node that answers no packet is lost, while its answer has not begun
-_ALIVE = ((socket.TCP_KEEPIDLE, 1), (socket.TCP_KEEPINTVL, 1), (socket.TCP_KEEPCNT, 3))
 _KEEP_ALIVE = 10.0
 # Seconds between a body's last byte and the first of its answer. Caddy sends that byte before it looks for the end of
 # the body; an answer meanwhile closes the body, and that its connection to us: one answer of a thousand was cut.
 _SETTLES = 0.005
-_TURN = 4
 _LONGEST_ERROR, _SHOWN = 64 * 1024, 1000
 _BAD = invalid(400, "bad_request", "The request could not be read.")
 _TOO_SLOW = invalid(408, "request_timeout", "The request's body did not come within its time.")
@@ -52,12 +50,13 @@ class Tap(Protocol):
     ended. over: it has made the end itself, and the engine is left.
 
     whole: its end has come. reads: it wants all of the request's body first, and may insert something behind
-    its first byte.
+    its first byte. sent: an engine has the request, or as much of it as it took at once.
     """
 
     @property
     def reads(self) -> bool: ...
     def insertion(self, body: Body) -> bytes: ...
+    def sent(self) -> None: ...
     def answers(self, answer: EngineAnswer) -> None: ...
     def saw(self, piece: bytes) -> bytes: ...
     @property
@@ -103,19 +102,19 @@ class AdmittedRequest(Protocol):
 
 
 class RequestGate(Protocol):
-    """The decisions on a request. `first`: before a byte of the body is read; `choose`: with its model, '' if none is
-    named; an OwnPage is this process's own.
+    """The decisions on a request. `first`: before a byte of the body is read; `choice`: with its model, '' if none is
+    named, awaited where it cannot be made at once; an OwnPage is this process's own.
 
-    limit: bytes of any body. wants: how many of them `choose` needs to see, for the beginning of its prompt.
+    limit: bytes of any body. wants: how many of them `choice` needs to see, for the beginning of its prompt.
     """
 
     @property
     def limit(self) -> int: ...
     def first(self, head: RequestHead) -> AdmittedRequest | GatewayAnswer: ...
     def wants(self, head: RequestHead, model: str) -> int: ...
-    async def choose(
+    def choice(
         self, head: RequestHead, model: str, entry: Any, prompt: PromptBlocks
-    ) -> EngineTarget | OwnPage | GatewayAnswer: ...
+    ) -> EngineTarget | OwnPage | GatewayAnswer | Awaitable[EngineTarget | OwnPage | GatewayAnswer]: ...
 
 
 class Passing:
@@ -126,8 +125,8 @@ class Passing:
     ) -> None:
         self._pages, self._gate, self._spool = pages, gate, spool or Spool()
 
-    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        client = ProxyConnection(reader, writer)
+    async def __call__(self, link: SocketLink) -> None:
+        client = ProxyConnection(link)
         try:
             if answer := await self._answered(client):
                 await client.answer(answer)
@@ -135,7 +134,7 @@ class Passing:
         except (Gone, TooSlow, OSError, h11.ProtocolError):  # it is cut, so that it does not look whole
             pass
         finally:
-            writer.close()
+            link.close()
 
     async def _answered(self, client: ProxyConnection) -> GatewayAnswer | None:
         """The error answer for the client; None if it got its answer. An error of ours never ends without one."""
@@ -200,7 +199,10 @@ async def _chosen(
         await kept.write(piece)
     if wanted:
         prompt = kept.examine(lambda body: prompt_of(body[: MOST_BODY + 1]))
-    choosing = asyncio.ensure_future(gate.choose(head, scan.name, entry, prompt))
+    choice = gate.choice(head, scan.name, entry, prompt)
+    if not isawaitable(choice):
+        return choice
+    choosing = asyncio.ensure_future(choice)
     await asyncio.sleep(0)
     if not choosing.done():
         await _while_waiting(choosing, client, kept)
@@ -250,13 +252,13 @@ async def _passed(
         again = target.replicated and not head.upgrade
         inserted = await _inserted(client, kept, tap) if tap.reads or again else b""
         while True:
+            outgoing = _Outgoing(client, head.for_engine(target.key, len(inserted)), kept, inserted)
             try:
                 engine, reached = await _connected(target), True
-            except (OSError, TimeoutError):
+            except OSError:
                 reached = False
             else:
-                sending = _send(client, head.for_engine(target.key, len(inserted)), kept, engine, inserted)
-                if await _exchanged(engine, sending, _answer(engine, client, target, tap, answer)):
+                if await _exchanged(engine, outgoing, target, tap, answer):
                     return None
             if not target.again(reached):
                 return target.broken()
@@ -265,49 +267,54 @@ async def _passed(
         tap.ended(answer.complete or answer.switched)
 
 
-async def _exchanged(engine: socket.socket, send: Coroutine[Any, Any, None], answer: Coroutine[Any, Any, bool]) -> bool:
-    """Send and receive at once. False if the engine gave nothing. Raises Gone, OSError."""
-    sending, answering = asyncio.ensure_future(send), asyncio.ensure_future(answer)
+async def _exchanged(
+    engine: SocketLink, outgoing: "_Outgoing", target: EngineTarget, tap: Tap, answer: EngineAnswer
+) -> bool:
+    """Send and receive at once. False if the engine gave nothing. Raises Gone, OSError.
+
+    What can wait is done once the engine has a request of usual size.
+    """
+    tasks: list[asyncio.Task[Any]] = []
     try:
-        await asyncio.wait({sending, answering}, return_when=asyncio.FIRST_COMPLETED)
+        outgoing.begin(engine)
+        tap.sent()
+        answer.expect()
+        sending = asyncio.create_task(outgoing.follow(engine))
+        answering = asyncio.create_task(_answer(engine, outgoing.client, target, tap, answer))
+        tasks = [sending, answering]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if not answering.done() and (error := sending.exception()) and not isinstance(error, OSError):
             raise error
         return await answering
     finally:
-        for task in (sending, answering):
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(sending, answering, return_exceptions=True)
         engine.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _connected(target: EngineTarget) -> socket.socket:
-    """A plain socket: what the engine had sent before it broke off can still be read. Raises OSError, TimeoutError."""
-    loop = asyncio.get_running_loop()
-    async with asyncio.timeout(_CONNECT_REPLICA if target.replicated else _CONNECT):
-        engine = socket.socket(await _family(target.host), socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        try:
-            engine.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if target.replicated:
-                _keep_alive(engine, True)
-            await loop.sock_connect(engine, (target.host, target.port))
-        except BaseException:
-            engine.close()
-            raise
+async def _connected(target: EngineTarget) -> SocketLink:
+    """A link to the engine. Raises OSError, also after a time."""
+    within = _CONNECT_REPLICA if target.replicated else _CONNECT
+    family, address = await _address(target.host, target.port, within)
+    engine = SocketLink(socket.socket(family, socket.SOCK_STREAM))
+    try:
+        if target.replicated:
+            engine.keep_alive(True)
+        await engine.connect(address, within)
+    except BaseException:
+        engine.close()
+        raise
     return engine
 
 
-def _keep_alive(engine: socket.socket, on: bool) -> None:
-    for option, value in _ALIVE:
-        engine.setsockopt(socket.IPPROTO_TCP, option, value)
-    engine.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, on)
-
-
-async def _family(host: str) -> int:
+async def _address(host: str, port: int, within: float) -> tuple[int, tuple[Any, ...]]:
     try:
-        return socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
+        return (socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET), (host, port)
     except ValueError:
-        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        return int(found[0][0])
+        async with asyncio.timeout(within):
+            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return int(found[0][0]), found[0][4]
 
 
 async def _inserted(client: ProxyConnection, kept: HeldBody, tap: Tap) -> bytes:
@@ -317,61 +324,63 @@ async def _inserted(client: ProxyConnection, kept: HeldBody, tap: Tap) -> bytes:
     return kept.examine(tap.insertion) if tap.reads else b""
 
 
-async def _send(
-    client: ProxyConnection, request: h11.Request, kept: HeldBody, engine: socket.socket, inserted: bytes
-) -> None:
-    """The request, then what a websocket sends. Ends with Gone, TooLarge, or OSError where the engine reads no further.
+class _Outgoing:
+    """A request for an engine. inserted: what follows the first byte of the body."""
 
-    inserted: what follows the first byte of the body.
-    """
-    loop, http = asyncio.get_running_loop(), h11.Connection(h11.CLIENT)
-    begin = http.send(request) or b""
-    kept.rewind()
-    first = await kept.read(1) + inserted if inserted else b""
-    while piece := first or await kept.read(PIECE) or await client.body():
-        first = b""
-        await loop.sock_sendall(engine, begin + (http.send(h11.Data(data=piece)) or b""))
-        begin = b""
-    if last := begin + (http.send(h11.EndOfMessage()) or b""):
-        await loop.sock_sendall(engine, last)
-    while True:
-        data = await client.later()
-        if (b"connection", b"upgrade") in request.headers:
-            await loop.sock_sendall(engine, data)
+    def __init__(self, client: ProxyConnection, request: h11.Request, kept: HeldBody, inserted: bytes) -> None:
+        self.client, self._kept, self._inserted = client, kept, inserted
+        self._upgrades = (b"connection", b"upgrade") in request.headers
+        self._http = h11.Connection(h11.CLIENT)
+        self._begin = self._http.send(request) or b""
 
+    def begin(self, engine: SocketLink) -> None:
+        """Send the whole of it at once, if all of its body is here and small."""
+        if self.client.read_all and self._kept.size <= PIECE:
+            body = self._kept.examine(lambda held: held[: len(held)])
+            body = body[:1] + self._inserted + body[1:]
+            data = self._begin + (self._http.send(h11.Data(data=body)) or b"" if body else b"")
+            self._begin, self._inserted = b"", b""
+            engine.put(data + (self._http.send(h11.EndOfMessage()) or b""))
 
-class _Arriving:
-    """The bytes from an engine. A read that finds data at once gives nobody else a turn, so every few do."""
+    async def follow(self, engine: SocketLink) -> None:
+        """The rest of it, then what a websocket sends. Ends with Gone, TooLarge, or OSError where the engine reads no
+        further."""
+        if self._begin:
+            await self._pieces(engine)
+        await engine.write()
+        while True:
+            data = await self.client.later()
+            if self._upgrades:
+                await engine.write(data)
 
-    def __init__(self, engine: socket.socket) -> None:
-        self._engine, self._reads = engine, 0
-
-    async def read(self) -> bytes:
-        """The next bytes, b'' at the end. Raises OSError."""
-        self._reads += 1
-        if self._reads % _TURN == 0:
-            await asyncio.sleep(0)
-        return await asyncio.get_running_loop().sock_recv(self._engine, PIECE)
+    async def _pieces(self, engine: SocketLink) -> None:
+        kept, http, begin = self._kept, self._http, self._begin
+        kept.rewind()
+        first = await kept.read(1) + self._inserted if self._inserted else b""
+        while piece := first or await kept.read(PIECE) or await self.client.body():
+            first = b""
+            await engine.write(begin + (http.send(h11.Data(data=piece)) or b""))
+            begin = b""
+        await engine.write(begin + (http.send(h11.EndOfMessage()) or b""))
 
 
 async def _answer(
-    engine: socket.socket, client: ProxyConnection, target: EngineTarget, tap: Tap, answer: EngineAnswer
+    engine: SocketLink, client: ProxyConnection, target: EngineTarget, tap: Tap, answer: EngineAnswer
 ) -> bool:
     """False where the engine gives none. Raises OSError where either side breaks off in the middle of it."""
-    arriving = _Arriving(engine)
     try:
-        body = await _beginning(arriving, target, tap, answer)
+        body = await _beginning(engine, target, tap, answer)
         if body is None:
             return False
         if target.replicated:
-            _keep_alive(engine, False)
+            engine.keep_alive(False)
         passing = await _begun(client, answer)
     except OSError:
         if client.begun and not target.replicated:
             raise
         return False
     if passing is None:
-        await _switched(arriving, client, answer, body)
+        await _switched(engine, client, answer, body)
         return True
     while True:
         await passing.more(tap.saw(body) if body else b"")
@@ -380,44 +389,45 @@ async def _answer(
             return True
         if answer.complete:
             break
-        body = answer.feed(await arriving.read())
+        body = answer.feed(await engine.read())
     await passing.more(tap.rest())
     await passing.end()
     return True
 
 
-async def _beginning(arriving: _Arriving, target: EngineTarget, tap: Tap, answer: EngineAnswer) -> bytes | None:
+async def _beginning(engine: SocketLink, target: EngineTarget, tap: Tap, answer: EngineAnswer) -> bytes | None:
     """The first bytes of the answer's body; None for a status in place of which another replica is asked."""
     body = b""
     while not answer.status:
-        body = answer.feed(await _first(arriving, target))
+        body = answer.feed(await _first(engine, target))
     if target.declines(answer.status):
         return None
     tap.answers(answer)
     # A replica's head alone is no answer: another one may give that
     while target.replicated and answer.status != 101 and not body and not answer.complete:
-        body = answer.feed(await _first(arriving, target))
+        body = answer.feed(await _first(engine, target))
     return body
 
 
-async def _first(arriving: _Arriving, target: EngineTarget) -> bytes:
+async def _first(engine: SocketLink, target: EngineTarget) -> bytes:
     """The next bytes before an answer begins. Raises OSError, also once a replica is lost."""
     if not target.replicated:
-        return await arriving.read()
-    reading = asyncio.ensure_future(arriving.read())
-    try:
-        while not (await asyncio.wait({reading}, timeout=_LOOK))[0]:
-            if target.lost:
-                raise ConnectionAbortedError("the replica is lost")
-        return reading.result()
-    finally:
-        reading.cancel()
+        return await engine.read()
+    while True:
+        try:
+            async with asyncio.timeout(_LOOK) as look:
+                return await engine.read()
+        except TimeoutError:
+            if not look.expired():
+                raise
+        if target.lost:
+            raise ConnectionAbortedError("the replica is lost")
 
 
-async def _switched(arriving: _Arriving, client: ProxyConnection, answer: EngineAnswer, data: bytes) -> None:
+async def _switched(engine: SocketLink, client: ProxyConnection, answer: EngineAnswer, data: bytes) -> None:
     """A websocket: what the engine sends, unread, until it closes."""
     await client.switch(answer.reason, answer.passed_headers)
-    while data or (data := await arriving.read()):
+    while data or (data := await engine.read()):
         await client.send_raw(data)
         data = b""
 
@@ -462,7 +472,8 @@ async def _begun(client: ProxyConnection, answer: EngineAnswer) -> _Passed | _Re
         return None
     if answer.status == 101:
         raise MalformedAnswer("the engine changed to another protocol without naming it")
-    await asyncio.sleep(client.read_at + _SETTLES - asyncio.get_running_loop().time())
+    if (left := client.read_at + _SETTLES - asyncio.get_running_loop().time()) > 0:
+        await asyncio.sleep(left)
     try:
         client.begin(answer.status, answer.reason, answer.passed_headers)
     except h11.LocalProtocolError as error:

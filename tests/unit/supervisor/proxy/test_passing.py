@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local_server import local_server
+from local_server import local_links
 from sparkwright.supervisor.proxy import connection
 from sparkwright.supervisor.proxy.passing import Passing
 from unit.supervisor.proxy.test_doorman import KEY, doorman
@@ -32,7 +32,7 @@ async def test_a_body_that_is_too_slow_gets_408_and_counts_no_longer(
     """Guards uploads that trickle for ever: they end with a reason, and the key has its place back."""
     monkeypatch.setattr(connection, "BODY_WITHIN", 0.02)
     door = doorman(tmp_path, "tiny", at_once=1)
-    async with local_server(Passing({}, door), path=str(tmp_path / "s")):
+    async with local_links(Passing({}, door), path=str(tmp_path / "s")):
         for _ in range(3):
             status, said = await answer(tmp_path / "s", HEAD.format(key=KEY).encode(), b'{"mod')
             error = said["error"]

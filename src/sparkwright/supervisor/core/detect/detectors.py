@@ -107,12 +107,14 @@ class Detectors:
         )
 
     def lost(self, node: str, at: float, why: str = "") -> Found:
-        """Its stream has ended: that is not the node's end."""
+        """Its stream has ended: that is not the node's end. why: the first try to open it again often knows more."""
         if node not in self.nodes:
             return ()
-        self.nodes[node].reached = False
+        watch = self.nodes[node]
+        anew = bool(why) and why != watch.lost_by
+        watch.reached, watch.lost_by = False, why or watch.lost_by
         what = f"cannot sample {node}" + (f": {why}" if why else "")
-        return self.latch.set("unseen", node, Fault(at, "unseen", what, Recovery.NONE), at)
+        return self.latch.set("unseen", node, Fault(at, "unseen", what, Recovery.NONE), at, anew)
 
     def engine(self, live: LiveEngine | None, at: float) -> Found:
         """None: /metrics did not answer."""

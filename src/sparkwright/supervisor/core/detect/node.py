@@ -65,11 +65,13 @@ _FULL = 4 << 20
 
 @dataclass
 class NodeWatch:
-    """seen: the last sample and when it came; reached: whether its stream still lives."""
+    """seen: the last sample and when it came; reached: whether its stream still lives; lost_by: the last reason why it
+    does not."""
 
     node: str
     setting: Setting
     reached: bool = False
+    lost_by: str = ""
     seen_at: float = 0.0
     last: Sample | None = None
     gpu: GpuWatch = field(init=False)
@@ -96,7 +98,7 @@ class NodeWatch:
 
     def sample(self, sample: Sample, working: bool, finished: float | None, at: float) -> dict[str, Fault | None]:
         """Kind -> the fault, or None where all is well; a kind that is not there is not known now."""
-        self.reached, self.seen_at, self.last = True, at, sample
+        self.reached, self.lost_by, self.seen_at, self.last = True, "", at, sample
         self.gpu.sample(sample, working, at)
         self.pressure.sample(sample)
         found = {

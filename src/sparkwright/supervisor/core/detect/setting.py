@@ -107,13 +107,14 @@ class Latch:
     retell: float
     _held: dict[str, dict[str, float]] = field(default_factory=dict)
 
-    def set(self, kind: str, subject: str, fault: Fault | None, at: float) -> Found:
-        """subject: the node, '' for the whole deployment. fault: None when it is not (or no longer) so."""
+    def set(self, kind: str, subject: str, fault: Fault | None, at: float, anew: bool = False) -> Found:
+        """subject: the node, '' for the whole deployment. fault: None when it is not (or no longer) so. anew: it has
+        another reason than before, and is told at once."""
         held = self._held.setdefault(kind, {})
         if fault is None:
             return (Cleared(at, kind),) if held.pop(subject, None) is not None and not held else ()
         told = held.get(subject)
-        if told is not None and (fault.recovery in _ENDS or at - told < self.retell):
+        if told is not None and (fault.recovery in _ENDS or (at - told < self.retell and not anew)):
             return ()
         held[subject] = at
         return (fault,)

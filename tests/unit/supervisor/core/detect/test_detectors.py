@@ -109,6 +109,21 @@ def test_a_lost_stream_is_unseen_and_no_fault() -> None:
     assert cleared(watch.sample("spark-2", sample(START + 9), START + 9)) == {"unseen"}
 
 
+def test_the_reason_of_a_lost_stream_is_the_latest_one() -> None:
+    """Guards `status` while a node cannot be reached: the connection's end says little, the tries after it name the
+    cause, and each is told once."""
+    watch = detectors()
+    watch.sample("spark-2", sample(START), START)
+    told = [watch.lost("spark-2", START + at, why) for at, why in enumerate(["lost", "no key", "no key", "", "no key"])]
+    assert [[one.what for one in found if isinstance(one, Fault)] for found in told] == [
+        ["cannot sample spark-2: lost"],
+        ["cannot sample spark-2: no key"],
+        [],
+        [],
+        [],
+    ]
+
+
 def test_an_unseen_worker_whose_tokens_come_is_left_alone() -> None:
     """Its GPU and its counters are not known for an hour: traffic proves life."""
     watch = detectors()

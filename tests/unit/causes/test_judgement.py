@@ -1,0 +1,56 @@
+"""The judgement over complaints: who prints them, and whether the program went on."""
+
+import pytest
+
+from sparkwright.app.diagnose.examine import examine
+from sparkwright.domain.diagnosis import Diagnosis
+
+RECORDS = "".join(f"2026-11-29 10:0{n}:00 INFO  request {n} done\n" for n in range(5))
+COMPLAINT = "2026-11-29 10:04:30 ERROR user 7: cannot open /data/7: No such file or directory\n"
+PLAIN = "cannot open /data/7: No such file or directory\n"
+WORK = "reading 1\nreading 2\nreading 3\nwritten\n"
+
+
+def examined(text: str) -> Diagnosis:
+    return examine([("log", [text.encode()])], 2026, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        (RECORDS + COMPLAINT + RECORDS, False),
+        (RECORDS + COMPLAINT, False),
+        (RECORDS + COMPLAINT + "app.service: Main process exited, code=exited, status=1/FAILURE\n", True),
+        (WORK + f"error: {PLAIN}", True),
+        (WORK + f"error: {PLAIN}" + WORK, False),
+        (WORK + f"error: {PLAIN}" + WORK + "make: *** [Makefile:7: all] Error 2\n", True),
+        (WORK + f"error: {PLAIN}" + "usage: tool [-h] FILE\n  -h  show this\n  FILE  what to read\n", True),
+        (WORK + "OSError: [Errno 28] No space left on device\n", True),
+        (WORK + "OSError: [Errno 28] No space left on device\n" + WORK, False),
+        ("[    1.000001] usb 1-1: device descriptor read/64, error -71\n", False),
+        ("[ 4000.000001] Out of memory: Killed process 4711 (python3) total-vm:1kB, anon-rss:1kB\n", True),
+        ("[2026-11-29 10:00:00 TP0] RuntimeError: no room\n" + WORK, True),
+        ("done: 12 passed, 0 failed, no errors\n", False),
+    ],
+)
+def test_who_prints_a_complaint_and_what_follows_decide_whether_it_is_a_failure(text: str, failed: bool) -> None:
+    """Guards the table of causes/judgement.py: services that report an event, programs that stop, stated ends."""
+    assert examined(text).failure is failed
+
+
+@pytest.mark.parametrize(("used", "failed"), [("15136MiB", False), ("120000MiB", True)])
+def test_a_table_fails_only_if_it_states_something_bad(used: str, failed: bool) -> None:
+    """Guards a GPU that works for its server, and one whose memory is full."""
+    table = (
+        "| NVIDIA-SMI 580.95.05   Driver Version: 580.95.05   CUDA Version: 13.0 |\n"
+        f"| N/A   38C    P0   10W /  N/A |  {used} /  122880MiB |      0%   Default |\n"
+        f"|    0   N/A  N/A          4711      C   VLLM::EngineCore                      {used} |\n"
+    )
+    assert examined(table).failure is failed
+
+
+def test_a_cause_of_a_program_that_went_on_is_a_guess() -> None:
+    """Guards against blame for what a program survived."""
+    stopped, went_on = (examined(f"{WORK}OSError: [Errno 28] No space left on device\n{more}") for more in ("", WORK))
+    assert stopped.causes[0].confidence >= 0.5 > went_on.causes[0].confidence
+    assert stopped.causes[0].key == went_on.causes[0].key == "disk-full"
