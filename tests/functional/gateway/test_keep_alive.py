@@ -182,5 +182,7 @@ async def test_who_asked_for_no_stream_gets_nothing_before_its_answer(tmp_path: 
     asking = asyncio.create_task(ask())
     await asyncio.wait_for(gate.asked.wait(), 60)
     await asyncio.sleep(0.1)  # several keep-alives, if there were any
+    assert not asking.done()
     asking.cancel()
     await asyncio.wait_for(gate.left.wait(), 60)
+    assert gate.left.is_set()

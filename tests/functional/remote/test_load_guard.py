@@ -50,6 +50,12 @@ def model_folder(node_shell: Sh) -> Path:
     return folder
 
 
+def write_back(folder: Path) -> None:
+    """Before the guard looks: the kernel drops no page that is not on the disk yet."""
+    with folder.joinpath("model.safetensors").open("rb") as file:
+        os.fdatasync(file.fileno())
+
+
 def cached(sh: Sh, folder: Path) -> int:
     found = parse_cache(sh.run(measure([str(folder)])))
     assert isinstance(found, PageCache)
@@ -69,11 +75,8 @@ def test_samples_are_those_of_the_kernel(node_shell: Sh, model_folder: Path) -> 
 
 def test_below_the_soft_floor_the_model_s_pages_are_evicted(node_shell: Sh, model_folder: Path) -> None:
     """Page cache that the load leaves behind goes while it loads; the rank is not stopped for it."""
-    with (
-        model_folder.joinpath("model.safetensors").open("rb") as file,
-        guarding(node_shell, EVERYTHING, 0, model_folder) as samples,
-    ):
-        os.fdatasync(file.fileno())
+    write_back(model_folder)
+    with guarding(node_shell, EVERYTHING, 0, model_folder) as samples:
         assert not any(next(samples).stop for _ in range(3))
     assert cached(node_shell, model_folder) == 0
 
@@ -93,11 +96,8 @@ class ShortNode(Sh):
 
 def test_pages_go_before_the_kernel_reclaims_memory_itself(node_shell: Sh, model_folder: Path) -> None:
     """A floor below the kernel's high watermark would never be reached: it has evicted programs by then."""
-    with (
-        model_folder.joinpath("model.safetensors").open("rb") as file,
-        guarding(ShortNode(node_shell.home), 1, 0, model_folder) as samples,
-    ):
-        os.fdatasync(file.fileno())
+    write_back(model_folder)
+    with guarding(ShortNode(node_shell.home), 1, 0, model_folder) as samples:
         assert [next(samples).free for _ in range(3)] == [1000 * 1024] * 3
     assert cached(node_shell, model_folder) == 0
 

@@ -51,7 +51,8 @@ def test_unknown_keys(more, near):
 
 def test_known_and_free_keys_are_silent():
     """Keys beginning x- are free at every level."""
-    load_recipe(GOOD + "x-a: 1\nserving: {x-b: {c: 1}, context: 4096}\nprofiles: {p: {x-c: 1}, x-d: 2}\n", "r.yaml")
+    text = GOOD + "x-a: 1\nserving: {x-b: {c: 1}, context: 4096}\nprofiles: {p: {x-c: 1}, x-d: 2}\n"
+    assert load_recipe(text, "r.yaml").serving.context == 4096
 
 
 @for_each(

@@ -225,6 +225,7 @@ async def test_a_round_of_saves_that_failed_is_repeated_at_the_next_rest() -> No
         it.scene.endpoint.answers = {f"/slots/{slot}?action=save": make_reply({}) for slot in (0, 1)}
         while it.bus.lasting.get(disk_cache.SLOTS):
             await asyncio.sleep(0.01)
+    assert not task.done()
     task.cancel()
 
 

@@ -146,6 +146,7 @@ async def test_a_peer_that_is_away_costs_only_the_copy() -> None:
     async with asyncio.timeout(20):
         while not it.scene.nodes[1].ran(is_copy):
             await asyncio.sleep(0.01)
+    assert not copying.done(), "it goes on"
     copying.cancel()
 
 
