@@ -13,6 +13,8 @@ from sparkwright.gateway.keys import Keys
 
 _LOOK_EVERY = 0.25
 _STILL = 15.0
+STILL_HERE = "event: still\ndata: {}\n\n"
+"""Nothing is new; a page that hears not even that for a while says so, and asks again (assets/console.js)."""
 
 
 class Feed:
@@ -60,7 +62,7 @@ class Feed:
         try:
             while who := visitor():
                 changed, text = self._changed, self.event(who)
-                yield text if text != sent else ": still here\n\n"
+                yield text if text != sent else STILL_HERE
                 sent = text
                 try:
                     async with asyncio.timeout(_STILL):

@@ -13,6 +13,7 @@ from sparkwright.app.diagnose.diagnosing import name_of, words_of, year_of
 from sparkwright.app.diagnose.log_watch import Watching
 from sparkwright.app.services import Services
 from sparkwright.console.board import DeploymentWatch
+from sparkwright.console.feed import STILL_HERE
 from sparkwright.console.figures import shortened, without_controls
 from sparkwright.console.head import services
 from sparkwright.console.sessions import Visitor
@@ -113,7 +114,7 @@ class Follower:
                 fresh = [line for line in self.lines if line.number > after]
                 after = fresh[-1].number if fresh else after
                 rows = json.dumps("".join(line.markup for line in fresh))
-                yield f"id: {after}\nevent: lines\ndata: {rows}\n\n" if fresh else ": still here\n\n"
+                yield f"id: {after}\nevent: lines\ndata: {rows}\n\n" if fresh else STILL_HERE
                 try:
                     async with asyncio.timeout(_STILL if fresh else 1.0):
                         await changed.wait()

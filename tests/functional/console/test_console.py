@@ -386,6 +386,19 @@ def test_it_answers_while_all_else_is_down(console_cluster: ConsoleCluster, wind
     wait_for_text(page, "Up since")
 
 
+@pytest.mark.full
+def test_a_page_that_hears_nothing_says_so(console_cluster: ConsoleCluster, window: BrowserPage, operator: str) -> None:
+    """Guards a stream that stops without an end: the page calls what it shows old, and follows again by itself."""
+    page = sign_in(window, console_cluster, operator)
+    wait_for_text(page, "Up since")
+    os.kill(pid := console_cluster.service("console"), signal.SIGSTOP)
+    try:
+        wait_until(lambda: not page.script("return document.getElementById('lost').hidden"), "it calls the page old")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: bool(page.script("return document.getElementById('lost').hidden")), "events again")
+
+
 def test_it_comes_back_when_it_was_killed(console_cluster: ConsoleCluster, window: BrowserPage, operator: str) -> None:
     """Guards that the console's process is started again, and that open pages and sessions continue with it."""
     page = sign_in(window, console_cluster, operator)

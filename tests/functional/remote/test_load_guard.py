@@ -51,7 +51,7 @@ def model_folder(node_shell: Sh) -> Path:
 
 
 def write_back(folder: Path) -> None:
-    """Before the guard looks: the kernel drops no page that is not on the disk yet."""
+    """Write the model to the disk: the kernel drops no page that is not there yet."""
     with folder.joinpath("model.safetensors").open("rb") as file:
         os.fdatasync(file.fileno())
 

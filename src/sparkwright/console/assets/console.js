@@ -33,23 +33,29 @@
   // A gateway that answers 503 ends an EventSource for good: a new one is opened once the page can be had again.
   async function again(address) {
     try {
-      const answer = await fetch(location.href, { redirect: "manual", cache: "no-store" });
+      const answer = await fetch(location.href, { redirect: "manual", cache: "no-store", signal: AbortSignal.timeout(10000) });
       if (answer.type === "opaqueredirect") location.reload();
       else if (answer.ok) return follow(address);
     } catch { /* still away */ }
     setTimeout(again, 1000, address);
   }
 
-  let away = 0;
+  // A stream that stops without an end is asked for again: the server says something at least every 15 s.
+  const silent = 40000;
+  let away = 0, heard = 0, stream = null;
   function follow(address) {
     const events = new EventSource(address);
-    events.onopen = () => { away = 0; lost.hidden = true; };
+    const hears = () => { away = 0; heard = Date.now(); lost.hidden = true; };
+    stream = { events, address };
+    heard = Date.now();
+    events.onopen = hears;
+    events.addEventListener("still", hears);
     events.onerror = () => {
       away = away || Date.now();
       if (events.readyState === EventSource.CLOSED) again(address);
     };
-    events.onmessage = (event) => { show(JSON.parse(event.data)); document.body.dataset.updated = Date.now(); };
-    events.addEventListener("lines", (event) => append(JSON.parse(event.data)));
+    events.onmessage = (event) => { hears(); show(JSON.parse(event.data)); document.body.dataset.updated = Date.now(); };
+    events.addEventListener("lines", (event) => { hears(); append(JSON.parse(event.data)); });
     events.addEventListener("gone", () => {
       events.close();
       document.body.replaceChildren();
@@ -58,6 +64,11 @@
   }
 
   setInterval(() => {
+    if (stream && stream.events.readyState === EventSource.OPEN && Date.now() - heard > silent) {
+      away = away || heard;
+      stream.events.close();
+      again(stream.address);
+    }
     if (!away || Date.now() - away < 2000) return;
     lost.hidden = false;
     lost.textContent = `The connection to the head node is lost for ${Math.round((Date.now() - away) / 1000)} s: what is shown is old.`;
