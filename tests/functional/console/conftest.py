@@ -1,6 +1,7 @@
 """One simulated deployment for all tests of the console, and a browser that is signed in."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -43,3 +44,20 @@ def sign_in(page: BrowserPage, desk: ConsoleCluster, key: str, name: str = "twin
     page.script("document.getElementById('key').value = arguments[0]; document.querySelector('form').submit()", key)
     wait_until(lambda: bool(page.script("return !!document.getElementById('live')")), "the first page after signing in")
     return page
+
+
+def page_text(page: BrowserPage) -> str:
+    """The page's text, in one line."""
+    return " ".join(page.script('return document.body ? document.body.innerText : ""').split())
+
+
+def wait_for_text(page: BrowserPage, *words: str) -> None:
+    """Waits for a change by the page's own events, without a reload."""
+    wait_until(lambda: all(word in page_text(page) for word in words), f"{words} in {page_text(page)[:2000]}")
+
+
+def is_true_on_page(page: BrowserPage, what: str) -> bool:
+    """False, too, while another page is being loaded."""
+    with suppress(AssertionError):
+        return bool(page.script(f"return document.body && {what}"))
+    return False

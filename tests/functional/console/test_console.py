@@ -11,22 +11,12 @@ from contextlib import suppress
 
 import pytest
 
-from functional.console.conftest import EVIL, sign_in
+from functional.console.conftest import EVIL, is_true_on_page, page_text, sign_in, wait_for_text
 from functional.console.demo_pictures import write_day
 from functional.console.desk import ConsoleCluster
 from functional.report.browser import DESK, PHONE, BrowserPage
 from functional.test_runs import add_runs, run_of_ten
 from patience import wait_until
-
-
-def page_text(page: BrowserPage) -> str:
-    """The page's text, in one line."""
-    return " ".join(page.script('return document.body ? document.body.innerText : ""').split())
-
-
-def wait_for_text(page: BrowserPage, *words: str) -> None:
-    """Waits for a change by the page's own events, without a reload."""
-    wait_until(lambda: all(word in page_text(page) for word in words), f"{words} in {page_text(page)[:2000]}")
 
 
 def test_a_rank_is_killed_and_comes_back_while_the_page_is_open(
@@ -149,13 +139,6 @@ def test_a_browser_without_scripts(console_cluster: ConsoleCluster, window: Brow
         assert "<b>hello" in page_text(page)
     finally:
         page.call("Emulation.setScriptExecutionDisabled", value=False)
-
-
-def is_true_on_page(page: BrowserPage, what: str) -> bool:
-    """False, too, while another page is being loaded."""
-    with suppress(AssertionError):
-        return bool(page.script(f"return document.body && {what}"))
-    return False
 
 
 def test_a_chat_streams(console_cluster: ConsoleCluster, window: BrowserPage, operator: str) -> None:
