@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import threading
-from contextlib import suppress
 
 import pytest
 
