@@ -5,14 +5,21 @@ h11 and not httptools, which is faster: this process runs from a bundle that may
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import h11
 
 HEAD_LIMIT = 128 * 1024
 # Between two neighbours only: our own side of the answer has framing of its own
 _HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding"})
-_UPGRADE = [("host", "engine"), ("connection", "upgrade"), ("upgrade", "any")]
+_HOST, _UPGRADE = ("host", "engine"), (("connection", "upgrade"), ("upgrade", "any"))
 _SWITCHED = 101
+
+
+@lru_cache(32)
+def _asked(method: str, upgrade: bool) -> h11.Request:
+    """The request as far as h11 needs it to read an answer: its method, and whether 101 may answer it."""
+    return h11.Request(method=method, target="/", headers=[_HOST, *(_UPGRADE if upgrade else ())])
 
 
 class MalformedAnswer(ConnectionError):
@@ -23,11 +30,12 @@ class MalformedAnswer(ConnectionError):
 class EngineAnswer:
     """Feed what the engine sends; read status, headers (names in small letters) and the pieces of the body.
 
-    method: of the request: an answer to HEAD has no body. complete: its end has come. switched: it became another
-    protocol; what follows is passed on unread.
+    method: of the request: an answer to HEAD has no body. upgrade: it asked for another protocol. complete: its end has
+    come. switched: it became another protocol; what follows is passed on unread.
     """
 
     method: str
+    upgrade: bool = False
     status: int = 0
     reason: bytes = b""
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)
@@ -41,9 +49,7 @@ class EngineAnswer:
         if self._http:
             return self._http
         http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
-        # The request has been sent by other means: h11 needs to know its method, and that 101 may answer it.
-        headers = _UPGRADE if self.method == "GET" else _UPGRADE[:1]
-        http.send(h11.Request(method=self.method, target="/", headers=headers))
+        http.send(_asked(self.method, self.upgrade))
         http.send(h11.EndOfMessage())
         self._http = http
         return http
