@@ -14,6 +14,7 @@ _DEEPEST = 256  # no request nests deeper, and no engine reads one that does
 _TOP, _DEEP = re.compile(rb'["{}\[\]:,]'), re.compile(rb'["{}\[\]]')
 _REST = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 _FIELD = re.compile(rb'form-data;(?:[^"\r\n]*;)?\s*name="?model"?\s*(?:\r\n|;|$)', re.IGNORECASE)
+_DECODER = json.JSONDecoder(strict=False)
 _BOUNDARY = re.compile(r'boundary="?([^\s";,]{1,200})', re.IGNORECASE)
 
 
@@ -86,7 +87,7 @@ class JsonScan:
 
 def _decoded(raw: bytes) -> str:
     try:
-        return str(json.loads(raw.decode("utf-8", "replace"), strict=False))[:_LONGEST]
+        return str(_DECODER.decode(raw.decode("utf-8", "replace")))[:_LONGEST]
     except ValueError:
         return ""
 

@@ -3,7 +3,6 @@
 h11 and not httptools, which is faster: this process runs from a bundle that may hold nothing compiled.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -67,7 +66,7 @@ class EngineAnswer:
         http = self._http or self.expect()
         try:
             http.receive_data(data)
-            body = b"".join(self._events(http))
+            body = self._body(http)
         except h11.RemoteProtocolError as error:
             if not data:
                 raise MalformedAnswer("the engine closed the connection before the end of its answer") from error
@@ -78,22 +77,24 @@ class EngineAnswer:
             raise MalformedAnswer(f"the engine sent {HEAD_LIMIT >> 10} KiB of headers and framing in a row")
         return body
 
-    def _events(self, http: h11.Connection) -> Iterator[bytes]:
+    def _body(self, http: h11.Connection) -> bytes:
+        pieces: list[bytes] = []
         while not self.complete and not self.switched:
             event = http.next_event()
             if isinstance(event, h11.Data):
                 self._overhead = 0
-                yield bytes(event.data)
+                pieces.append(event.data)
             elif isinstance(event, h11.Response):
                 self._begin(event)
             elif isinstance(event, h11.InformationalResponse) and event.status_code == _SWITCHED:
                 self._begin(event)
                 self.switched = True
-                yield bytes(http.trailing_data[0])
+                pieces.append(http.trailing_data[0])
             elif isinstance(event, h11.EndOfMessage):
                 self.complete = True
             elif not isinstance(event, h11.InformationalResponse):  # needs more data, or is closed
-                return
+                break
+        return b"".join(pieces)
 
     def _begin(self, event: h11.Response | h11.InformationalResponse) -> None:
         self.status, self.reason, self.headers = event.status_code, bytes(event.reason), list(event.headers)

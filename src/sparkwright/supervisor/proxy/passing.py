@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from inspect import isawaitable
 from ipaddress import ip_address
 from typing import Any, Protocol
@@ -310,12 +311,20 @@ async def _connected(target: EngineTarget) -> SocketLink:
 
 
 async def _address(host: str, port: int, within: float) -> tuple[int, tuple[Any, ...]]:
+    if family := _family_of(host):
+        return family, (host, port)
+    async with asyncio.timeout(within):
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return int(found[0][0]), found[0][4]
+
+
+@lru_cache(1024)
+def _family_of(host: str) -> int:
+    """The family of an address of numbers, 0 for a name."""
     try:
-        return (socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET), (host, port)
+        return socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
     except ValueError:
-        async with asyncio.timeout(within):
-            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        return int(found[0][0]), found[0][4]
+        return 0
 
 
 async def _inserted(client: ProxyConnection, kept: HeldBody, tap: Tap) -> bytes:
