@@ -43,8 +43,10 @@ Ask = Callable[[bytes, bytes], Awaitable[tuple[bytes, bytes]]]
 
 @asynccontextmanager
 async def gateway_with_engine(folder: Path) -> AsyncIterator[Ask]:
-    """Yield a function that sends a request through the gateway to an engine with a given answer. It returns the request
-    as it reached the engine, and the answer as it reached the client."""
+    """Yield a function that sends a request through the gateway to an engine with a given answer.
+
+    It returns the request as it reached the engine, and the answer as it reached the client.
+    """
     came: list[bytes] = []
     answers: list[bytes] = []
 
