@@ -106,9 +106,7 @@ async def measure(found: list[RoutingCandidate], rounds: int, streams: int) -> N
                 used[one.name] += cpu_seconds(one) - before
     print(f"{streams} streams, {rounds} rounds, {TOKENS} tokens each, one every {STEP * 1000:g} ms")
     print(f"Percentiles of all {streams * rounds} first tokens and of all gaps, not of rounds.")
-    print(
-        "| path | TTFT p50, ms | p99, ms | p50, more | p99, more | time a token, ratio | gap p99, ms | its CPU a request, ms |"
-    )
+    print("| path | TTFT p50, ms | p99, ms | p50, more | p99, more | time a token, ratio | gap p99, ms | its CPU, ms |")
     print("| -- | -- | -- | -- | -- | -- | -- | -- |")
     base = rows["direct"]
     for name, results in rows.items():
