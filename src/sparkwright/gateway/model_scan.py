@@ -52,6 +52,9 @@ class JsonScan:
 
     def _end(self, data: bytes, at: int) -> int:
         """The position behind the string that continues at `at`; -1 if it ends in a later chunk."""
+        quote = data.find(b'"', at)
+        if quote >= 0 and data.find(b"\\", at, quote) < 0:  # many times as fast as the expression
+            return quote + 1
         rest = _REST.match(data, at)
         end = rest.end() if rest else at
         if data[end : end + 1] == b'"':
