@@ -64,9 +64,9 @@ def exhaust_ports(seconds: float) -> Script:
         path = "/proc/sys/net/ipv4/ip_local_port_range"
         before = subprocess.run([*enter, f"cat {path}"], capture_output=True, text=True, check=True).stdout.strip()
         try:
-            subprocess.run([*enter, f"echo {FIRST_PORT} {LAST_PORT} >{path}"], check=True)
             harm.run_unit(head, "ports", "python3", "-c", HOLD_PORTS)
-            time.sleep(2.0)
+            time.sleep(5.0)  # they are all its own before others must use them
+            subprocess.run([*enter, f"echo {FIRST_PORT} {LAST_PORT} >{path}"], check=True)
             scene.at = time.time()
             note_proof(scene, head, NO_PORT)
             time.sleep(seconds)
@@ -186,7 +186,7 @@ def open_connections(seconds: float) -> Script:
 
 
 def silence_engine(seconds: float) -> Script:
-    """Whoever connects to the engine on the head reaches a program that answers 200 to everything, with no byte."""
+    """A program in the engine's place on the head answers 200 to everything, with no byte."""
 
     def script(scene: OutageScene) -> None:
         head = scene.ground.head

@@ -95,7 +95,7 @@ class Incident:
 
     @property
     def unwatched_at(self) -> float:
-        """When its supervisor was asked to end and left it open; 0 where one watches, or where that is not known."""
+        """Time at which its supervisor was asked to end and left it open; 0 if one watches, or if that is not known."""
         told = next((one for one in reversed(self.events) if one.kind in (UNWATCHED, WATCHED)), None)
         return told.at if self.is_open and told and told.kind == UNWATCHED else 0.0
 
