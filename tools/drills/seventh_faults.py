@@ -276,8 +276,11 @@ NO_FILES = "! ls /home/spark/.config/systemd/user/sparkwright-* 2>&1"
 HIDE_KEYS = f"find {HOME}/door/ca -type f -exec chmod 000 {{}} +"
 HIDDEN = f"find {HOME}/door/ca -type f -printf '%m %f ' | grep '^0 '"
 MOUNTS = "for d in /run /run/lock /run/user/1000; do mountpoint -q $d || continue; "
-FULL_RUN = MOUNTS + "mount -o remount,size=$(df -k --output=used $d | tail -n 1 | tr -d ' ')k $d; done"
-ROOM_IN_RUN = MOUNTS + "mount -o remount,size=256m $d; done"
+FULL_RUN = MOUNTS + (
+    "n=$(df -B1 --output=avail $d | tail -n 1 | tr -d ' '); [ $n -lt 3000000000 ] || continue; "
+    "fallocate -l $n $d/theirs || head -c $n /dev/zero >$d/theirs; done; :"
+)
+ROOM_IN_RUN = MOUNTS + "rm -f $d/theirs $d/probe; done"
 RUN_IS_FULL = "df -k --output=target,avail /run /run/user/1000 | tail -n 2; ! head -c 8192 /dev/zero >/run/probe"
 ONE_WAY = "for d in {devices}; do iptables {word} OUTPUT -o $d -j DROP; done"
 DROPPED = "iptables -L OUTPUT -v -n -x | awk '/DROP/ {n += $1} END {print n, \"packets dropped\"; exit !n}'"
