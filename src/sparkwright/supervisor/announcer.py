@@ -1,6 +1,6 @@
 """The deployment at this moment, and where it is reported: store, hooks, log, and live.json for the gateway."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sparkwright.app.diagnose.incident import Evidence, explain
 from sparkwright.app.serve.watch import CLAIMED
@@ -173,10 +173,14 @@ class Announcer:
         context.seen.incidents = await context.store.counts(context.name)
 
 
-async def note_restart(context: DeploymentContext, who: str, how: str) -> None:
-    """Notes a restart of a program of ours: in the log, the history and, counted since `up`, in `status`."""
+async def note_restart(context: DeploymentContext, who: str, how: str, seen: Mapping[str, float] | None = None) -> None:
+    """Notes a restart of a program of ours: in the log, the history and, counted since `up`, in `status`.
+
+    seen: what shows that it was this restart, written down together with its count: a supervisor that is killed in
+    between would know the new process and not have counted it.
+    """
     at, before = context.now(), context.journal.recall().get(f"{RESTARTS}{who}", 0.0)
-    context.remember({f"{RESTARTS}{who}": before + 1.0, f"{RESTARTED}{who}": at})
+    context.remember({**(seen or {}), f"{RESTARTS}{who}": before + 1.0, f"{RESTARTED}{who}": at})
     context.notice(f"{context.name}: the {who} was restarted: {how}", warning=True)
     await context.store.note(context.name, IncidentEvent(at, "restarted", f"the {who} was restarted: {how}"))
 
