@@ -1,4 +1,4 @@
-"""What was found in a file, remembered until that file changes: 10 MB of Python are parsed once, not at each check."""
+"""Findings in files, remembered until the file changes: 10 MB of Python are parsed once, not at each check."""
 
 from __future__ import annotations
 

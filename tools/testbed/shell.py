@@ -59,7 +59,7 @@ def logged(argv: Sequence[str], log: Path, *, timeout: float = 1800, env: dict[s
 def run_to_end(
     argv: Sequence[str], timeout: float, given: bytes | str | None = None, **more: Any
 ) -> "subprocess.CompletedProcess[Any]":
-    """As `subprocess.run`, from any thread: an interrupt of the main thread ends the program, too."""
+    """The result of `subprocess.run`, in any thread: an interrupt of the main thread ends the program, too."""
     if _INTERRUPTED.is_set():
         raise TestbedError(f"interrupted before {argv[0]}")
     process = subprocess.Popen(list(argv), **more)

@@ -1,4 +1,4 @@
-"""What supervisors write, and when an open page has to show it."""
+"""Changes that supervisors write, and when an open page has to show them."""
 
 from dataclasses import replace
 from pathlib import Path
