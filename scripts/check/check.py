@@ -66,7 +66,7 @@ def measured_seconds() -> dict[str, float]:
 def affordable_tests(
     selected: Sequence[str], changed: Collection[str], seconds: Mapping[str, float], budget: float = BUDGET
 ) -> list[str]:
-    """What changed itself, what is named after it, the house test, and of the others those that fit into the budget."""
+    """The changed test files, those named after a change, the house test, and the others that fit into the budget."""
     named = {HOUSE, *changed, *(f"test_{Path(name).stem}" for name in changed)}
     chosen = [name for name in selected if not named.isdisjoint((name, Path(name).stem))]
     for name in sorted(set(selected) - set(chosen), key=lambda name: (seconds.get(name, TYPICAL), name)):

@@ -88,7 +88,7 @@ class ConsoleCluster:
         wait_until(so, lambda: f"{self.live(name)}")
 
     def wait_until_ready(self) -> None:
-        """Wait until it serves: on a busy machine its supervisor, whose waits are a tenth, may have started it again."""
+        """Wait: on a busy machine its supervisor, whose waits are a tenth, may just have started it again."""
         self.wait_until(lambda live: live.phase == "ready")
 
     def pids(self, rank: int, name: str = "twin") -> list[int]:
