@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -16,16 +15,16 @@ from testbed.shell import TestbedError, logged, run, together, wait_until
 def test_an_interrupt_ends_what_all_threads_wait_for(tmp_path: Path) -> None:
     """Guards `make test` that is stopped while the testbed is built: a pool waits for its threads, those for minutes
     of mmdebstrap."""
-    begun, ended = threading.Barrier(4), list[str]()
+    ended = list[str]()
 
     def work(kind: str) -> None:
-        begun.wait(60)
         try:
             if kind == "interrupted":
+                read_pid(tmp_path / "pid")
                 raise KeyboardInterrupt
             if kind == "program":
                 logged(["sh", "-c", f"echo $$ >{tmp_path}/pid && exec sleep 1000"], tmp_path / "log")
-            elif kind == "next program":
+            elif kind == "waits":
                 wait_until(lambda: False, "the end of time", 1000)
             else:
                 wait_for_interrupt()
@@ -34,7 +33,7 @@ def test_an_interrupt_ends_what_all_threads_wait_for(tmp_path: Path) -> None:
             ended.append(str(error)[:11])
 
     with pytest.raises(KeyboardInterrupt):
-        together(work, ("interrupted", "program", "next program", "late"))
+        together(work, ("interrupted", "program", "waits", "late"))
     assert sorted(ended) == ["interrupted", "interrupted", "sh ended wi"] and not (tmp_path / "begun").exists()
     run(["true"])  # cleaning up goes on
 
