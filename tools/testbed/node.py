@@ -138,6 +138,18 @@ class ContainerNode:
         self.changed = True
         self._daemon.docker("unpause", self.spec.container)
 
+    def outer_pid(self, pid: int = 1) -> int:
+        """The number by which this machine knows a process of the node."""
+        first = int(self._daemon.docker("inspect", "--format", "{{.State.Pid}}", self.spec.container))
+        space = Path(f"/proc/{first}/ns/pid").readlink()
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError, IndexError):
+                if (entry / "ns/pid").readlink() == space:
+                    told = (entry / "status").read_text().partition("NSpid:")[2].splitlines()[0].split()
+                    if int(told[-1]) == pid:
+                        return int(entry.name)
+        raise TestbedError(f"{self.name}: no process {pid}")
+
     def pid1_started(self) -> str:
         """Clock ticks between the host's boot and the node's: what changes at each reboot, unlike the boot id."""
         return self.sh("cut -d' ' -f22 /proc/1/stat")
