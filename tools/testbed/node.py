@@ -12,7 +12,7 @@ from testbed.daemon import Daemon
 from testbed.images import BASE_IMAGE, ENGINE_IMAGE, LayeredImage, file_digest, write_archive
 from testbed.keys import HostKeys
 from testbed.settings import FABRIC_DEVICE, USERS, NodeSpec
-from testbed.shell import TestbedError, wait_until
+from testbed.shell import TestbedError, run_to_end, wait_until
 
 Completed = subprocess.CompletedProcess[str]
 STATE = ".local/state/sparkwright"
@@ -90,7 +90,8 @@ class ContainerNode:
         return self._complete(argv, None, check, timeout)
 
     def _complete(self, argv: list[str], text: str | None, check: bool, timeout: float) -> Completed:
-        done = subprocess.run(argv, input=text or "", capture_output=True, text=True, timeout=timeout, check=False)
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        done = run_to_end(argv, timeout, text or "", text=True, **pipes)
         if check and done.returncode != 0:
             raise TestbedError(f"{self.name}: {argv[-3:]} ended with {done.returncode}: {done.stderr or done.stdout}")
         return done
