@@ -25,7 +25,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def read_answer(method: str, data: bytes) -> tuple[h11.Response, bytes, bool]:
-    """What a client's own h11 reads: the head, the body, and whether the end was stated."""
+    """Read an answer as a client does: its head, its body, and whether its end was stated."""
     client = h11.Connection(h11.CLIENT)
     client.send(h11.Request(method=method, target=GET, headers=[("host", "x"), ("connection", "close")]))
     client.send(h11.EndOfMessage())
@@ -77,7 +77,7 @@ async def gateway_with_engine(folder: Path) -> AsyncIterator[Ask]:
             yield ask
 
 
-def asked(method: str, version: str = "1.1", more: str = "", body: str = "", path: str = GET) -> bytes:
+def client_request(method: str, version: str = "1.1", more: str = "", body: str = "", path: str = GET) -> bytes:
     head = f"{method} {path} HTTP/{version}\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n{more}\r\n"
     return head.encode() + body.encode()
 
@@ -100,7 +100,7 @@ async def test_a_client_reads_what_the_engine_said(tmp_path: Path) -> None:
     """Guards every way in which an answer tells its length, towards both versions of HTTP."""
     async with gateway_with_engine(tmp_path) as ask:
         for method, version, answer, status, body, stated in ANSWERS:
-            _, got = await ask(asked(method, version), answer)
+            _, got = await ask(client_request(method, version), answer)
             head, read, whole = read_answer(method, got)
             assert (head.status_code, read, whole) == (status, body, stated), (answer, got)
             assert got.count(b"HTTP/1.") == 1 and dict(head.headers)[b"connection"] == b"close", got
@@ -120,7 +120,7 @@ async def test_an_engine_reads_one_request_with_one_length(tmp_path: Path) -> No
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
     async with gateway_with_engine(tmp_path) as ask:
         for more, body, framed, read in REQUESTS:
-            came, _ = await ask(asked("POST", "1.1", more, body, "/v1/chat/completions"), answer)
+            came, _ = await ask(client_request("POST", "1.1", more, body, "/v1/chat/completions"), answer)
             engine = h11.Connection(h11.SERVER)
             engine.receive_data(came)
             head, got, event = engine.next_event(), b"", engine.next_event()
