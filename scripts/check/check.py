@@ -1,30 +1,37 @@
 """`make check`: what a commit needs before it is made, in seconds: format, lint, types, layers, and the unit tests of
 what changed.
 
-Changed: what differs from HEAD; with nothing changed, what the last commit changed. A changed module selects the unit
-tests that import it; a changed test file selects itself. Of the tests marked `full` only
-the house tests are run.
+Changed: what differs from HEAD; with nothing changed, what the last commit changed. A changed test file selects itself,
+a changed module or data file the tests in the folder of the same name and those that import it. A module that half of
+the tests import selects more than a minute of them: then those named after it are run, and of the others as many as fit
+into some seconds, short files first. The rest is counted, and `--all` runs it, too. Of the tests marked `full` only the
+house tests are run.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 UNIT = ROOT / "tests" / "unit"
 HOUSE = "tests/unit/test_house.py"
+DURATIONS = ROOT / "build" / "tests" / "durations.json"  # seconds per test file, written by scripts/testing/test_all.py
+TYPICAL = 0.3  # seconds of a test file that no run has measured
+BUDGET = 8.0  # seconds of tests by those durations, which are of two processes at a time beside other parts
+# The longest first: two run at a time.
 TOOLS: tuple[tuple[str, ...], ...] = (
-    ("ruff", "format", "--check", "--quiet", "."),
-    ("ruff", "check", "--quiet", "."),
-    ("python", "scripts/check/readability.py"),
     ("mypy",),
+    ("python", "scripts/check/readability.py"),
     ("lint-imports",),
+    ("ruff", "check", "--quiet", "."),
+    ("ruff", "format", "--check", "--quiet", "."),
 )
 
 
@@ -32,16 +39,41 @@ def main(words: Sequence[str]) -> int:
     os.environ["PATH"] = f"{ROOT}/.venv/bin:{os.environ['PATH']}"
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     began = time.monotonic()
-    files = changed_files()
-    tests = selected_tests(files)
-    commands = list(TOOLS) if any(name.endswith((".py", ".toml")) for name in files) else []
-    if tests:
-        commands.append(("python", "-m", "pytest", "-m", "house or not full", *tests, *words))
+    files, everything = changed_files(), "--all" in words
+    selected, seconds = selected_tests(files), measured_seconds()
+    tests = selected if everything else affordable_tests(selected, files, seconds)
+    tools = TOOLS if any(name.endswith((".py", ".toml")) for name in files) else ()
+    more = [word for word in words if word != "--all"]
+    commands = [("python", "-m", "pytest", "-m", "house or not full", *tests, *more), *tools]
     with ThreadPoolExecutor(2) as pool:
         failed = [name for name in pool.map(run, commands) if name]
     summary = f"{len(files)} changed files, {len(tests)} test files, {time.monotonic() - began:.1f} s"
     print(f"check: {summary}" + (f"; failed: {', '.join(failed)}" if failed else ""))
+    if rest := sorted(set(selected) - set(tests)):
+        took = sum(seconds.get(name, TYPICAL) for name in rest)
+        print(f"check: {len(rest)} more test files use what changed (about {took:.0f} s): make check ARGS=--all")
     return int(bool(failed))
+
+
+def measured_seconds() -> dict[str, float]:
+    """Seconds of each test file as the last whole run measured them; empty without one."""
+    try:
+        return {name: float(took) for name, took in json.loads(DURATIONS.read_text()).items()}
+    except (OSError, ValueError):
+        return {}
+
+
+def affordable_tests(
+    selected: Sequence[str], changed: Collection[str], seconds: Mapping[str, float], budget: float = BUDGET
+) -> list[str]:
+    """The changed test files, those named after a change, the house test, and the others that fit into the budget."""
+    named = {HOUSE, *changed, *(f"test_{Path(name).stem}" for name in changed)}
+    chosen = [name for name in selected if not named.isdisjoint((name, Path(name).stem))]
+    for name in sorted(set(selected) - set(chosen), key=lambda name: (seconds.get(name, TYPICAL), name)):
+        budget -= seconds.get(name, TYPICAL)
+        if budget >= 0:
+            chosen.append(name)
+    return sorted(chosen)
 
 
 def changed_files() -> list[str]:

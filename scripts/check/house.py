@@ -12,7 +12,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
+
+from file_memory import FileMemory
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "sparkwright"
@@ -47,12 +50,23 @@ class SourceFile:
 @functools.cache
 def sources(folder: str) -> tuple[SourceFile, ...]:
     """Every Python file below a folder of the project, read and parsed once."""
-    return tuple(read_source(path) for path in sorted((ROOT / folder).rglob("*.py")))
+    memory = FileMemory(Path(__file__))
+    found = tuple(known_source(memory, path) for path in sorted((ROOT / folder).rglob("*.py")))
+    memory.save()
+    return found
 
 
-def read_source(path: Path) -> SourceFile:
-    """Read and parse one file; of a test only its statements."""
-    text = path.read_text()
+def known_source(memory: FileMemory, path: Path) -> SourceFile:
+    def rows(text: str) -> list[Any]:
+        source = read_source(path, text)
+        return [source.lines, source.functions, source.engines, source.prints]
+
+    lines, functions, engines, prints = memory.found_in(path, rows)
+    return SourceFile(path, lines, [(*each,) for each in functions], [(*each,) for each in engines], prints)
+
+
+def read_source(path: Path, text: str) -> SourceFile:
+    """Parse one file; of a test only its statements."""
     source = SourceFile(path, len(text.splitlines()))
     for node in nodes_below(ast.parse(text), statements_only=not {TESTS, TOOLS}.isdisjoint(path.parents)):
         add_node(node, source)

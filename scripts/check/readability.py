@@ -17,9 +17,11 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
+
+from file_memory import FileMemory
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "scripts" / "check" / "readability.toml"
@@ -49,6 +51,11 @@ class Place:
     key: str
     where: str
     text: str
+
+    @property
+    def name(self) -> str:
+        """The function's or class's own name."""
+        return self.text.split()[-1]
 
 
 def begins_badly(docstring: str) -> bool:
@@ -94,9 +101,18 @@ def only_doubled(places: Iterable[Place]) -> list[Place]:
 
 
 def all_places(field_words: frozenset[str]) -> list[Place]:
-    files = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
-    texts = ((str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")) for path in files)
-    return only_doubled(place for path, text in texts for place in places_in(path, text, field_words))
+    memory = FileMemory(Path(__file__))
+    files = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+    found = [place for path in files for place in known_places(memory, path)]
+    memory.save()
+    # Words of the field are no part of what is remembered: they stand in another file.
+    return only_doubled(place for place in found if place.rule != FUNCTIONS or place.name not in field_words)
+
+
+def known_places(memory: FileMemory, path: Path) -> list[Place]:
+    name = str(path.relative_to(ROOT))
+    rows = memory.found_in(path, lambda text: [astuple(place) for place in places_in(name, text, frozenset())])
+    return [Place(*row) for row in rows]
 
 
 def counts(places: Iterable[Place]) -> dict[str, Counter[str]]:

@@ -38,7 +38,7 @@ _SIMPLE: dict[Any, Schema] = {
 }  # fmt: skip
 
 _CAUSE = (Cause, {"sureness": str})
-_INCIDENT = (Incident, {"open": bool, "away": float | None, "changed": str, "on": str})
+_INCIDENT = (Incident, {"open": bool, "away": float | None, "changed": str, "unwatched_at": float, "on": str})
 _REMEDY = {"change": str, "costs": [str], "keys": Mapping[str, Any], "actions": [Any], "verdict": Verdict}
 _CHANGE = {"node": str, "code": str, "says": str, "root": bool, "commands": [str], "outcome": str, "why": str}
 _KEY = {name: hint for name, hint in get_type_hints(Key).items() if name != "sha256"}

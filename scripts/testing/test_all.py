@@ -402,7 +402,7 @@ def check_leftovers(before: leftovers.Traces | None) -> PartOutcome:
     """Checks for leftovers. before: None if no part makes namespaces or containers: new ones are then another run's.
     The testbeds that a cluster run started are ours to stop; one that was up before is nobody's leftover."""
     start = time.monotonic()
-    if leftovers.wait_for_end():
+    if leftovers.wait_for_end() and before is not None:
         with ThreadPoolExecutor(REST_TESTBEDS) as pool:
             list(pool.map(stop_testbed, range(REST_TESTBEDS)))
     alive = [f"process {pid}: {command}" for pid, command in leftovers.wait_for_end().items()]

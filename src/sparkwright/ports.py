@@ -120,6 +120,16 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
+class Callers(Protocol):
+    """Our processes on this machine. A mark is one process's alone: another machine, boot or container has others."""
+
+    def own_mark(self) -> str:
+        """'' where processes cannot be told apart: then nobody is said to have ended."""
+
+    def has_ended(self, mark: str) -> bool:
+        """True only if that process was here and is gone; False where that cannot be known."""
+
+
 class Keyring(Protocol):
     """API keys of gateways on this machine, each 24 random bytes: they are the caller's, and no node stores them."""
 

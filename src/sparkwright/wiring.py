@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sparkwright.adapters import artifacts
 from sparkwright.adapters.files import Places, open_cluster
 from sparkwright.adapters.hosts import ClusterHosts
-from sparkwright.adapters.machine import SystemClock, whoami
+from sparkwright.adapters.machine import MachineCallers, SystemClock, whoami
 from sparkwright.adapters.plan_history import FilePlanHistory
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.cluster_options import ClusterOptions
@@ -109,6 +109,7 @@ async def open_services(access: ClusterAccess, sink: Sink) -> AsyncIterator[Serv
             sink=sink,
             who=access.who,
             nonce=secrets.token_hex(8),
+            callers=MachineCallers(),
         )
     finally:
         await hosts.close(access.persist)

@@ -71,8 +71,8 @@ class PollingClient:
 
     def wait(self, status: int, timeout: float = 90) -> None:
         end = time.monotonic() + timeout
-        while self.once()[0] != status:
-            assert time.monotonic() < end, f"no {status} within {timeout} s: {self.answers[-3:]}"
+        while (last := self.once())[0] != status:
+            assert time.monotonic() < end, f"no {status} within {timeout} s: last {last}, before {self.answers[-3:]}"
 
 
 @contextmanager

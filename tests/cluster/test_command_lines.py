@@ -35,7 +35,7 @@ def test_what_runs_for_a_deployment_has_short_command_lines(
 ) -> None:
     """Ranks, their wrappers, the supervisor and its helpers over ssh: on head and worker, again and again."""
     driver.supervise = True
-    driver.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
+    driver.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.3"}
     head, seen = testbed_nodes[0], [dict[str, int](), dict[str, int]()]
     driver.good("up", driver.recipe(runtime))
     wait_until(lambda: read_live(head).get("phase") == "ready", "to serve")

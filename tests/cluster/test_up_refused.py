@@ -92,16 +92,32 @@ def test_a_lease_that_somebody_holds_is_respected(driver: CommandDriver, testbed
 def test_a_killed_call_leaves_a_lease_that_can_be_broken(
     driver: CommandDriver, testbed_nodes: list[ContainerNode], runtime: str
 ) -> None:
-    """A killed call leaves its lease. The next one says that the holder looks dead, and works with --break-lease."""
+    """A killed call of another machine leaves its lease. The next one says that the holder looks dead, and works with
+    --break-lease."""
     with slowed(testbed_nodes[0], "docker" if runtime == "docker" else "setsid", 2, "run*|sh*"):
         driver.start("up", driver.recipe(runtime)).saw("start ranks").kill()
         time.sleep(3)  # what was on its way to the node still happens there
     assert all(read_lease(n) for n in testbed_nodes)
     for node in testbed_nodes:
+        node.sh('sed -i \'s/"process": "[^"]*/&0/\' /run/lock/sparkwright/lease')  # of another boot
         node.sh("touch -d '5 minutes ago' /run/lock/sparkwright/lease")
     refused = driver.run("up", driver.recipe(runtime))
     assert refused.code == 4 and "looks dead" in refused.err and "--break-lease" in refused.err, str(refused)
     driver.good("down", NAME, "--break-lease")
+    assert_clean(testbed_nodes)
+
+
+@pytest.mark.full
+def test_a_killed_call_of_this_machine_is_followed_by_the_next(
+    driver: CommandDriver, testbed_nodes: list[ContainerNode]
+) -> None:
+    """A killed `up` holds nobody up who calls again on the same machine: its lease is taken over, and said to be."""
+    with slowed(testbed_nodes[0], "setsid", 2, "run*|sh*"):
+        driver.start("up", driver.recipe("process")).saw("start ranks").kill()
+    assert all(read_lease(n) for n in testbed_nodes)
+    again = driver.good("up", driver.recipe("process"))
+    assert "that process of this machine has ended" in again.err + again.out, str(again)
+    driver.good("down", NAME)
     assert_clean(testbed_nodes)
 
 

@@ -86,6 +86,8 @@ class RankNode(FakeHost):
             return Completed(0, "")  # always free
         if command.changes == "take lease":
             return self._take(*args)
+        if command == lease.show_lease():
+            return Completed(0, f"{self.age}\n{self.holder}" if self.holder else "")
         if command.changes == "seize lease":
             self.holder, self.age = args[0], 0
             self.note("seize")

@@ -95,6 +95,12 @@ class FakeStore:
         ]
         return next((one for one in self.incidents if one.number == number), None)
 
+    async def served(self, number: int, at: float, up: Uptime | None = None) -> None:
+        self.incidents = [one.served(at, up) if one.number == number else one for one in self.incidents]
+
+    async def is_handed(self, number: int) -> bool:
+        return any(one.is_handed for one in self.incidents if one.number == number)
+
     async def counts(self, deployment: str) -> tuple[int, int]:
         return len(self.incidents), max((one.number for one in self.incidents), default=0)
 

@@ -13,7 +13,7 @@ import pytest
 from functional.command import UserShell
 from functional.supervised import SupervisedHead, supervising
 from sparkwright.adapters.sqlite.store import SqliteStore
-from sparkwright.domain.incident import Incident, IncidentEvent
+from sparkwright.domain.incident import UNWATCHED, Incident, IncidentEvent
 from sparkwright.domain.live import DeploymentState
 
 DIAGNOSIS = {
@@ -122,6 +122,23 @@ def test_a_damaged_live_file_is_no_crash(user_shell: UserShell, head_node: Super
     head_node.write("live.json", text)
     code, said, _ = status(user_shell)
     assert code == 1 and "its supervisor on spark-1 is not running: nothing restarts it" in said
+
+
+async def one_unwatched(store: SqliteStore) -> None:
+    """One that is open, and whose supervisor was asked to end."""
+    made = await store.open(Incident("twin", "frozen", "no token for 31 s", time.time() - 60))
+    await store.note("twin", IncidentEvent(time.time() - 40, UNWATCHED, "the supervisor was asked to end"), made.number)
+
+
+def test_an_incident_that_nothing_watches_is_called_so(user_shell: UserShell, head_node: SupervisedHead) -> None:
+    """Guards an `open` that nobody works on: the list and the story say that the supervisor was stopped."""
+    head_node.store(one_unwatched)
+    code, text, err = user_shell.run("incidents", "list")
+    assert (code, err) == (0, "") and "open, not watched" in text
+    told = json.loads(user_shell.run("incidents", "list", "--json")[1])["incidents"][0]
+    assert told["open"] and told["unwatched_at"] == pytest.approx(time.time() - 40, abs=30)
+    shown = user_shell.run("incidents", "show", "1")[1]
+    assert "its supervisor was stopped 20 s after it began; nothing watches it" in " ".join(shown.split())
 
 
 def test_incidents_are_listed_and_shown(user_shell: UserShell, head_node: SupervisedHead) -> None:

@@ -101,8 +101,8 @@ class MpiRanks:
 
     def both_up(self) -> tuple[int, int]:
         """The process ids of the two stand-ins."""
-        wait_until(lambda: all((self.folder / f"found{k}.json").exists() for k in (0, 1)), self.log(0))
-        wait_until(lambda: "startup complete" in self.log(0), self.log(0))
+        wait_until(lambda: all((self.folder / f"found{k}.json").exists() for k in (0, 1)), lambda: self.log(0))
+        wait_until(lambda: "startup complete" in self.log(0), lambda: self.log(0))
         return self.found(0)["pid"], self.found(1)["pid"]
 
     def ended(self, rank: int, seconds: float = 15) -> int:
@@ -236,7 +236,7 @@ def test_strangers_neither_end_nor_hold_a_waiting_agent(mpi_ranks: MpiRanks, sai
     place = mpi_ranks.specs[1].listens[0]
     with socket.create_connection(place, timeout=60), socket.create_connection(place, timeout=60) as loud:
         loud.sendall(said + b"\n")
-        wait_until(lambda: "agent refused 127.0.0.1" in mpi_ranks.log(1), mpi_ranks.log(1))
+        wait_until(lambda: "agent refused 127.0.0.1" in mpi_ranks.log(1), lambda: mpi_ranks.log(1))
         mpi_ranks.start(0)
         mpi_ranks.both_up()
 

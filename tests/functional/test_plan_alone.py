@@ -188,10 +188,11 @@ def test_a_context_beyond_the_models_own_is_the_first_reason(user_shell: UserShe
 
 
 def test_a_refusal_names_its_reasons_in_words(user_shell: UserShell) -> None:
-    """Guards the first line: what fits and is refused says why, not only by codes."""
+    """Guards the first line: what fits and is refused begins with what is in the way, not only by its code."""
     code, out, _ = user_shell.run("plan", "qwen3.6-27b-fp8", "--nodes", "2", "--tp", "3")
-    first = next(line for line in out.splitlines() if "refused for another reason" in line)
-    assert code == 1 and "tp 3 is not possible for this model (PAR001)" in first, out
+    answer = out.split("\n\n")[1].replace("\n  ", " ")
+    assert code == 1 and answer.startswith("refused: "), out
+    assert "; tp 3 is not possible for this model (PAR001); by memory alone: fits" in answer
 
 
 def test_a_model_of_the_hub_is_planned_from_its_headers(user_shell: UserShell, hub_server: HubServer) -> None:
@@ -323,6 +324,26 @@ def test_damaged_files_never_begin_with_fits(user_shell: UserShell, tmp_path: Pa
     assert answer.startswith("refused: ") and "(MODEL006); with whole files: fits" in answer.replace("\n  ", " ")
 
 
+def test_missing_files_never_begin_with_fits(user_shell: UserShell, tmp_path: Path) -> None:
+    """Guards the answer for an incomplete folder: first what is in the way, and no figure from a part of its files."""
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    (folder / "config.json").write_bytes(MODEL.read_bytes())
+    head = b'{"a": {"dtype": "BF16", "shape": [1000], "data_offsets": [0, 2000]}}'
+    (folder / "model-00001-of-00002.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + bytes(2000))
+    names = {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": names}))
+    code, out, err = user_shell.run("plan", "./gone", "--nodes", "1", HF_HUB_OFFLINE="1")
+    assert code == 1, err
+    answer = out.split("\n\n")[1].replace("\n  ", " ")
+    first = "is incomplete: files are missing (MODEL001); with all of its files: fits"
+    assert answer.startswith("refused: ") and first in answer.split(" tokens of KV cache")[0], out
+    assert "model-00002-of-00002.safetensors (absent" in out
+    assert "MODEL014" not in out and " MiB  fits" not in out
+    plan = json.loads(user_shell.run("plan", "./gone", "--nodes", "1", "--json", HF_HUB_OFFLINE="1")[1])
+    assert "MODEL001" in [one["code"] for one in plan["findings"]]
+
+
 def test_what_is_too_large_is_answered_with_what_would_fit(user_shell: UserShell, tmp_path: Path) -> None:
     """No speed of what does not run; more nodes, and checkpoints of fewer bits, by size."""
     folder = tmp_path / "big"
@@ -343,7 +364,7 @@ def test_a_cache_type_that_the_engine_has_not_is_refused(user_shell: UserShell, 
     code, _, err = user_shell.run("plan", "./mine", "--kv", "fp9", HF_HUB_OFFLINE="1")
     assert code == 2 and "not a type of vllm" in err and "fp8" in err
     code, out, _ = user_shell.run("plan", "./mine", "--tp", "3", HF_HUB_OFFLINE="1")
-    assert code == 1 and "fits; refused for another reason: " in out and "(PAR001)" in out
+    assert code == 1 and out.split("\n\n")[1].startswith("refused: ") and "(PAR001)" in out
 
 
 def test_what_does_not_go_together_is_refused(user_shell: UserShell) -> None:

@@ -89,6 +89,14 @@ def processes_of(node: Path) -> list[int]:
     return found
 
 
+def kill_node(node: Path) -> None:
+    """SIGKILL to all that runs there, until nothing is left: without systemd nothing starts it again."""
+    while gone := processes_of(node):
+        for pid in gone:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
 @contextmanager
 def kept_away(path: Path) -> Iterator[None]:
     """The standby gives the role back all the time: on one machine the two share a port, and `up` must find it free."""
@@ -145,10 +153,7 @@ def test_an_owner_makes_the_standby_the_head(served: Served) -> None:
     served.good("up", f"{served.recipe(NAME)}@one-node", *FORCE)
     with served.client as client:
         assert ask_chat(client) == 200
-        while gone := processes_of(shell.folder / "a"):
-            for pid in gone:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        kill_node(shell.folder / "a")
         wait_until(lambda: ask_chat(client) == 503, "the standby to answer for what it cannot serve")
         file = shell.folder / "cluster.yaml"
         head, *nodes = file.read_text().partition("nodes:\n")[2].splitlines(keepends=True)
@@ -185,10 +190,7 @@ def test_the_gateway_moves_to_the_standby_and_back(served: Served) -> None:
     assert (keys.parent / "ca/pki/authorities/local/root.key").stat().st_mode & 0o777 == 0o600
     with served.client as client:
         assert ask_chat(client) == 200
-        while gone := processes_of(shell.folder / "a"):
-            for pid in gone:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        kill_node(shell.folder / "a")
         wait_until(lambda: ask_chat(client) == 200, "the standby to serve")
         assert has_votes(shell, "b") and not has_votes(shell, "a")
         incidents = list((shell.folder / "b/state/incidents").rglob("*.json"))

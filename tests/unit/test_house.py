@@ -1,5 +1,6 @@
 """The house rules that no linter holds: sizes, layers for every package, no machine paths, nothing unfinished."""
 
+import ast
 import re
 import shutil
 import subprocess
@@ -83,6 +84,22 @@ def test_only_programs_print() -> None:
     """Guards that only cli, supervisor and simulator are programs; everything else returns its results."""
     others = (source for source in house.sources("src") if house.package(source.path) not in PROGRAMS)
     assert {str(source.path): source.prints for source in others if source.prints} == {}
+
+
+def asks_before_it_waits(call: ast.Call) -> bool:
+    """True if the sentence for the end of a `wait_until` is made, with what it asks, at its begin."""
+    named = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    said = [arg for at, arg in enumerate(call.args) if at == 1 or isinstance(arg, ast.JoinedStr)]
+    asked = (node for arg in said if not isinstance(arg, ast.Lambda) for node in ast.walk(arg))
+    return named == "wait_until" and any(isinstance(node, ast.Call) for node in asked)
+
+
+def test_a_wait_ends_with_what_was_there_at_its_end() -> None:
+    """Guards whoever reads a failure: text that was asked before the wait once passed for a page that stood still."""
+    files = [path for folder in ("tests", "tools") for path in (ROOT / folder).rglob("*.py")]
+    trees = ((path, ast.parse(text)) for path in files if "wait_until(" in (text := text_of(path)))
+    calls = ((path, node) for path, tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
+    assert [f"{path.relative_to(ROOT)}:{call.lineno}" for path, call in calls if asks_before_it_waits(call)] == []
 
 
 def test_no_file_names_the_machine_it_was_written_on() -> None:

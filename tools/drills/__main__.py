@@ -16,6 +16,7 @@ from drills.fresh_plan import FRESH
 from drills.memory_plan import MEMORY
 from drills.outage_plan import OUTAGES
 from drills.plan import FULL, QUICK, DrillStage, stage_names
+from drills.seventh_plan import SEVENTH
 from drills.table import results_page, results_text
 from drills.third_plan import THIRD
 from drills.trial_plan import TRIAL
@@ -36,7 +37,7 @@ def main(words: list[str]) -> int:
     stages = (
         QUICK
         if chosen.quick
-        else (*OUTAGES, *TRIAL, *FRESH, *THIRD, *FOURTH, *FIFTH, *MEMORY)
+        else (*OUTAGES, *TRIAL, *FRESH, *THIRD, *FOURTH, *FIFTH, *SEVENTH, *MEMORY)
         if chosen.outages
         else FULL
     )

@@ -3,14 +3,12 @@
 import time
 
 from cluster.drive import SLOW as SLOW_BOOT
-from drills.fourth_faults import SESSIONS, spoil_node
 from drills.outage_drill import OutageScene
 from drills.outage_faults import APART, NEXT, SECOND, Script, kill_rank
+from drills.spoil import SESSIONS, cure_by_up
 from drills.trial_faults import HOME, wait_until
 from testbed import ContainerNode
-from testbed.settings import FABRIC_DEVICE
 
-HEAD, WORKER = 0, 1
 USER_MANAGER = "XDG_RUNTIME_DIR=/run/user/$(id -u) systemctl --user"
 VACUUM = (
     "journalctl --rotate --vacuum-time=1s; kill -9 $(pidof systemd-journald); sleep 1; "
@@ -20,17 +18,6 @@ CLEAN_TMP = "find /tmp /var/tmp -xdev -mindepth 1 -delete"
 KILL_PYTHON = "pkill -9 -u spark python || :"
 TASKS = "systemctl set-property --runtime user-1000.slice TasksMax={}"
 FEW_TASKS = TASKS.format("$(cat /sys/fs/cgroup/user.slice/user-1000.slice/pids.current)")
-
-
-def cure_by_up(scene: OutageScene, seconds: float) -> None:
-    """A person gives the same `up` after so many seconds."""
-    time.sleep(seconds)
-    if scene.well(3.0):
-        scene.notes.append("clients are served before anybody does anything")
-    done = scene.ground.drive.run("up", scene.ground.recipe("process", None), timeout=240)
-    scene.restored = time.time()
-    scene.check(done.code == 0, f"`up` exits {done.code}: {done.err[-200:]}")
-    scene.notes.append(f"{seconds:.0f} s later `up`: exit {done.code}")
 
 
 def lose_known_hosts(scene: OutageScene) -> None:
@@ -54,12 +41,6 @@ def replace_login_key(scene: OutageScene) -> None:
     scene.at = time.time()
     kill_rank(scene)
     cure_by_up(scene, 20.0)
-
-
-def disable_linger(scene: OutageScene) -> None:
-    """`loginctl disable-linger` on the head: systemd ends the user's services once nobody is logged in; later `up`."""
-    scene.ground.head.sh("loginctl disable-linger spark")
-    cure_by_up(scene, 12.0)
 
 
 def restart_services(scene: OutageScene) -> None:
@@ -86,33 +67,6 @@ def few_files(seconds: float) -> Script:
         time.sleep(seconds)
         for pid, soft in kept.items():
             head.sh(f"prlimit --pid {pid} --nofile={soft.strip()}:", check=False, user="spark")
-        scene.restored = time.time()
-
-    return script
-
-
-def lose_address(seconds: float) -> Script:
-    """The worker's address on the fabric is gone, as when NetworkManager takes a connection up again."""
-
-    def script(scene: OutageScene) -> None:
-        worker = scene.ground.worker
-        words = f"{worker.spec.fabric}/24 dev {FABRIC_DEVICE}"
-        worker.sh(f"ip address del {words}")
-        time.sleep(seconds)
-        worker.sh(f"ip address add {words}")
-        scene.restored = time.time()
-
-    return script
-
-
-def freeze_node(seconds: float) -> Script:
-    """Nothing runs on the worker, but its kernel answers; then all of it goes on."""
-
-    def script(scene: OutageScene) -> None:
-        worker = scene.ground.worker
-        worker.freeze()
-        time.sleep(seconds)
-        worker.thaw()
         scene.restored = time.time()
 
     return script
@@ -154,6 +108,3 @@ def kill_second_up(scene: OutageScene) -> None:
     scene.check(not left, f"ranks of {NEXT} are left: {left}")
     scene.restored = time.time()
     second.close()
-
-
-PIDS = spoil_node(WORKER, FEW_TASKS, kill_rank, cure=TASKS.format("infinity"), seconds=30.0, before=2.0)

@@ -1,14 +1,22 @@
 """The drills of a fifth trial (issue 32): faults that no earlier list has, with what must be printed."""
 
+from collections.abc import Callable
+
 from drills import fifth_faults as faults
-from drills.fifth_faults import HEAD
-from drills.fourth_faults import spoil_node
-from drills.fresh_plan import BEYOND, WAITED
-from drills.outage import Expected
+from drills.outage import BEYOND, WAITED, Expected
 from drills.outage_drill import OutageDrill
 from drills.outage_faults import kill_rank
 from drills.outage_plan import room_for_two
+from drills.spoil import HEAD, WORKER, cured_by_up, spoil_node
 from drills.stage import DrillStage
+from testbed import ContainerNode
+from testbed.settings import FABRIC_DEVICE
+
+
+def set_address(word: str) -> "Callable[[ContainerNode], object]":
+    """`add` or `del` of a node's first address on the fabric, as NetworkManager takes a connection up again."""
+    return lambda node: node.sh(f"ip address {word} {node.spec.fabric}/24 dev {FABRIC_DEVICE}")
+
 
 FILES = OutageDrill(
     "24 open files for the gateway",
@@ -20,7 +28,7 @@ FILES = OutageDrill(
 ADDRESS = OutageDrill(
     "fabric address lost for 5 s",
     "the worker's address on the fabric is deleted, and there again after 5 s",
-    faults.lose_address(5.0),
+    spoil_node(WORKER, set_address("del"), cure=set_address("add"), seconds=5.0),
     Expected(away=WAITED, incidents=None),
     limit=150.0,
 )
@@ -69,21 +77,21 @@ KEY = OutageDrill(
 LINGER = OutageDrill(
     "linger of the head's user disabled",
     "`loginctl disable-linger` on the head while `status` logs in again and again; 12 s later `up`",
-    faults.disable_linger,
+    cured_by_up(spoil_node(HEAD, "loginctl disable-linger spark"), 12.0),
     Expected(incidents=0, record=r"linger of spark was disabled on spark-1, and is enabled again"),
     limit=180.0,
 )
 FROZEN = OutageDrill(
     "worker frozen for 20 s",
     "no process of the worker runs for 20 s, its kernel still answers; then all of it goes on",
-    faults.freeze_node(20.0),
+    spoil_node(WORKER, ContainerNode.freeze, cure=ContainerNode.thaw, seconds=20.0),
     Expected(away=WAITED, incidents=None),
     limit=180.0,
 )
 PIDS = OutageDrill(
     "no task more for the worker's user",
     "TasksMax of the user's slice is what runs, SIGKILL to rank 1; infinity after 30 s",
-    faults.PIDS,
+    spoil_node(WORKER, faults.FEW_TASKS, kill_rank, cure=faults.TASKS.format("infinity"), seconds=30.0, before=2.0),
     Expected(away=WAITED, incidents=None, cause=r"rank 1 "),
     limit=180.0,
 )

@@ -6,39 +6,13 @@ from cluster.drive import NAME
 from drills.ground import PORT
 from drills.outage_drill import OutageScene
 from drills.outage_faults import Script, kill_rank, kill_unit
+from drills.spoil import SESSIONS
 from drills.trial_faults import HOME
-from testbed import ContainerNode, harm
+from testbed import harm
 
 CADDY, KEY_CHECK, SUPERVISOR = (kill_unit(lambda unit, part=part: part in unit) for part in ("caddy", "door", "superv"))
-HEAD, WORKER = 0, 1
 CERTIFICATES = f"{HOME}/door/ca/certificates/local"
 SSHD = "/etc/ssh/sshd_config.d/00-theirs.conf"
-SESSIONS = "pkill -f '^sshd.*: spark' || :"
-
-
-def spoil_node(
-    node: int, harm: str, *then: Script, cure: str = "", seconds: float = 0.0, before: float = 0.0
-) -> Script:
-    """A shell line on a node spoils something, `before` seconds later other faults follow, and `cure` takes it back.
-
-    cure: '' if nobody takes it back; else it follows after `seconds`.
-    """
-
-    def script(scene: OutageScene) -> None:
-        at: ContainerNode = scene.ground.nodes[node]
-        try:
-            at.sh(harm)
-            time.sleep(before)
-            scene.at = time.time() if then else scene.at
-            for one in then:
-                one(scene)
-            time.sleep(seconds)
-        finally:
-            if cure:
-                at.sh(cure)
-                scene.restored = time.time()
-
-    return script
 
 
 GARBLE = f"for f in {CERTIFICATES}/*/*.crt; do head -c 600 /dev/urandom >$f; done"

@@ -1,11 +1,10 @@
 """The drills of a fourth trial (issue 32): faults that no earlier list has, with what must be printed."""
 
 from drills import fourth_faults as faults
-from drills.fourth_faults import HEAD, WORKER, spoil_node
-from drills.fresh_plan import BEYOND, WAITED
-from drills.outage import Expected
+from drills.outage import BEYOND, WAITED, Expected
 from drills.outage_drill import OutageDrill
 from drills.outage_faults import kill_rank
+from drills.spoil import HEAD, WORKER, spoil_node
 from drills.stage import DrillStage
 
 CERTIFICATE = OutageDrill(

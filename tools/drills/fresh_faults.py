@@ -16,41 +16,11 @@ from drills.outage_faults import Script, kill_rank
 from drills.trial_faults import HOME, wait_until
 from testbed import harm
 from testbed.node import STATE
-from testbed.settings import FABRIC_B_DEVICE, FABRIC_DEVICE
-
-KEYS = "/home/spark/.ssh/authorized_keys"
 
 
 def kill_all_of_user(scene: OutageScene) -> None:
     """`kill -9 -1` of the user on the worker: rank, guard, log taker and ssh sessions at once."""
     scene.ground.worker.sh("pkill -9 -u spark", check=False)
-
-
-def end_user(scene: OutageScene) -> None:
-    """`loginctl terminate-user` on the head: supervisor, gateway and rank 0 end with the user's own systemd."""
-    ground = scene.ground
-    ground.head.sh("loginctl terminate-user spark")
-    time.sleep(20.0)
-    done = ground.drive.run("up", ground.recipe("process", None), timeout=240)
-    scene.restored = time.time()
-    scene.check(done.code == 0, f"`up` exits {done.code}: {done.err[-200:]}")
-    scene.notes.append(f"20 s later `up`: exit {done.code}")
-
-
-def remove_login(seconds: float) -> Script:
-    """The supervisor's key is no longer among those that the worker lets in; 3 s later rank 1 dies."""
-
-    def script(scene: OutageScene) -> None:
-        worker = scene.ground.worker
-        worker.sh(f"cp -p {KEYS} {KEYS}.kept; sed -i /sparkwright/d {KEYS}; pkill -f '[s]shd.*: spark' || :")
-        time.sleep(3.0)
-        scene.at = time.time()
-        kill_rank(scene)
-        time.sleep(seconds)
-        worker.sh(f"mv {KEYS}.kept {KEYS}")
-        scene.restored = time.time()
-
-    return script
 
 
 def no_processes(seconds: float) -> Script:
@@ -90,42 +60,6 @@ def break_caddy(scene: OutageScene) -> None:
     ground.head.sh(f"for f in {HOME}/supervision/*/caddy.json {HOME}/door/*/caddy.json {HOME}/*/*/*/caddy.json; "
                    "do [ ! -e $f ] || echo '{\"apps\":' >$f; done", user="spark")  # fmt: skip
     harm.kill_unit(ground.head, next(unit for unit in harm.user_units(ground.head) if "caddy" in unit))
-    time.sleep(25.0)
-    done = ground.drive.run("up", ground.recipe("process", None), timeout=180)
-    scene.restored = time.time()
-    scene.check(done.code == 0, f"`up` exits {done.code}: {done.err[-200:]}")
-    scene.notes.append(f"25 s later `up`: exit {done.code}")
-
-
-def firewall(seconds: float) -> Script:
-    """A firewall on the head that drops new connections from the fabric; at once rank 1 dies and cannot come back."""
-
-    def script(scene: OutageScene) -> None:
-        head = scene.ground.head
-        rules = [f"INPUT -i {device} -p tcp --syn -j DROP" for device in (FABRIC_DEVICE, FABRIC_B_DEVICE)]
-        head.sh("; ".join(f"iptables -I {rule}" for rule in rules))
-        scene.at = time.time()
-        kill_rank(scene)
-        time.sleep(seconds)
-        head.sh("; ".join(f"iptables -D {rule}" for rule in rules))
-        scene.restored = time.time()
-
-    return script
-
-
-def root_owns_state(seconds: float) -> Script:
-    """Somebody's `sudo`: the head's state folder belongs to root; 5 s later rank 1 dies."""
-
-    def script(scene: OutageScene) -> None:
-        head = scene.ground.head
-        head.sh(f"chown -R root:root {HOME} && chmod -R go-w {HOME}")
-        time.sleep(5.0)  # the outage begins before the kill: the gateway's programs may not read their folder
-        kill_rank(scene)
-        time.sleep(seconds)
-        head.sh(f"chown -R spark:spark {HOME}")
-        scene.restored = time.time()
-
-    return script
 
 
 def sleeping_laptop(scene: OutageScene) -> None:

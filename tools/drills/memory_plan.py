@@ -1,9 +1,9 @@
 """The drills of what comes back by itself and remembers (issue 41), with what must be printed."""
 
 from drills import memory_faults as faults
-from drills.outage import Expected
+from drills.outage import BEYOND, Expected
 from drills.outage_drill import OutageDrill
-from drills.outage_plan import BEYOND, KILLED, TENTH, UNTOUCHED, restart_pattern
+from drills.outage_plan import KILLED, TENTH, UNTOUCHED, restart_pattern
 from drills.stage import DrillStage
 
 WATCHDOG_S = 40.0

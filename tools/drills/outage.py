@@ -17,6 +17,9 @@ TRUTH = 5.0
 """Seconds into an outage from which `status` may not print `ready`."""
 CLOSE = 2.0
 """Seconds that an incident's `away` may differ from the clients'."""
+BEYOND, WAITED = 5.0, 35.0
+"""Seconds that all but the engine's own start may take, and until what was given back is noticed: the longest back-off
+of a first fault, and BEYOND."""
 MOMENT = 0.5
 """What is shorter lasted no longer than the clients' requests are apart."""
 

@@ -159,29 +159,6 @@ async def _ended(reader: asyncio.StreamReader) -> bool:
         return False
 
 
-def cut_fabric(seconds: float) -> Script:
-    def script(scene: OutageScene) -> None:
-        harm.set_fabric(scene.ground.worker, up=False)
-        time.sleep(seconds)
-        harm.set_fabric(scene.ground.worker, up=True)
-        scene.restored = time.time()
-
-    return script
-
-
-def stop_docker(seconds: float) -> Script:
-    """Its socket, too: any client that connects to it would start it."""
-
-    def script(scene: OutageScene) -> None:
-        worker = scene.ground.worker
-        worker.sh("systemctl stop docker.socket docker")
-        time.sleep(seconds)
-        worker.sh("systemctl start docker.socket docker")
-        scene.restored = time.time()
-
-    return script
-
-
 def reboot(number: int) -> Script:
     def script(scene: OutageScene) -> None:
         scene.ground.nodes[number].reboot()
@@ -199,18 +176,6 @@ def in_turn(*scripts: Script, service: float) -> Script:
             if not scene.until_well(service if number + 1 < len(scripts) else 3.0, 60.0 + service):
                 scene.notes.append(f"no service after fault {number + 1} of {len(scripts)}")
                 return
-
-    return script
-
-
-def fill_disk(number: int) -> Script:
-    """The state folder's file system; 8 s later the worker's rank dies. No byte of it comes back."""
-
-    def script(scene: OutageScene) -> None:
-        harm.fill_state(scene.ground.nodes[number])
-        time.sleep(8.0)
-        scene.at = time.time()
-        kill_rank(scene)
 
     return script
 

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 from drills import outage_faults as faults
 from drills.ground import DrillGround
-from drills.outage import Expected
+from drills.outage import BEYOND, Expected
 from drills.outage_drill import OutageDrill
+from drills.spoil import HEAD as HEAD_NODE
+from drills.spoil import WORKER as WORKER_NODE
+from drills.spoil import spoil_node
 from drills.stage import DrillStage
-from testbed import harm
+from testbed import ContainerNode, harm
 
-BEYOND = 5.0
-"""Seconds that all but the engine's own start may take."""
 TENTH = 0.1
 """Of the supervisor's waits: half an hour is three minutes, five minutes of service are thirty seconds."""
 HOLDS = 32.0
@@ -24,6 +25,18 @@ STALL = r"(?i)no token|nothing .*moved|no answer|stall"
 
 def restart_pattern(what: str) -> str:
     return rf"({what})[^\n]*(restarted|started again|was away|came back|is back)"
+
+
+DOCKERS = "systemctl {} docker.socket docker"
+"""Its socket, too: any client that connects to it would start it."""
+
+
+def cut_fabric(node: ContainerNode) -> None:
+    harm.set_fabric(node, up=False)
+
+
+def restore_fabric(node: ContainerNode) -> None:
+    harm.set_fabric(node, up=True)
 
 
 def room_for_two(ground: DrillGround) -> None:
@@ -83,7 +96,7 @@ SLOW_HEADERS = OutageDrill(
 FABRIC_20 = OutageDrill(
     "fabric link down for 20 s",
     "both functions of the worker's cage are down for 20 s, just after the start",
-    faults.cut_fabric(20.0),
+    spoil_node(WORKER_NODE, cut_fabric, cure=restore_fabric, seconds=20.0),
     Expected(away=15.0, incidents=None, status=STALL, record=STALL),
     limit=150.0,
 )
@@ -91,12 +104,12 @@ FABRIC_70 = replace(
     FABRIC_20,
     name="fabric link down for 70 s",
     fault="both functions of the worker's cage are down for 70 s, just after the start",
-    script=faults.cut_fabric(70.0),
+    script=spoil_node(WORKER_NODE, cut_fabric, cure=restore_fabric, seconds=70.0),
 )
 DOCKER = OutageDrill(
     "dockerd stopped",
     f"dockerd of the worker is stopped for {DOCKER_S:.0f} s, and its containers with it",
-    faults.stop_docker(DOCKER_S),
+    spoil_node(WORKER_NODE, DOCKERS.format("stop"), cure=DOCKERS.format("start"), seconds=DOCKER_S),
     Expected(away=10.0, cause=r"[Dd]ocker.*not running", refusal="[Dd]ocker", status="[Dd]ocker"),
 )
 WORKER = OutageDrill(
@@ -132,7 +145,7 @@ EVENING = OutageDrill(
 FULL_HEAD = OutageDrill(
     "disk of the head full",
     "no byte is left in the head's state folder; 8 s later SIGKILL to rank 1",
-    faults.fill_disk(0),
+    spoil_node(HEAD_NODE, harm.fill_state, faults.kill_rank, before=8.0),
     Expected(
         away=BEYOND,
         incidents=None,  # a full disk may cost history
@@ -145,7 +158,7 @@ FULL_WORKER = replace(
     FULL_HEAD,
     name="disk of the worker full",
     fault="no byte is left in the worker's state folder; 8 s later SIGKILL to rank 1",
-    script=faults.fill_disk(1),
+    script=spoil_node(WORKER_NODE, harm.fill_state, faults.kill_rank, before=8.0),
     expected=replace(FULL_HEAD.expected, status=r"(?i)disk.*full.*spark-2|spark-2.*disk.*full"),
 )
 UP_UP = OutageDrill(

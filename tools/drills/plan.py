@@ -14,6 +14,7 @@ from drills.fresh_plan import FRESH
 from drills.ground import DrillGround
 from drills.memory_plan import MEMORY
 from drills.outage_plan import OUTAGES
+from drills.seventh_plan import SEVENTH
 from drills.stage import DrillStage
 from drills.third_plan import THIRD
 from drills.traffic import TrafficLoad
@@ -292,6 +293,7 @@ FULL = (
     *THIRD,
     *FOURTH,
     *FIFTH,
+    *SEVENTH,
     *MEMORY,
 )
 

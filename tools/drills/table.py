@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from drills.figures import BEYOND, DEAD, FROZEN, GONE, LEFT, REFUSED, FigureRow
+from drills.outage import BEYOND as BACK
 from drills.outage import CLOSE, PATIENCE, TRUTH, View
 from drills.outage_drill import EVERY
-from drills.outage_plan import BEYOND as BACK
 from drills.results import DrillResult
 
 # Processes of results.json by another name.

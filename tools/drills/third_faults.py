@@ -40,21 +40,6 @@ def no_python(seconds: float) -> Script:
     return script
 
 
-def full_shared_memory(seconds: float) -> Script:
-    """Somebody's program fills /dev/shm of the worker, and rank 1 dies."""
-
-    def script(scene: OutageScene) -> None:
-        worker = scene.ground.worker
-        worker.sh("head -c 64G /dev/zero >/dev/shm/theirs 2>/dev/null || :")
-        scene.at = time.time()
-        kill_rank(scene)
-        time.sleep(seconds)
-        worker.sh("rm -f /dev/shm/theirs")
-        scene.restored = time.time()
-
-    return script
-
-
 def no_names(seconds: float) -> Script:
     """The head loses its default route and its resolver, as behind a home router that restarts."""
 
@@ -73,14 +58,6 @@ def prune_images(scene: OutageScene) -> None:
     """`docker system prune` on both nodes while containers serve, then rank 1 dies."""
     for node in scene.ground.nodes:
         node.sh("docker system prune --all --force", timeout=120)
-    scene.at = time.time()
-    kill_rank(scene)
-
-
-def lose_log(scene: OutageScene) -> None:
-    """A cleaner removes the log of rank 1, which is being written; 2 s later the rank dies."""
-    scene.ground.worker.sh(f"find {HOME}/deployments -path '*rank1*' -name 'log*' -type f -delete")
-    time.sleep(2.0)
     scene.at = time.time()
     kill_rank(scene)
 
@@ -151,24 +128,6 @@ def lose_runtime_folder(scene: OutageScene) -> None:
         scene.restored = time.time()
         scene.check(done.code == 0, f"`up` exits {done.code}: {done.err[-200:]}")
         scene.notes.append(f"`up`: exit {done.code}")
-
-
-def slow_login(seconds: float) -> Script:
-    """Every command on the worker begins 6 s late, as behind a slow directory of users; 3 s later rank 1 dies."""
-
-    def script(scene: OutageScene) -> None:
-        worker = scene.ground.worker
-        worker.sh("echo 'sleep 6' >/etc/ssh/sshrc")
-        try:
-            time.sleep(3.0)
-            scene.at = time.time()
-            kill_rank(scene)
-            time.sleep(seconds)
-        finally:
-            worker.sh("rm -f /etc/ssh/sshrc")
-        scene.restored = time.time()
-
-    return script
 
 
 def kill_caddy_and_key_check(scene: OutageScene) -> None:

@@ -1,10 +1,16 @@
 """The drills of a third trial (issue 32): faults that no earlier list has, with what must be printed."""
 
 from drills import third_faults as faults
-from drills.fresh_plan import BEYOND, WAITED
-from drills.outage import Expected
+from drills.outage import BEYOND, WAITED, Expected
 from drills.outage_drill import OutageDrill
+from drills.outage_faults import kill_rank
+from drills.spoil import WORKER, spoil_node
 from drills.stage import DrillStage
+
+FILL_SHM = "head -c 64G /dev/zero >/dev/shm/theirs 2>/dev/null || :"
+DELETE_LOG = f"find {faults.HOME}/deployments -path '*rank1*' -name 'log*' -type f -delete"
+SLOW_LOGIN = "echo 'sleep 6' >/etc/ssh/sshrc"
+"""As behind a slow directory of users."""
 
 TALK = OutageDrill(
     "a shell that greets programs",
@@ -23,7 +29,7 @@ PYTHON = OutageDrill(
 SHM = OutageDrill(
     "/dev/shm of the worker full",
     "another program fills /dev/shm, and SIGKILL to rank 1; freed after 20 s",
-    faults.full_shared_memory(20.0),
+    spoil_node(WORKER, FILL_SHM, kill_rank, cure="rm -f /dev/shm/theirs", seconds=20.0),
     Expected(away=WAITED, cause=r"rank 1 "),
     limit=180.0,
 )
@@ -36,7 +42,7 @@ NAMES = OutageDrill(
 LOG = OutageDrill(
     "log of a rank deleted",
     "the log of rank 1 is deleted while it is written, then SIGKILL to rank 1",
-    faults.lose_log,
+    spoil_node(WORKER, DELETE_LOG, kill_rank, before=2.0),
     Expected(away=BEYOND, cause=r"rank 1 "),
 )
 REEXEC = OutageDrill(
@@ -69,7 +75,7 @@ SOCKETS = OutageDrill(
 SLOW = OutageDrill(
     "worker answers 6 s late",
     "every ssh command on the worker begins 6 s late for 60 s; SIGKILL to rank 1 meanwhile",
-    faults.slow_login(60.0),
+    spoil_node(WORKER, SLOW_LOGIN, kill_rank, cure="rm -f /etc/ssh/sshrc", seconds=60.0, before=3.0),
     Expected(away=WAITED, incidents=None, cause=r"rank 1 "),
     limit=240.0,
 )

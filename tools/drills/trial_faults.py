@@ -8,10 +8,10 @@ from collections.abc import Callable
 from cluster.drive import NAME, CallResult
 from drills.ground import USER
 from drills.outage_drill import OutageScene
-from drills.outage_faults import Script, kill_rank
+from drills.outage_faults import Script
 from testbed import ContainerNode, harm
 from testbed.node import STATE
-from testbed.settings import FABRIC_B_DEVICE, FABRIC_DEVICE
+from testbed.settings import FABRIC_DEVICE
 
 HOME = f"/home/{USER}/{STATE}"
 SUPERVISOR = f"sparkwright-supervisor-{NAME}.service"
@@ -42,33 +42,6 @@ def stop_supervisor(*then: Script) -> Script:
         log = f"cat {scene.ground.home}/log"  # of a busy machine: it is recorded some seconds later
         wait_until(lambda: "was restarted" in scene.ground.head.sh(log, check=False), 30.0)
         scene.notes.append(f"systemd restarted the supervisor after {took:.0f} s")
-
-    return script
-
-
-def stop_sshd(seconds: float) -> Script:
-    """sshd of the head is dead, open sessions too; the supervisor's own way to the worker is another sshd."""
-
-    def script(scene: OutageScene) -> None:
-        head = scene.ground.head
-        head.sh("systemctl stop ssh.socket ssh 2>/dev/null || systemctl stop ssh; pkill -f '[s]shd.*: spark' || :")
-        time.sleep(seconds)
-        head.sh("systemctl start ssh")
-        scene.restored = time.time()
-
-    return script
-
-
-def change_host_key(seconds: float) -> Script:
-    """The worker shows another host key, as after a new installation; open sessions end."""
-
-    def script(scene: OutageScene) -> None:
-        worker = scene.ground.worker
-        worker.regenerate_host_key()
-        worker.sh("pkill -f '[s]shd.*: spark' || :")
-        time.sleep(seconds)
-        worker.restore_host_key()
-        scene.restored = time.time()
 
     return script
 
@@ -118,48 +91,9 @@ def reboot_twice(seconds: float) -> Script:
     return script
 
 
-def lose_packets(part: float, seconds: float) -> Script:
-    """Drops that part of what comes in over the worker's fabric is dropped."""
-
-    def script(scene: OutageScene) -> None:
-        rules = [f"INPUT -i {device} -m statistic --mode random --probability {part} -j DROP" for device in _FABRIC]
-        scene.ground.worker.sh("; ".join(f"iptables -I {rule}" for rule in rules))
-        time.sleep(seconds)
-        scene.ground.worker.sh("; ".join(f"iptables -D {rule}" for rule in rules))
-        scene.restored = time.time()
-
-    return script
-
-
-_FABRIC = (FABRIC_DEVICE, FABRIC_B_DEVICE)
-
-
-def read_only(seconds: float) -> Script:
-    """The head's state folder, as after an error of its disk; 8 s later rank 1 dies."""
-
-    def script(scene: OutageScene) -> None:
-        head = scene.ground.head
-        head.sh(f"mount --bind {HOME} {HOME} && mount -o remount,ro,bind {HOME}")
-        time.sleep(8.0)
-        scene.at = time.time()
-        kill_rank(scene)
-        time.sleep(seconds)
-        head.sh(f"umount -l {HOME}")
-        scene.restored = time.time()
-
-    return script
-
-
 def small_tmp(node: ContainerNode) -> None:
     node.fill_disk("/tmp", 1 << 40, "16m")
     node.sh("chmod 1777 /tmp")
-
-
-def fill_tmp(scene: OutageScene) -> None:
-    scene.ground.head.fill_disk("/tmp", 0)
-    time.sleep(3.0)
-    scene.at = time.time()
-    kill_rank(scene, 0)
 
 
 def duplicate_address(seconds: float) -> Script:

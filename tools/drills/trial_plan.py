@@ -1,14 +1,30 @@
 """The drills of the trial's faults (issue 32), with what each may cost and what must be printed."""
 
 from drills import trial_faults as faults
-from drills.outage import Expected
+from drills.outage import BEYOND, Expected
 from drills.outage_drill import OutageDrill
 from drills.outage_faults import kill_rank
+from drills.spoil import HEAD, SESSIONS, WORKER, spoil_node
 from drills.stage import DrillStage
+from testbed import ContainerNode
+from testbed.settings import FABRIC_B_DEVICE, FABRIC_DEVICE
 
-BEYOND = 5.0
-"""Seconds that all but the engine's own start may take."""
-STALL = r"(?i)no token|nothing .*moved|no answer|stall"
+STOP_SSHD = f"systemctl stop ssh.socket ssh 2>/dev/null || systemctl stop ssh; {SESSIONS}"
+"""The supervisor's own way to the worker is another sshd."""
+HALF_LOST = "; ".join(
+    f"iptables {{0}} INPUT -i {device} -m statistic --mode random --probability 0.5 -j DROP"
+    for device in (FABRIC_DEVICE, FABRIC_B_DEVICE)
+)
+"""Of what comes in over the fabric."""
+READ_ONLY_STATE = f"mount --bind {faults.HOME} {faults.HOME} && mount -o remount,ro,bind {faults.HOME}"
+"""As after an error of the disk."""
+
+
+def other_host_key(node: ContainerNode) -> None:
+    """The node shows another host key, as after a new installation; open sessions end."""
+    node.regenerate_host_key()
+    node.sh(SESSIONS)
+
 
 SUPERVISOR_STOPPED = OutageDrill(
     "supervisor stopped by SIGSTOP",
@@ -25,13 +41,13 @@ SUPERVISOR_STOPPED_KILL = OutageDrill(
 SSHD = OutageDrill(
     "sshd of the head dead",
     "sshd of the head is stopped for 30 s, and its sessions end",
-    faults.stop_sshd(30.0),
+    spoil_node(HEAD, STOP_SSHD, cure="systemctl start ssh", seconds=30.0),
     Expected(incidents=0, status=r"(?i)spark-1: .*(refused|closed|reset|no ssh)"),
 )
 HOST_KEY = OutageDrill(
     "host key of the worker changed",
     "the worker has another host key for 30 s, and its sessions end",
-    faults.change_host_key(30.0),
+    spoil_node(WORKER, other_host_key, cure=ContainerNode.restore_host_key, seconds=30.0),
     Expected(incidents=0, status="(?i)host key"),
 )
 CA = OutageDrill(
@@ -57,14 +73,14 @@ BOTH = OutageDrill(
 PACKETS = OutageDrill(
     "half of the fabric's packets lost",
     "50 % of the packets to the worker are dropped for 40 s",
-    faults.lose_packets(0.5, 40.0),
+    spoil_node(WORKER, HALF_LOST.format("-I"), cure=HALF_LOST.format("-D"), seconds=40.0),
     Expected(incidents=None),
     limit=150.0,
 )
 READ_ONLY = OutageDrill(
     "state folder read-only",
     "the head's state folder is read-only; 8 s later SIGKILL to rank 1; writable after 30 s more",
-    faults.read_only(30.0),
+    spoil_node(HEAD, READ_ONLY_STATE, kill_rank, cure=f"umount -l {faults.HOME}", seconds=30.0, before=8.0),
     Expected(
         away=40.0,
         incidents=None,
@@ -76,7 +92,7 @@ READ_ONLY = OutageDrill(
 TMP = OutageDrill(
     "/tmp of the head full",
     "no byte is left in /tmp of the head; 3 s later SIGKILL to rank 0",
-    faults.fill_tmp,
+    spoil_node(HEAD, lambda node: node.fill_disk("/tmp", 0), lambda scene: kill_rank(scene, 0), before=3.0),
     Expected(away=BEYOND, cause=r"rank 0 on spark-1.*(137|SIGKILL)"),
 )
 DUPLICATE = OutageDrill(

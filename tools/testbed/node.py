@@ -12,7 +12,7 @@ from testbed.daemon import Daemon
 from testbed.images import BASE_IMAGE, ENGINE_IMAGE, LayeredImage, file_digest, write_archive
 from testbed.keys import HostKeys
 from testbed.settings import FABRIC_DEVICE, USERS, NodeSpec
-from testbed.shell import TestbedError, wait_until
+from testbed.shell import TestbedError, run_to_end, wait_until
 
 Completed = subprocess.CompletedProcess[str]
 STATE = ".local/state/sparkwright"
@@ -90,7 +90,8 @@ class ContainerNode:
         return self._complete(argv, None, check, timeout)
 
     def _complete(self, argv: list[str], text: str | None, check: bool, timeout: float) -> Completed:
-        done = subprocess.run(argv, input=text or "", capture_output=True, text=True, timeout=timeout, check=False)
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        done = run_to_end(argv, timeout, text or "", text=True, **pipes)
         if check and done.returncode != 0:
             raise TestbedError(f"{self.name}: {argv[-3:]} ended with {done.returncode}: {done.stderr or done.stdout}")
         return done
@@ -136,6 +137,18 @@ class ContainerNode:
     def thaw(self) -> None:
         self.changed = True
         self._daemon.docker("unpause", self.spec.container)
+
+    def outer_pid(self, pid: int = 1) -> int:
+        """The number by which this machine knows a process of the node."""
+        first = int(self._daemon.docker("inspect", "--format", "{{.State.Pid}}", self.spec.container))
+        space = Path(f"/proc/{first}/ns/pid").readlink()
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError, IndexError):
+                if (entry / "ns/pid").readlink() == space:
+                    told = (entry / "status").read_text().partition("NSpid:")[2].splitlines()[0].split()
+                    if int(told[-1]) == pid:
+                        return int(entry.name)
+        raise TestbedError(f"{self.name}: no process {pid}")
 
     def pid1_started(self) -> str:
         """Clock ticks between the host's boot and the node's: what changes at each reboot, unlike the boot id."""

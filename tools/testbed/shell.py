@@ -4,13 +4,16 @@ import fcntl
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import IO, Any
 
 Say = Callable[[str], None]
+_RUNNING: set["subprocess.Popen[Any]"] = set()  # programs that any thread waits for
+_INTERRUPTED = threading.Event()  # until all threads have given up
 
 
 class TestbedError(Exception):
@@ -33,9 +36,8 @@ def narrator() -> Say:
 
 def run(argv: Sequence[str], *, stdin: IO[bytes] | None = None, timeout: float = 900) -> str:
     """Runs to success and returns stdout; raises with the program's last lines."""
-    done = subprocess.run(
-        list(argv), stdin=stdin or subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False
-    )
+    pipes = {"stdin": stdin or subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    done = run_to_end(argv, timeout, **pipes)
     if done.returncode != 0:
         words = (done.stderr or done.stdout).decode(errors="replace")[-2000:]
         raise TestbedError(f"{' '.join(argv)[:300]} ended with {done.returncode}:\n{words}")
@@ -48,30 +50,55 @@ def logged(argv: Sequence[str], log: Path, *, timeout: float = 1800, env: dict[s
     with log.open("ab") as file:
         file.write(f"\n$ {' '.join(argv)}\n".encode())
         file.flush()
-        done = subprocess.run(
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=file,
-            timeout=timeout,
-            check=False,
-            env=environment,
-        )
+        done = run_to_end(argv, timeout, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment)
     if done.returncode != 0:
         tail = log.read_text(errors="replace")[-2500:]
         raise TestbedError(f"{argv[0]} ended with {done.returncode}; the end of {log}:\n{tail}")
 
 
+def run_to_end(
+    argv: Sequence[str], timeout: float, given: bytes | str | None = None, **more: Any
+) -> "subprocess.CompletedProcess[Any]":
+    """The result of `subprocess.run`, in any thread: an interrupt of the main thread ends the program, too."""
+    if _INTERRUPTED.is_set():
+        raise TestbedError(f"interrupted before {argv[0]}")
+    process = subprocess.Popen(list(argv), **more)
+    _RUNNING.add(process)
+    try:
+        out, error = process.communicate(given, timeout)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    finally:
+        _RUNNING.discard(process)
+    return subprocess.CompletedProcess(list(argv), process.returncode, out, error)
+
+
 def together(work: Callable[[Any], object], items: Iterable[Any]) -> None:
-    """The same work on every item at once; the first error is raised when all have ended."""
+    """The same work on every item at once; the first error is raised when all have ended.
+
+    An interrupt ends the programs that they wait for: a build takes minutes, and a pool waits for its threads.
+    """
     with ThreadPoolExecutor() as pool:
-        for future in [pool.submit(work, item) for item in items]:
-            future.result()
+        futures = [pool.submit(work, item) for item in items]
+        try:
+            for future in futures:
+                future.result()
+        except KeyboardInterrupt:
+            _INTERRUPTED.set()
+            while wait(futures, 0.05).not_done:
+                for process in tuple(_RUNNING):
+                    process.kill()
+            _INTERRUPTED.clear()
+            raise
 
 
 def wait_until(check: Callable[[], bool], what: str, timeout: float) -> None:
     end = time.monotonic() + timeout
     while not check():
+        if _INTERRUPTED.is_set():
+            raise TestbedError(f"interrupted while waiting for {what}")
         if time.monotonic() > end:
             raise TestbedError(f"waited {timeout:.0f} s in vain for {what}")
         time.sleep(0.05)

@@ -6,9 +6,10 @@ from asyncio.subprocess import DEVNULL
 from pathlib import Path
 
 import sparkwright
+from sparkwright.remote.service import RESTORE
 
-MANIFEST, ARCHIVE = "MANIFEST", "BUNDLE.tar.gz"
-"""Files of a bundle's folder: sha256 of each file, and all files once more."""
+MANIFEST = "MANIFEST"
+"""File of a bundle's folder: sha256 of each file."""
 FOLDER = Path(sparkwright.__file__).parents[1]
 _RESTORED_WITHIN = 60.0
 
@@ -28,9 +29,15 @@ def damaged_files(folder: Path = FOLDER) -> tuple[str, ...]:
     return tuple(name for digest, _, name in lines if _sha256(folder / name) != digest)
 
 
-async def restore_files(folder: Path = FOLDER) -> bool:
-    """Unpack the bundle's own archive over its files; True if all are whole afterwards."""
-    words = ("tar", "-xzf", str(folder / ARCHIVE), "-C", str(folder))
+async def restore_files(home: Path, folder: Path = FOLDER) -> bool:
+    """Run what restores the bundle's files before each start of a program; True if all are whole afterwards.
+
+    home: of the program; its script is there, or in the folder of the standby that the home is a copy in.
+    """
+    script = next((one / RESTORE for one in (home, *home.parents) if (one / RESTORE).is_file()), None)
+    if script is None:
+        return False
+    words = ("sh", str(script), str(folder))
     process = await asyncio.create_subprocess_exec(*words, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
     try:
         async with asyncio.timeout(_RESTORED_WITHIN):

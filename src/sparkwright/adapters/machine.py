@@ -40,6 +40,28 @@ def boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
 
 
+class MachineCallers:
+    """Implements ports.Callers: a mark is `BOOT PID-NAMESPACE PID START`, from /proc; START in ticks since the boot."""
+
+    def own_mark(self) -> str:
+        return _process_mark(os.getpid())
+
+    def has_ended(self, mark: str) -> bool:
+        *place, pid, _ = words if len(words := mark.split()) == 4 else ("", "", "", "")
+        here = self.own_mark().split()[:2]
+        return bool(here) and place == here and pid.isdecimal() and _process_mark(int(pid)) != mark
+
+
+def _process_mark(pid: int) -> str:
+    """The mark of a process; '' if there is none, or it is a zombie, or this machine has no /proc."""
+    try:
+        place = f"{boot_id()} {Path('/proc/self/ns/pid').readlink()}"
+        fields = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
+        return "" if fields[0] in ("Z", "X") else f"{place} {pid} {fields[19]}"
+    except (OSError, IndexError):
+        return ""
+
+
 # What each time daemon leaves while it is in step (systemd-timesyncd, chrony, ntpd): nothing is started to ask them.
 _SYNCED = {
     "systemd-timesyncd": "/run/systemd/timesync/synchronized",

@@ -18,6 +18,8 @@ from sparkwright.remote.lease import Of
 RENEW_EVERY = 10.0
 # Six renewals missed: the holder is gone, or cut off from the node.
 STALE_AFTER = 60.0
+# Two renewals missed by a process of this machine that has ended: what it had sent to a node is over there by then.
+_SETTLES = 20.0
 # What a holder that died has half made heals on the nodes themselves, and what it had made is recorded there.
 _HEALING = ("init", "init --undo")
 
@@ -53,13 +55,13 @@ async def holding(
 
 async def _take(services: Services, node: str, why: str, seize: bool, of: Of) -> None:
     mine = {"holder": services.who, "why": why, "since": int(services.clock.now()), "nonce": services.nonce}
+    if services.callers and (mark := services.callers.own_mark()):
+        mine["process"] = mark
     done = await services.run(
         node, (lease.seize_lease if seize else lease.take_lease)(json.dumps(mine), services.nonce, of)
     )
     held = _held(services, done.stdout) if done.exit_code == lease.HELD else None
-    if held and held.why in _HEALING and held.silent >= STALE_AFTER:
-        gone = f"and is gone since {duration(held.silent)}: it is taken over"
-        services.notice(f"{node}: {held.who} held the lease for `{held.why}` {gone}")
+    if held and await _is_gone(services, node, held, of):
         done = await services.run(node, lease.seize_lease(json.dumps(mine), services.nonce, of))
     if done.exit_code == lease.HELD:
         raise _busy(services, node, done.stdout)
@@ -70,14 +72,33 @@ async def _take(services: Services, node: str, why: str, seize: bool, of: Of) ->
         raise CommandFailed(node, f"the lease could not be taken: {done.stderr.strip()[:200]}", "inspect /run/lock")
 
 
+async def _is_gone(services: Services, node: str, held: "_Held", of: Of) -> bool:
+    """True if the holder's lease may be taken over: what it left half made heals, or it was a process of this user on
+    this machine that has ended; what that one had sent is waited for."""
+    said = f"{node}: {held.who} held the lease for `{held.why}`"
+    if held.why in _HEALING and held.silent >= STALE_AFTER:
+        services.notice(f"{said} and is gone since {duration(held.silent)}: it is taken over")
+        return True
+    ours = held.who.split(" ")[0] == services.who.split(" ")[0]
+    if not (ours and services.callers and services.callers.has_ended(held.process)):
+        return False
+    wait = max(_SETTLES - held.silent, 0.0)
+    soon = f"once what it had begun is over, in {duration(wait)}" if wait else "now"
+    services.notice(f"{said}, and that process of this machine has ended: it is taken over {soon}")
+    await services.clock.sleep(wait)
+    done = await services.run(node, lease.show_lease(of))
+    return not done.stdout.strip() or held.process == getattr(_held(services, done.stdout), "process", "")
+
+
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """The holder of a lease and the reason; its age and the holder's silence, in seconds."""
+    """The holder of a lease and the reason; its age and the holder's silence, in seconds. process: its mark."""
 
     who: str
     why: str
     age: float
     silent: float
+    process: str = ""
 
 
 def _held(services: Services, text: str) -> _Held | None:
@@ -88,7 +109,8 @@ def _held(services: Services, text: str) -> _Held | None:
         who, why, since = str(info["holder"]), str(info["why"]), float(info["since"])
     except (ValueError, KeyError, TypeError):
         return None
-    return _Held(who, why, max(services.clock.now() - since, 0), float(age) if age.strip().isdigit() else 0.0)
+    silent = float(age) if age.strip().isdigit() else 0.0
+    return _Held(who, why, max(services.clock.now() - since, 0), silent, str(info.get("process", "")))
 
 
 def _busy(services: Services, node: str, text: str) -> Busy:

@@ -18,7 +18,18 @@ from sparkwright.domain.values import dataclass, field
 from sparkwright.engines.engine import PYTHON
 from sparkwright.engines.flag_data import SHIPPED, FlagLibrary
 from sparkwright.facts.fact import Fact
-from sparkwright.ports import Calibrations, Clock, Endpoint, FlagStore, Hosts, Keyring, PlanHistory, Program, Sink
+from sparkwright.ports import (
+    Calibrations,
+    Callers,
+    Clock,
+    Endpoint,
+    FlagStore,
+    Hosts,
+    Keyring,
+    PlanHistory,
+    Program,
+    Sink,
+)
 
 T = TypeVar("T")
 
@@ -40,6 +51,7 @@ class Services:
     keyring: where keys of gateways are made and kept; None where nobody is who could be given one.
     flags: options of engines that were asked for them; None where none are kept.
     history: of predictions and what was measured; None: nothing is kept.
+    callers: tells if a process of ours on this machine has ended; None where nobody can.
     """
 
     cluster: Cluster
@@ -61,6 +73,7 @@ class Services:
     time_scale: float = 1.0
     flags: FlagStore | None = None
     history: PlanHistory | None = None
+    callers: Callers | None = None
 
     def python_on(self, node: Node) -> str:
         """The interpreter for process-runtime engines whose recipe names no venv; another machine never gets a path of

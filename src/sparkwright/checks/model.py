@@ -33,7 +33,7 @@ def model_incomplete(context: Context) -> Iterator[Found]:
             more = f" and {len(missing) - _FILES_SHOWN} more" if len(missing) > _FILES_SHOWN else ""
             yield Found(
                 f"{checkpoint.root or checkpoint.path}: {', '.join(missing[:_FILES_SHOWN])}{more}",
-                title=f"{model.label} is incomplete",
+                title=f"{model.label} is incomplete: files are missing",
                 fix=f"copy the missing files into {checkpoint.path} on one node"
                 if model.path
                 else f"nothing to do: `up` fetches the rest; by hand: hf download {model.id}",

@@ -84,7 +84,8 @@ def show_incident(number: int, where: ClusterOptions, as_json: bool) -> None:
 
 
 def _json(incident: Incident) -> dict[str, Any]:
-    return {**asdict(incident), "open": incident.is_open, "away": incident.away, "changed": incident.changed}
+    told = {"away": incident.away, "changed": incident.changed, "unwatched_at": incident.unwatched_at}
+    return {**asdict(incident), "open": incident.is_open, **told}
 
 
 _SHORT = 70
@@ -106,7 +107,7 @@ def list_text(found: Remembered) -> str:
 
 def _row(incident: Incident) -> tuple[str, ...]:
     away = f", {incident.away_text} away" if incident.away_text else ""
-    outcome = "open" if incident.is_open else f"{incident.outcome}{away}"
+    outcome = f"{incident.outcome_text}{away}"
     kind = f"{simulated_mark(incident.simulated)}{incident.kind}"
     cause = f"; cause: {shortened(incident.cause, _SHORT)}" if incident.cause else ""
     what = f"{shortened(incident.what, _SHORT)}{cause}"

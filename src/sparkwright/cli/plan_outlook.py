@@ -61,12 +61,11 @@ def answers(plan: Plan) -> Iterator[str]:
         return
     other = {one.code: one.title for one in stopping(plan, "") if one.code not in _MEMORY} if found.fits else {}
     why = "; ".join(f"{title} ({code})" for code, title in sorted(other.items()))
-    damaged = _DAMAGED in other and found.known
-    first = f"refused: {why}; with whole files: " if damaged else ""
-    refused = f"; refused for another reason: {why}" if why and not damaged else ""
+    rest = next((words for code, words in _FILES.items() if code in other and found.known), "by memory alone")
+    first = f"refused: {why}; {rest}: " if why else ""
     short = [f"{gib(found.short)} short on {found.node}"] if found.short else []
     beyond = [f"{one.title} ({one.code})" for one in plan.findings if one.code == _BEYOND_MODEL and short]
-    yield f"{first}{found.fit}{': ' if short else ''}{'; '.join([*beyond, *short])}{refused}"
+    yield f"{first}{found.fit}{': ' if short else ''}{'; '.join([*beyond, *short])}"
     if not found.known:
         yield from found.missing
         yield from unknown_hints(plan)
@@ -248,7 +247,7 @@ def _notes(advice: Advice) -> Iterator[str]:
 
 _MEMORY = {"MEM001", "MEM002", "MEM003"}
 _BEYOND_MODEL = "MODEL013"
-_DAMAGED = "MODEL006"
+_FILES = {"MODEL006": "with whole files", "MODEL001": "with all of its files"}
 _MARKS = {"in use": "▒", "weights": "█", "engine": "▓", "KV pool": "░"}
 _PLAIN = {"in use": "u", "weights": "W", "engine": "e", "KV pool": "k"}
 LEFT, OVER, UNREAD = ".", "!", "?"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.adapters.sqlite import samples, usage
-from sparkwright.adapters.sqlite.folders import Folders
+from sparkwright.adapters.sqlite.folders import Folders, RecordMark
 from sparkwright.adapters.sqlite.store import FOLDERS, STORE
 from sparkwright.adapters.watched import Watched
 from sparkwright.console.requests import READ, RECENT, Latency, latency
@@ -77,8 +77,11 @@ class ReportBoard:
 
     def __init__(self, state: Path, now: Callable[[], float] = time.time) -> None:
         self.state, self.now = state, now
+        self.version = 0
+        """Counts the changes that a page has to show, whoever's refresh found them."""
         self._listed = 0.0
         self._known: tuple[object, ...] = ()
+        self._records: dict[Path, RecordMark] = {}
         self._incidents: tuple[Incident, ...] = ()
         self.folders = Folders(state / FOLDERS)
         self.watches: dict[str, DeploymentWatch] = {}
@@ -91,8 +94,8 @@ class ReportBoard:
         self._listed_requests: tuple[float, tuple[RequestRecord, ...]] = (0.0, ())
         self._counted = 0.0
 
-    def refresh(self) -> bool:
-        """True if a page has to change."""
+    def refresh(self) -> None:
+        """Read what has changed; `version` is another one if a page has to change."""
         now, before = self.now(), self._stale
         noted, self._noted = dict(self.notes) != self._noted, dict(self.notes)
         due = abs(now - self._listed) >= _LIST_EVERY
@@ -100,8 +103,11 @@ class ReportBoard:
         counted = self._count(now)
         reports = [watch.refresh() for watch in self.watches.values()]
         self._stale = tuple(bool(watch.stale(now)) for watch in self.watches.values())
+        recorded = self._read_incidents(due)
         # How long a silent one has been silent
-        return listed or noted or counted or any(reports) or self._stale != before or (due and any(self._stale))
+        silent = self._stale != before or (due and any(self._stale))
+        if listed or noted or counted or any(reports) or silent or recorded:
+            self.version += 1
 
     def _list(self, now: float) -> bool:
         self._listed = now
@@ -180,12 +186,24 @@ class ReportBoard:
         """The watches that a visitor may see. only: the one deployment or model that a key opens, '' for all."""
         return tuple(watch for name, watch in self.watches.items() if only in ("", name, watch.replica_of))
 
-    def incidents(self, only: str = "") -> tuple[Incident, ...]:
-        """Newest first; read again when a supervisor has counted another one, or has changed its state."""
+    def _read_incidents(self, due: bool) -> bool:
+        """True if a record was written since. A supervisor may write one after the report that it belongs to: an
+        incident that is closed by then would be shown as open until the next one."""
         lives = [watch.live for watch in self.watches.values() if watch.live]
         known = tuple((one.deployment, one.phase, one.incident, one.last_incident, one.incidents) for one in lives)
-        if known != self._known or not known:
-            self._known, self._incidents = known, tuple(reversed(self.folders.all()))
+        if known == self._known and not due:
+            return False
+        marks = self.folders.marks()
+        self._known, same = known, marks == self._records
+        if same:
+            return False
+        found, before = tuple(reversed(self.folders.all())), self._incidents
+        # One that could not be read, as it is being written on a full disk, is read again.
+        self._records, self._incidents = marks if len(found) == len(marks) else {}, found
+        return found != before
+
+    def incidents(self, only: str = "") -> tuple[Incident, ...]:
+        """Newest first, as of the last refresh."""
         mine = {only, *(watch.name for watch in self.visible(only))}
         return tuple(one for one in self._incidents if not only or one.deployment in mine)
 

@@ -1,8 +1,10 @@
 """A small chat: the visitor's own key at the head's own gateway, so that limits and counts are those of any client."""
 
+import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,8 +25,9 @@ from sparkwright.report.markup import Html, html_tag, join_html
 
 _URL = "http://gateway/v1/chat/completions"
 _SILENCE = 600.0
+_QUIET, _AHEAD = 10.0, 64
 _TURNS, _OPENING = 200, 2000
-Said = tuple[str, str]  # kind: text, thought, error, end
+Said = tuple[str, str]  # kind: text, thought, error, end; still: nothing new
 
 
 def messages_of(given: Mapping[str, str]) -> list[dict[str, str]]:
@@ -46,7 +49,9 @@ def _is_turn(turn: Any) -> bool:
     return known and isinstance(turn.get("content"), str)
 
 
-async def answer(watch: DeploymentWatch, key: Secret, messages: Sequence[Mapping[str, str]]) -> AsyncIterator[Said]:
+async def answer(
+    watch: DeploymentWatch, key: Secret, messages: Sequence[Mapping[str, str]]
+) -> AsyncGenerator[Said, None]:
     """The answer as it comes. An error comes last."""
     model = served_name(watch.desired.recipe) if watch.desired else ""
     asked = {"model": model, "messages": messages, "stream": True, "stream_options": {"include_usage": True}}
@@ -72,6 +77,38 @@ async def answer(watch: DeploymentWatch, key: Secret, messages: Sequence[Mapping
         yield "error", shortened(f"the answer ended: {error or type(error).__name__}")
         return
     yield ("end", _counts(heard, timed)) if heard.done else ("error", "the answer was cut off before its end")
+
+
+async def with_signs_of_life(said: AsyncGenerator[Said, None], every: float = _QUIET) -> AsyncGenerator[Said, None]:
+    """The answer, with `still` in between whenever nothing has come for so many seconds: a page that hears not even
+    that has lost its connection, while an engine may read a long prompt for minutes (assets/console.js)."""
+    ready: asyncio.Queue[Said | None] = asyncio.Queue(_AHEAD)
+
+    async def pump() -> None:
+        try:
+            async with aclosing(said):
+                async for one in said:
+                    await ready.put(one)
+        except Exception:
+            await ready.put(None)
+            raise
+        await ready.put(None)
+
+    pumping = asyncio.create_task(pump())
+    try:
+        while (one := await _next(ready, every)) is not None:
+            yield one
+        await pumping
+    finally:
+        pumping.cancel()
+
+
+async def _next(ready: "asyncio.Queue[Said | None]", within: float) -> Said | None:
+    try:
+        async with asyncio.timeout(within):
+            return await ready.get()
+    except TimeoutError:
+        return "still", ""
 
 
 @dataclass

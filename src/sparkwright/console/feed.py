@@ -24,7 +24,7 @@ class Feed:
         self._board, self._keys = board, keys
         self._changed = asyncio.Event()
         self._rendered: dict[tuple[str, bool], str] = {}
-        self._known, self._failed = keys(), ""
+        self._known, self._shown, self._failed = keys(), board.version, ""
         self.viewers = 0
 
     async def run(self) -> None:
@@ -37,8 +37,10 @@ class Feed:
         """Read the files once. A look that fails is noted once, and the next one is as good as any."""
         try:
             found = self._keys()
-            changed = self._board.refresh() or found is not self._known
-            self._known, self._failed = found, ""
+            self._board.refresh()
+            version = self._board.version
+            changed = version != self._shown or found is not self._known
+            self._known, self._shown, self._failed = found, version, ""
         except Exception as error:
             if self._failed != (failed := repr(error)):
                 sys.stderr.write(f"the console could not read what changed:\n{traceback.format_exc()}")

@@ -35,7 +35,8 @@ def incident_page(one: Incident, now: float, diagnosis: dict[str, Any] | None = 
 
 def _headline(one: Incident, now: float) -> str:
     if one.is_open:
-        return f"{one.deployment}: open for {duration(max(now - one.opened_at, 0.0))}"
+        unwatched = "; nothing watches it" if one.unwatched_at else ""
+        return f"{one.deployment}: open for {duration(max(now - one.opened_at, 0.0))}{unwatched}"
     away = f"; clients got nothing for {one.away_text}" if one.away_text else ""
     return f"{one.deployment}: {shortened(one.outcome) or 'closed'}{away}"
 

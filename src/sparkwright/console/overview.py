@@ -325,7 +325,7 @@ def day_strips(board: ReportBoard, only: str) -> Html:
 
 def incident_row(one: Incident, now: float) -> Html:
     """One line: which, of what, how it ended, and when."""
-    end = "open" if one.is_open else f"away for {one.away_text}" if one.away_text else "closed"
+    end = one.outcome_text if one.is_open else f"away for {one.away_text}" if one.away_text else "closed"
     what = shortened("; ".join(filter(None, (one.what, one.cause))), 160)
     link = html_tag(
         "a", f"{one.number}", href=f"{CONSOLE_PATH}/incidents/{one.number}", aria_label=f"incident {one.number}"

@@ -318,7 +318,7 @@ class Console:
             said = chat.answer(watch, key, chat.messages_of(given))
         except Unreadable as error:
             return Response(str(error), 400, pages.HEADERS)
-        lines = (json.dumps(one) + "\n" async for one in said)
+        lines = (json.dumps(one) + "\n" async for one in chat.with_signs_of_life(said))
         return StreamingResponse(lines, media_type="application/x-ndjson", headers=pages.HEADERS)
 
     async def operate(self, verb: str, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:

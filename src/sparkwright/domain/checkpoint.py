@@ -41,6 +41,7 @@ MISSING = frozenset(
 )
 
 
+_WEIGHTS = (".safetensors", ".gguf", ".bin")
 _DAMAGES = (Defect.SHORT, Defect.POINTER, Defect.GARBAGE, Defect.PROJECTOR)
 
 
@@ -107,6 +108,11 @@ class Checkpoint:
     def damaged(self) -> bool:
         """True if a file holds no weights or is incomplete: its sizes then show nothing."""
         return any(flaw.defect in _DAMAGES for flaw in self.flaws)
+
+    @property
+    def partial(self) -> bool:
+        """True if a file of the weights is missing: what is there is then a part of the model's size."""
+        return any(text.split(" ")[0].endswith(_WEIGHTS) for text in self.missing)
 
 
 @dataclass(frozen=True, slots=True)

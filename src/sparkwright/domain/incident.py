@@ -5,6 +5,8 @@ from sparkwright.domain.values import dataclass, replace
 
 CHANGED = "changed"
 CLOCK = "clock"
+HANDED, UNWATCHED, WATCHED = "handed", "unwatched", "watched"
+TAKEN_OVER = "taken over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,8 @@ class IncidentEvent:
     """kind: a stable word (`opened`, `captured`, `stopped`, `launched`, `ready`, ...); text: a sentence.
 
     CHANGED: what differs from when the deployment last served. CLOCK: the head's clock was set by `step` seconds just
-    before `at`.
+    before `at`. UNWATCHED: its supervisor was asked to end, and WATCHED: one has begun again. HANDED: the `up` that
+    took it over goes on, and the next supervisor knows when it serves.
     """
 
     at: float
@@ -80,9 +83,34 @@ class Incident:
             return replace(there, away_seconds=up.seconds, away_word="at least")
         return replace(there, away_seconds=max(calendar, 0.0), away_word="about")
 
+    def served(self, at: float, up: Uptime | None) -> "Incident":
+        """The incident with the end of its outage, where a person took it over and clients still waited. at, up: now,
+        as it serves."""
+        waits = self.closed_at and not self.serving_at and self.outcome == TAKEN_OVER
+        return self.closed(at, self.outcome, at, up) if waits else self
+
     @property
     def is_open(self) -> bool:
         return not self.closed_at
+
+    @property
+    def unwatched_at(self) -> float:
+        """Time at which its supervisor was asked to end and left it open; 0 if one watches, or if that is not known."""
+        told = next((one for one in reversed(self.events) if one.kind in (UNWATCHED, WATCHED)), None)
+        return told.at if self.is_open and told and told.kind == UNWATCHED else 0.0
+
+    @property
+    def outcome_text(self) -> str:
+        """Its end for people, as `serving again`; of one that is open, if nothing watches it."""
+        if not self.is_open:
+            return self.outcome
+        return "open, not watched" if self.unwatched_at else "open"
+
+    @property
+    def is_handed(self) -> bool:
+        """True if an `up` took it over from a supervisor that has ended, and nobody has seen it serve since."""
+        handed = any(event.kind == HANDED for event in self.events)
+        return handed and not self.serving_at and self.outcome == TAKEN_OVER
 
     @property
     def changed(self) -> str:

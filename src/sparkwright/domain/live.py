@@ -278,7 +278,7 @@ class Live:
     answers: to the last requests. unverified: since when its ranks could not be verified gone, 0 if they are. up_since:
     when its ranks began to serve, whatever stalls came since; 0 if it does not serve. prefixes: kept prompts that were
     sent again, None where none are kept or it has not begun. cache_tiers: those that the recipe names or the engine
-    uses.
+    uses. left: when the supervisor was asked to end and did, 0 while it works.
     """
 
     at: float
@@ -314,6 +314,7 @@ class Live:
     prefixes: LivePrefixes | None = None
     disk_cache: tuple[LiveDiskCache, ...] = ()
     cache_tiers: tuple[LiveCacheTier, ...] = ()
+    left: float = 0.0
 
     def answer_to(self, request: str) -> RequestAnswer | None:
         """None for a request that the supervisor has not seen, or has forgotten."""
@@ -384,6 +385,8 @@ class Supervised:
         if self.current:
             return ""
         last = f"; it last reported {phase_text(self.live.phase)}, {self.age:.0f} s ago" if self.live else ""
+        if self.live and self.live.left and not self.running:
+            last = f"; it was asked to end {self.age:.0f} s ago, when it reported {phase_text(self.live.phase)}"
         if self.unwritable:
             cure = unwritable_cure(self.unwritable, self.node, self.folder)
             said = f"{self.unwritable} on {self.node}: its supervisor cannot write its report{last}. It goes on once "
@@ -416,6 +419,7 @@ class Desired:
     memory_floor, stop_floor: bytes of MemAvailable below which new work is refused and the engine stopped (0: none).
     python: as at `up`, for ranks that name no other. time_scale: of the supervisor's waits, 1 but for drills.
     speeds: expected figures (`prefill_tokens_s`). replica: None for a deployment that stands alone.
+    fabric: addresses by which the ranks reach each other, () for one node, or if an older `up` wrote it.
     """
 
     deployment: str
@@ -432,6 +436,7 @@ class Desired:
     speeds: Mapping[str, float] = field(default_factory=dict)
     version: int = VERSION
     replica: ReplicaPlace | None = None
+    fabric: tuple[str, ...] = ()
 
 
 class Ask(StrEnum):

@@ -40,7 +40,8 @@ class Sample:
     compilers: processes that compile kernels now. disk_free: bytes that a user may still write where our state is;
     unwritable: why our user cannot write there at all, '' if it can.
     was_reset: a hardware watchdog ended the boot before this one.
-    links: whether the link of each network port is up.
+    links: whether the link of each network port is up. addresses: IPv4 ones of the node, with those of its networks;
+    empty where they are not known.
     kernel: lines of the kernel log since the sample before; kernel_blind: why they cannot be read, '' where they can.
     """
 
@@ -55,6 +56,7 @@ class Sample:
     gpu_at: float = 0.0
     ports: tuple[PortTraffic, ...] = ()
     links: Mapping[str, bool] = field(default_factory=dict)
+    addresses: frozenset[str] = frozenset()
     compilers: int = 0
     was_reset: bool = False
     disk_free: int | Unknown = NOT_ASKED

@@ -77,7 +77,8 @@ class Traits:
     formats of their own (fast, likely, slow); `packed` are EXL3, AQLM and others whose kernels come with a plugin, and
     wide where nothing was measured. prefill: pace against a BF16 product. hop: seconds (fast, likely, slow) of an
     exchange; None: as links give. rows: seconds (fast, likely, slow) that a step waits for rows of tables off memory;
-    None: as usual. rows_read: so does each token of a prompt.
+    None: as usual. rows_read: so does each token of a prompt. computed: option and default of the prompt tokens that
+    are computed at once, where that is less than what is scheduled; 0: all that is.
     Starting. start_order: as of EngineDefinition.
     compiles: kernels and CUDA graphs before it answers. around: seconds (fast, likely, slow) of imports,
     profile and warm-up. reader: its way to read files among the loaders,
@@ -146,6 +147,7 @@ class Traits:
     plays: str = ""
     faults: frozenset[str] = frozenset()
     timeout: tuple[str, int] = ("", 0)
+    computed: tuple[str, int] = ("", 0)
     proven: tuple[float, float] = (0.82, 0.85)
     fa3: tuple[str, ...] = ()
     helpers: frozenset[str] = frozenset()

@@ -135,6 +135,7 @@ _READERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "limits": ("limits", _limits),
     "outside": ("outside", _outside),
     "timeout": ("timeout", _timeout),
+    "computed": ("computed", _timeout),
     "tables_off": ("tables_off", _options),
     "weights_alone": ("weights_alone", _options),
     "paces": ("paces", _paces),

@@ -18,12 +18,15 @@ from sparkwright.remote.host import script, script_texts
 GPU_FIELDS = ("utilization.gpu", "utilization.memory", "power.draw", "clocks.sm", "temperature.gpu")
 PIDS_EVERY = 60.0
 CARD_RESET = 0x20  # WDIOF_CARDRESET of linux/watchdog.h: the watchdog has reset the machine
-_sh = script_texts(__name__, FIELDS=",".join(GPU_FIELDS), WORTH="|".join(WORTH))
+_ADDRESSES = 200
+"""Of a node's own and its networks', as the kernel's table has them; a router's are not all read."""
+_sh = script_texts(__name__, FIELDS=",".join(GPU_FIELDS), WORTH="|".join(WORTH), ADDRESSES=str(_ADDRESSES))
 _BEGIN, _END = "@@ sample", "@@ end"
 _PORT = re.compile(r"([^/ ]+)/ports/([0-9]+)/counters/port_(xmit|rcv)_data:([0-9]+)", re.ASCII)
 # Of cables: neither wireless nor what containers come and go with.
 _LINK = re.compile(r"/sys/class/net/((?:en|eth|ib)[A-Za-z0-9_.-]{1,13})/operstate:(up|down)", re.ASCII)
 _STALL = re.compile(r"avg10=([0-9.]+)", re.ASCII)
+_ADDRESS = re.compile(r"/proc/net/fib_trie: +\|-- ([0-9.]{7,15})", re.ASCII)
 _MOST_LINES = 1000
 LOAD_STOPS = ("memory", "stall")
 _LOAD = ("at", "free", "available", "large", "stall", "swapped", "late", "freed")
@@ -105,6 +108,7 @@ class Samples:
             gpu_at=self._gpu_at,
             ports=tuple(PortTraffic(port, count["xmit"], count["rcv"]) for port, count in sorted(both.items())),
             links={m[1]: m[2] == "up" for line in lines if (m := _LINK.fullmatch(line))},
+            addresses=_addresses(lines),
             was_reset=bool((whole_number(said.get("watchdog", "")) or 0) & CARD_RESET),
             compilers=whole_number(said.get("compilers", "")) or 0,
             disk_free=_free(said),
@@ -112,6 +116,11 @@ class Samples:
             kernel=kernel,
             kernel_blind=self._blind,
         )
+
+
+def _addresses(lines: list[str]) -> frozenset[str]:
+    found = [m[1] for line in lines if (m := _ADDRESS.fullmatch(line))]
+    return frozenset(found) if len(found) < _ADDRESSES else frozenset()
 
 
 def parse(done: Completed) -> Sample | Unknown:

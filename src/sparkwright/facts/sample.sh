@@ -14,7 +14,7 @@ block() {
     "$R/proc/vmstat" "$R/proc/pressure/memory" "$R/proc/buddyinfo"
   cd "$R/sys/class/infiniband" 2>/dev/null && { LC_ALL=C grep -sH . */ports/*/counters/port_xmit_data \
     */ports/*/counters/port_rcv_data; cd /; }
-  LC_ALL=C grep -sHE '^(up|down)$' /sys/class/net/*/operstate
+  LC_ALL=C grep -m @ADDRESSES@ -sHE '^(up|down)$|^ +\|-- [0-9.]+$' /sys/class/net/*/operstate /proc/net/fib_trie
   [ $((n % 4)) -ne 0 ] || compilers; n=$((n+1))
   [ -z "$w" ] || printf 'disk %s\n' "$(stat -f -c '%a %S' "$w" 2>/dev/null)"
   [ ! -e "$w" ] || [ -w "$w" ] || printf 'unwritable %s %s\n' "$(stat -c '%U %A' "$w")" "$(id -un)"

@@ -163,7 +163,11 @@ for record in glob.glob(os.path.join(glob.escape(state), "incidents", "*", "*", 
     try:
         one = json.loads(text(record))
         if only in (0, one["number"]):
-            found[one["number"]] = dict(one, folder=os.path.dirname(record), events=one.get("events") if only else [])
+            events = one.get("events") or []
+            if not only:  # of a list only what shows if an open one is watched
+                told = [] if one.get("closed_at") else [each for each in events if isinstance(each, dict)]
+                events = [each for each in told if each.get("kind") in ("unwatched", "watched")]
+            found[one["number"]] = dict(one, folder=os.path.dirname(record), events=events)
     except (ValueError, KeyError, TypeError):
         pass
 answer = {"why": why, "restarts": restarts, "incidents": [found[number] for number in sorted(found, reverse=True)]}

@@ -14,6 +14,12 @@ def batched_tokens(recipe: Recipe, unified: bool = True) -> int:
     return recipe.serving.batched_tokens or traits(recipe).limits(recipe, unified)[0]
 
 
+def computed_tokens(recipe: Recipe) -> int:
+    """The most tokens of prompts that one step computes."""
+    option, usual = traits(recipe).computed
+    return min(number(flag_value(recipe, option)) or usual or batched_tokens(recipe), batched_tokens(recipe))
+
+
 def sequences(recipe: Recipe, unified: bool = True) -> int:
     """vLLM never takes more sequences than it batches tokens, unless asked to."""
     return recipe.serving.sequences or min(traits(recipe).limits(recipe, unified)[1], batched_tokens(recipe, unified))

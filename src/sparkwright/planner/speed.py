@@ -31,7 +31,7 @@ from sparkwright.planner.speed_decode import (
     yielded,
 )
 from sparkwright.planner.speed_prefill import Prefill, prefill, waiting
-from sparkwright.planner.speed_rates import Rates, rate_range, weighed
+from sparkwright.planner.speed_rates import Rates, rate_range, weighed, width_power
 
 _SHALLOW = 8192  # tokens of context up to which the cache is next to nothing beside the weights
 # One measured point fixes the curve within a tenth (planner-accuracy.md), less surely where steps are of other lengths.
@@ -98,7 +98,7 @@ def estimate_speed(recipe: Recipe, shape: ModelShape, size: int, load: Load, anc
     count = together(recipe, load)
     every = replace(one, value=one.value * count, low=one.low * count, high=one.high * count)
     fast, likely, slow = (prompt.tokens / prompt.seconds for prompt in prompts)
-    read = Estimate(likely, slow, fast, of_prefill(prompts[1]))
+    read = widened(Estimate(likely, slow, fast, of_prefill(prompts[1])), "prompts", shape)
     return Speed(load, one, every, read, _first(model, asked, prompts), loaded, starts(recipe, shape, size))
 
 
@@ -129,6 +129,8 @@ def _decode(model: DecodedModel, load: Load, anchor: Measured) -> Estimate:
     slow += _crowded(model, load, every[2])
     value, why = middle / likely, of_decode(model, load, every[1], middle)
     low, high = _both(slow / likely, middle / least), _both(likely / fast, most / middle)
+    what = "drafts" if tokens else "streams" if together(model.recipe, load) > 1 else "decode"
+    low, high = (side ** width_power(what, model.shape) for side in (low, high))
     if stays := model.recipe.model.on_disk:
         low = _both(low, _ROWS_READ)
         rows = f"rows take {milliseconds(every[1].rows)} a step; twice as slow where none are staged"
@@ -176,7 +178,16 @@ def _first(model: DecodedModel, load: Load, prompts: Sequence[Prefill]) -> Estim
     low, middle, high = ((1 + before) * one.seconds + last for one, last in ends)
     queue = (f"behind {before:g} other prompts",) if before else ()
     drafted_ = (f"drafts {milliseconds(drafts)}",) if drafts else ()
-    return Estimate(middle, low, high, (*of_prefill(prompts[1]), *queue, *drafted_))
+    found = Estimate(middle, low, high, (*of_prefill(prompts[1]), *queue, *drafted_))
+    return widened(found, "first", model.shape)
+
+
+def widened(one: Estimate, what: str, shape: ModelShape) -> Estimate:
+    """The estimate with both sides of its range to the power that published rows of its class need."""
+    power = width_power(what, shape)
+    return replace(
+        one, low=one.value * (one.low / one.value) ** power, high=one.value * (one.high / one.value) ** power
+    )
 
 
 def started(recipe: Recipe, shape: ModelShape, size: int, state: str = "") -> Estimate:

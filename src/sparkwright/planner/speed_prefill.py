@@ -4,7 +4,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.values import dataclass
 from sparkwright.domain.verdict import Load
 from sparkwright.engines.catalog import traits
-from sparkwright.planner.limits import batched_tokens
+from sparkwright.planner.limits import batched_tokens, computed_tokens
 from sparkwright.planner.speed_decode import DecodedModel, attended, kernels, reading
 from sparkwright.planner.speed_rates import Rates, dense_pace, grouped_pace, products, weighed
 from sparkwright.planner.split_cost import bytes_sent, collectives, read
@@ -50,7 +50,7 @@ def prefill(model: DecodedModel, load: Load, rates: Rates) -> Prefill:
     shape, split = model.shape, model.recipe.parallelism
     tokens = max(1, load.prompt - load.cached)
     prompts = 1 + rates.joined * (max(1, load.concurrency) - 1)  # prompts that are read in the same steps
-    chunk = min(round(tokens * prompts), batched_tokens(model.recipe))
+    chunk = min(round(tokens * prompts), computed_tokens(model.recipe))
     chunks = -(-tokens * prompts // chunk)
     # Neighbouring tokens share experts as they do in a step that verifies drafts: a short prompt does not need all.
     needed = max(1, round(chunk**rates.alike))

@@ -117,6 +117,19 @@ def format_of(shape: ModelShape) -> str:
     return "packed" if packed(shape) else shape.expert_format or shape.format
 
 
+def width_class(shape: ModelShape) -> str:
+    """gguf; experts, of four bits or packed; other: classes whose published figures lie differently far off."""
+    written = format_of(shape)
+    if written.startswith("gguf"):
+        return "gguf"
+    return "experts" if shape.experts and (written in _FOUR_BITS or written == "packed") else "other"
+
+
+def width_power(what: str, shape: ModelShape) -> float:
+    """The power of a range's sides. what: decode, drafts, streams, prompts or first."""
+    return float(_DATA["widths"][what][width_class(shape)])
+
+
 def _waits(recipe: Recipe) -> Waits:
     hop = traits(recipe).hop
     if hop:

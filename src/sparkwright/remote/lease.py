@@ -71,6 +71,6 @@ def release(nonce: str, of: Of = Of.RANKS) -> Command:
     return script(text, nonce, timeout=TIMEOUT, changes=f"release {_label(of)}")
 
 
-def show_lease() -> Command:
+def show_lease(of: Of = Of.RANKS) -> Command:
     """`AGE` and content, or nothing."""
-    return script(_where(Of.RANKS) + 'if [ -f "$f" ]; then age; cat "$f"; fi')
+    return script(_where(of) + 'if [ -f "$f" ]; then age; cat "$f"; fi')

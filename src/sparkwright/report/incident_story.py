@@ -139,6 +139,9 @@ def _told(event: IncidentEvent, what: str) -> str:
 
 
 def _end(incident: Incident) -> str:
+    if incident.unwatched_at:
+        after = duration(max(incident.unwatched_at - incident.opened_at, 0.0))
+        return f"its supervisor was stopped {after} after it began; nothing watches it: the same sparkwright up does"
     if incident.is_open:
         return "it is being worked on, or its supervisor is gone: sparkwright status"
     away = f", clients got nothing for {incident.away_text}" if incident.away_text else ""

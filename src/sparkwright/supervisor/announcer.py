@@ -1,15 +1,26 @@
 """The deployment at this moment, and where it is reported: store, hooks, log, and live.json for the gateway."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sparkwright.app.diagnose.incident import Evidence, explain
 from sparkwright.app.serve.watch import CLAIMED
-from sparkwright.domain.incident import DeploymentRecord, Incident, IncidentEvent, News
+from sparkwright.domain.incident import HANDED, UNWATCHED, WATCHED, DeploymentRecord, Incident, IncidentEvent, News
 from sparkwright.domain.known_keys import mask_keys
 from sparkwright.domain.live import DeploymentState, Live, LiveNode, LiveRestart
 from sparkwright.domain.values import replace
 from sparkwright.supervisor.context import BEGUN, LEFT, RELAUNCHES, RESTARTED, RESTARTS, STARTED_IN, DeploymentContext
-from sparkwright.supervisor.core.state import STALLED, Admit, Announce, Close, Record, Refuse, State, Work
+from sparkwright.supervisor.core.state import (
+    STALLED,
+    Admit,
+    Announce,
+    Close,
+    Record,
+    Refuse,
+    ServedAgain,
+    State,
+    Told,
+    Work,
+)
 from sparkwright.supervisor.event_bus import EventBus
 from sparkwright.supervisor.nodes import waited_for
 
@@ -83,19 +94,16 @@ def _node(bus: EventBus, node: str) -> LiveNode:
     return bus.detectors.live_node(node) or LiveNode(node, at, reached=False)
 
 
-Word = Refuse | Admit | Close | Record | Announce
-
-
 class Announcer:
     """seen: what the supervisor itself saw of the machines since then."""
 
     def __init__(self, context: DeploymentContext, seen: Callable[[float], tuple[str, ...]]) -> None:
         self._context, self._seen = context, seen
 
-    async def begin(self, new: bool) -> None:
-        """new: nothing is known of a supervisor before."""
+    async def begin(self, known: State | None) -> None:
+        """known: what a supervisor before has left, None where nothing is known of one."""
         context, desired = self._context, self._context.desired
-        if new:
+        if known is None:
             recipe = desired.recipe
             made = DeploymentRecord(
                 deployment=context.name,
@@ -114,10 +122,22 @@ class Announcer:
             told = then.get(LEFT, 0.0) >= then.get(BEGUN, 0.0) > 0
             how = "the one before was asked to end" if told else "the one before was killed, or its node went down"
             await note_restart(context, "supervisor", how)
+            if known.incident:
+                text = "a supervisor watches it again"
+                await context.store.note(context.name, IncidentEvent(context.now(), WATCHED, text), known.incident)
         context.remember({BEGUN: context.now()})
         context.seen.relaunches = int(context.journal.recall().get(RELAUNCHES, 0.0))
         context.seen.incidents = await context.store.counts(context.name)
         context.notice(f"supervising {context.name} on {', '.join(context.nodes)}")
+
+    async def take_up(self, state: State) -> State:
+        """The first state after `up`, with the outage that it took over; where it serves already, that ends now."""
+        if not await self._context.store.is_handed(self._context.seen.incidents[1]):
+            return state
+        if state.phase is not DeploymentState.READY:
+            return replace(state, handed=True)
+        await self.report(ServedAgain(), state)
+        return state
 
     async def left(self, state: State) -> None:
         context = self._context
@@ -125,8 +145,19 @@ class Announcer:
             await context.store.ended(context.name, context.now(), "a person has taken over")
             context.notice(f"{context.name}: a person has taken over; this supervisor ends")
         else:
+            await self._noted_end(state)
             context.remember({LEFT: context.now()})
             context.notice(f"the supervisor of {context.name} ends; nothing was stopped ({state.phase})", warning=True)
+
+    async def _noted_end(self, state: State) -> None:
+        """Readers of an open incident learn that nothing watches; the next supervisor learns of one that was handed."""
+        context, at = self._context, self._context.now()
+        if number := state.incident or (context.seen.captured if state.work is Work.CAPTURE else 0):
+            text = "the supervisor was asked to end: nothing watches it until one is started"
+            await context.store.note(context.name, IncidentEvent(at, UNWATCHED, text), number)
+        elif state.handed and state.work is Work.SWAP:
+            text = "the supervisor ends for the `up` that takes over"
+            await context.store.note(context.name, IncidentEvent(at, HANDED, text), context.seen.incidents[1])
 
     async def changed(self, before: State, state: State) -> None:
         if (before.phase, before.work, before.reason) == (state.phase, state.work, state.reason):
@@ -138,7 +169,7 @@ class Announcer:
         context.notice(f"{context.name}: {text}")
         await context.store.note(context.name, IncidentEvent(context.now(), str(state.phase), text), number)
 
-    async def report(self, word: Word, state: State) -> None:
+    async def report(self, word: Told, state: State) -> None:
         context = self._context
         if isinstance(word, Refuse):
             # When its launch is due, and then as long as the last start took; 0 when either is not known
@@ -153,6 +184,9 @@ class Announcer:
                 context.seen.closed, context.now(), word.outcome, serving, context.uptime()
             )
             context.seen.incidents = await context.store.counts(context.name)
+        elif isinstance(word, ServedAgain):
+            number = context.seen.closed or context.seen.incidents[1]
+            await context.store.served(number, context.now(), context.uptime())
         elif isinstance(word, Record):
             await self._recorded(word)
         elif word.what == "opened" and not state.incident:
@@ -173,10 +207,14 @@ class Announcer:
         context.seen.incidents = await context.store.counts(context.name)
 
 
-async def note_restart(context: DeploymentContext, who: str, how: str) -> None:
-    """Notes a restart of a program of ours: in the log, the history and, counted since `up`, in `status`."""
+async def note_restart(context: DeploymentContext, who: str, how: str, seen: Mapping[str, float] | None = None) -> None:
+    """Notes a restart of a program of ours: in the log, the history and, counted since `up`, in `status`.
+
+    seen: what shows that it was this restart, written down together with its count: a supervisor that is killed in
+    between would know the new process and not have counted it.
+    """
     at, before = context.now(), context.journal.recall().get(f"{RESTARTS}{who}", 0.0)
-    context.remember({f"{RESTARTS}{who}": before + 1.0, f"{RESTARTED}{who}": at})
+    context.remember({**(seen or {}), f"{RESTARTS}{who}": before + 1.0, f"{RESTARTED}{who}": at})
     context.notice(f"{context.name}: the {who} was restarted: {how}", warning=True)
     await context.store.note(context.name, IncidentEvent(at, "restarted", f"the {who} was restarted: {how}"))
 

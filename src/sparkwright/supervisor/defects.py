@@ -21,7 +21,7 @@ async def explain_defect(context: DeploymentContext, error: Exception, folder: P
     what = f"{len(damaged)} files of sparkwright's program on {context.supervisor_node} are damaged"
     what = what if len(damaged) > 1 else f"a file of sparkwright's program on {context.supervisor_node} is damaged"
     what += f" ({folder / damaged[0]})"
-    if not await restore_files(folder):
+    if not await restore_files(context.journal.path, folder):
         return f"{what}, and its archive is, too: the same `sparkwright up` puts the program back"
     why = f"{what}: restored from its archive, and the supervisor starts again"
     context.notice(why, warning=True)

@@ -377,11 +377,11 @@ async def restarted(context: DeploymentContext) -> None:
     except NodeError:
         return
     for name, pid in found.items():
-        before = int(context.journal.recall().get(f"{_PROCESS}{name}", 0.0))
-        if pid != before:
-            context.remember({f"{_PROCESS}{name}": float(pid)})
+        before, seen = int(context.journal.recall().get(f"{_PROCESS}{name}", 0.0)), {f"{_PROCESS}{name}": float(pid)}
         if before and pid != before:
-            await note_restart(context, PROGRAMS[name], f"process {before} is {pid} now")
+            await note_restart(context, PROGRAMS[name], f"process {before} is {pid} now", seen)
+        elif not before:
+            context.remember(seen)
 
 
 def _away(context: DeploymentContext, said: int) -> str:

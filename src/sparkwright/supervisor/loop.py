@@ -5,6 +5,7 @@ from functools import partial
 from sparkwright.domain.incident import CLOCK, IncidentEvent
 from sparkwright.domain.live import SERVING, Ask, DeploymentState, Request
 from sparkwright.domain.units import duration
+from sparkwright.domain.values import replace
 from sparkwright.supervisor import (
     coherence,
     demand,
@@ -64,12 +65,13 @@ class Loop:
 
     async def run(self) -> None:
         known, found = self._known(), await census(self.context)
-        await self._announcer.begin(new=known is None)
+        await self._announcer.begin(known)
         nodes.note_census(self.bus, found)
         # What `up` has just reported as ready is not refused at the gateway.
-        self._state = known or machine.first_state(
-            self.context.now(), ready=(await endpoint.ask_canary(self.context)).seconds is not None
-        )
+        if known is None:
+            answers = (await endpoint.ask_canary(self.context)).seconds is not None
+            known = await self._announcer.take_up(machine.first_state(self.context.now(), ready=answers))
+        self._state = known
         self.context.seen.boots = dict(self._state.boots)
         for node in self.context.nodes:
             self._nodes.begin(f"samples of {node}", partial(nodes.watch_node, self.bus, node))
@@ -96,6 +98,8 @@ class Loop:
             tasks.release()
             await tasks.gone()
         await self._announcer.left(self._state)
+        if self._state.phase is not DeploymentState.STOPPED:
+            self.context.journal.show(replace(live_view(self.bus, self._state), left=self.context.now()))
 
     def _known(self) -> State | None:
         """One that was disarmed has left nothing to resume: this one was started for a new `up`."""

@@ -1,7 +1,10 @@
 """One simulated deployment for all tests of the console, and a browser that is signed in."""
 
+import os
+import re
+import signal
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -53,7 +56,7 @@ def page_text(page: BrowserPage) -> str:
 
 def wait_for_text(page: BrowserPage, *words: str) -> None:
     """Waits for a change by the page's own events, without a reload."""
-    wait_until(lambda: all(word in page_text(page) for word in words), f"{words} in {page_text(page)[:2000]}")
+    wait_until(lambda: all(word in page_text(page) for word in words), lambda: f"{words} in {page_text(page)[:2000]}")
 
 
 def is_true_on_page(page: BrowserPage, what: str) -> bool:
@@ -61,3 +64,40 @@ def is_true_on_page(page: BrowserPage, what: str) -> bool:
     with suppress(AssertionError):
         return bool(page.script(f"return document.body && {what}"))
     return False
+
+
+def press_tab(page: BrowserPage) -> None:
+    for kind in ("keyDown", "keyUp"):
+        page.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+
+
+@contextmanager
+def stopped(*pids: int) -> Iterator[None]:
+    """Processes that stand still for a while."""
+    assert pids and all(pids)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def operate(page: BrowserPage, desk: ConsoleCluster, path: str) -> None:
+    page.open(desk.url(path))
+    page.script("document.querySelector('main form button').click()")
+
+
+def is_done(page: BrowserPage, what: str) -> None:
+    """Waits for an operation's end: another one is refused before."""
+    done = re.compile(rf"{what}, asked for by me at [\d:]+ UTC: done in")
+    wait_until(lambda: bool(done.search(page_text(page))), lambda: f"{what} in {page_text(page)[:2000]}")
+
+
+def chat_status(desk: ConsoleCluster, key: str, stream: bool) -> int:
+    """One request of a client; the status."""
+    chat = {"model": EVIL, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 8, "stream": stream}
+    with desk.client() as client:
+        answer = client.post(desk.api("chat/completions"), json=chat, headers={"Authorization": f"Bearer {key}"})
+    return answer.status_code

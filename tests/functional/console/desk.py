@@ -85,7 +85,11 @@ class ConsoleCluster:
             live = self.live(name)
             return live is not None and true(live)
 
-        wait_until(so, f"{self.live(name)}")
+        wait_until(so, lambda: f"{self.live(name)}")
+
+    def wait_until_ready(self) -> None:
+        """Wait: on a busy machine its supervisor, whose waits are a tenth, may just have started it again."""
+        self.wait_until(lambda live: live.phase == "ready")
 
     def pids(self, rank: int, name: str = "twin") -> list[int]:
         mark = re.compile(rb"SPARKWRIGHT_RANK_DIR=[^\0]*/%b/rank%d\0" % (name.encode(), rank))

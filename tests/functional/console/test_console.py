@@ -10,7 +10,18 @@ import threading
 
 import pytest
 
-from functional.console.conftest import EVIL, is_true_on_page, page_text, sign_in, wait_for_text
+from functional.console.conftest import (
+    EVIL,
+    chat_status,
+    is_done,
+    is_true_on_page,
+    operate,
+    page_text,
+    press_tab,
+    sign_in,
+    stopped,
+    wait_for_text,
+)
 from functional.console.demo_pictures import write_day
 from functional.console.desk import ConsoleCluster
 from functional.report.browser import DESK, PHONE, BrowserPage
@@ -97,35 +108,19 @@ def test_the_keyboard_reaches_all(console_cluster: ConsoleCluster, window: Brows
     assert page.script("return document.activeElement.ariaLabel") == "Stop twin"
 
 
-def press_tab(page: BrowserPage) -> None:
-    for kind in ("keyDown", "keyUp"):
-        page.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
-
-
 def test_a_page_is_small(console_cluster: ConsoleCluster, operator: str) -> None:
     """Guards a slow line: each page with style and script is below 150 kB."""
     cookie = console_cluster.signed_in(operator)
     shared = sum(len(console_cluster.get(f"assets/{name}").content) for name in ("console.css", "console.js"))
-    paths = (
-        "",
-        "requests",
-        "connect",
-        "chat",
-        "incidents",
-        "incidents/1",
-        "logs",
-        "usage",
-        "runs",
-        "keys",
-        "stop/twin",
-    )
-    for path in paths:
+    paths = ("", "requests", "connect", "chat", "incidents", "incidents/1", "logs")
+    for path in (*paths, "usage", "runs", "keys", "stop/twin"):
         assert len(console_cluster.get(path, cookie).content) + shared < 150_000, path
 
 
 def test_a_browser_without_scripts(console_cluster: ConsoleCluster, window: BrowserPage, operator: str) -> None:
     """Guards that state, plans and chat work there, and that the page loads itself again."""
     page = sign_in(window, console_cluster, operator)
+    console_cluster.wait_until_ready()
     page.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
         page.open(console_cluster.url())
@@ -144,6 +139,7 @@ def test_a_chat_streams(console_cluster: ConsoleCluster, window: BrowserPage, op
     """Guards the way of a prompt: through the gateway with the visitor's key, counted, its text never markup."""
     page = sign_in(window, console_cluster, operator)
     page.open(console_cluster.url("chat"))
+    console_cluster.wait_until_ready()
     say = "document.getElementById('prompt').value = arguments[0]; document.getElementById('chat').requestSubmit()"
     page.script(say, EVIL)
     wait_for_text(page, EVIL, "answer tokens")
@@ -155,6 +151,32 @@ def test_a_chat_streams(console_cluster: ConsoleCluster, window: BrowserPage, op
     assert [row["requests"] for row in used if row["key"] == "me"] and not page.complaints
     page.open(console_cluster.url("usage"))
     wait_for_text(page, "By key", "me", "answer tokens")
+
+
+@pytest.mark.full
+def test_a_chat_says_whether_the_engine_or_the_connection_is_silent(
+    console_cluster: ConsoleCluster, window: BrowserPage, operator: str
+) -> None:
+    """Guards who waits: an engine that gives nothing for a while is waited for, a dead stream is called lost."""
+    page = sign_in(window, console_cluster, operator)
+    page.open(console_cluster.url("chat"))
+    console_cluster.wait_until_ready()
+    say = "document.getElementById('prompt').value = 'Hello'; document.getElementById('chat').requestSubmit()"
+    supervisor, console = (console_cluster.service(one) for one in ("supervisor", "console"))
+    os.kill(supervisor, signal.SIGSTOP)  # it would start the engine again
+    try:
+        with stopped(*console_cluster.pids(0)):
+            page.script(say)
+            wait_for_text(page, "nothing has come for", "still waiting")
+        wait_for_text(page, "answer tokens")
+        assert "still waiting" not in page_text(page)
+        wait_until(lambda: not page.script("return document.querySelector('#chat [type=submit]').disabled"), "its end")
+        with stopped(*console_cluster.pids(0)), stopped(console):
+            page.script(say)
+            wait_for_text(page, "the connection was lost: nothing was heard for 40 s")
+    finally:
+        os.kill(supervisor, signal.SIGCONT)
+    assert not page.complaints, page.complaints
 
 
 def test_it_is_whole_without_a_script(console_cluster: ConsoleCluster, operator: str) -> None:
@@ -288,17 +310,6 @@ def test_two_deployments_on_one_page_and_a_switch(
     wait_until(lambda: "other" not in page_text(page), "only one is left")
 
 
-def operate(page: BrowserPage, desk: ConsoleCluster, path: str) -> None:
-    page.open(desk.url(path))
-    page.script("document.querySelector('main form button').click()")
-
-
-def is_done(page: BrowserPage, what: str) -> None:
-    """Waits for an operation's end: another one is refused before."""
-    done = re.compile(rf"{what}, asked for by me at [\d:]+ UTC: done in")
-    wait_until(lambda: bool(done.search(page_text(page))), f"{what} in {page_text(page)[:2000]}")
-
-
 def test_an_operator_adds_and_revokes_keys(console_cluster: ConsoleCluster, window: BrowserPage, operator: str) -> None:
     """Guards that a key is shown once and opens what its role allows, and that a revoked one opens nothing."""
     page = sign_in(window, console_cluster, operator)
@@ -407,14 +418,6 @@ def test_fifty_pages_at_once(console_cluster: ConsoleCluster, operator: str) -> 
     for one in viewers:
         one.join()
     assert len(got) == 50 and all("Nodes" in one for one in got)
-
-
-def chat_status(desk: ConsoleCluster, key: str, stream: bool) -> int:
-    """One request of a client; the status."""
-    chat = {"model": EVIL, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 8, "stream": stream}
-    with desk.client() as client:
-        answer = client.post(desk.api("chat/completions"), json=chat, headers={"Authorization": f"Bearer {key}"})
-    return answer.status_code
 
 
 def test_requests_are_listed_as_they_come(console_cluster: ConsoleCluster, window: BrowserPage, operator: str) -> None:

@@ -125,11 +125,11 @@ class LocalGateway:
 
     def start_service(self) -> None:
         self._run("service", [sys.executable, "-c", SERVICE, str(self.folder.parent)])
-        wait_until(f"the key check listens: {self.log('service')}", self._serves)
+        wait_until(lambda: f"the key check listens: {self.log('service')}", self._serves)
 
     def start_caddy(self) -> None:
         self._run("caddy", ["caddy", "run", "--config", "caddy.json"])
-        wait_until(f"Caddy listens: {self.log('caddy')}", self._listens)
+        wait_until(lambda: f"Caddy listens: {self.log('caddy')}", self._listens)
 
     def _run(self, name: str, argv: list[str]) -> None:
         environ = {**os.environ, "HOME": str(self.home)}

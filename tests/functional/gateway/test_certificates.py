@@ -78,7 +78,7 @@ def test_a_damaged_file_of_the_ca_is_made_good_and_clients_need_nothing(
     said, lost = mended(stopped)
     assert (len(said), lost) == (1, "")
     stopped._run("caddy", ["caddy", "run", "--config", "caddy.json"])
-    wait_until(f"clients get through: {stopped.log('caddy')[-300:]}", lambda: answers(stopped))
+    wait_until(lambda: f"clients get through: {stopped.log('caddy')[-300:]}", lambda: answers(stopped))
     assert mended(stopped) == ([], "")
 
 

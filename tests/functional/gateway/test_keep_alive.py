@@ -37,7 +37,7 @@ class TappedTarget:
     def declines(self, status: int) -> bool:
         return False
 
-    def again(self, reached: bool) -> bool:
+    def again(self, reached: bool, why: str) -> bool:
         return False
 
     def broken(self) -> GatewayAnswer:

@@ -10,7 +10,7 @@ import pytest
 
 from fakes.sh import Sh
 from sparkwright.adapters.bundle import Bundle
-from sparkwright.adapters.bundle_check import ARCHIVE, MANIFEST, damaged_files, restore_files
+from sparkwright.adapters.bundle_check import MANIFEST, damaged_files, restore_files
 from sparkwright.domain.service import ServiceHost
 from sparkwright.facts.service import parse_service_host
 from sparkwright.remote import service
@@ -129,18 +129,18 @@ async def test_a_program_with_damaged_files_restores_them_as_it_starts(
     assert said.stdout == "begun\n" and "damaged, and are restored from its archive" in said.stderr
     assert list_runtimes(node_shell) == (DIGEST,) and damaged_files(folder) == ()
     (folder / "__main__.py").write_bytes(b"")
-    assert await restore_files(folder) and damaged_files(folder) == ()
+    assert await restore_files(node_shell.home, folder) and damaged_files(folder) == ()
 
 
 async def test_a_program_whose_archive_is_damaged_too_says_what_to_do(node_shell: Sh, archive: Path) -> None:
     """Guards a disk that lost all: the program is begun, and the log names the command that helps."""
     assert unpack(node_shell, archive) == [0]
     folder = node_shell.home / "state" / "runtime" / DIGEST
-    for name in ("__main__.py", ARCHIVE):
+    for name in ("__main__.py", service.ARCHIVE):
         (folder / name).write_bytes(b"")
     said = start_program(node_shell, folder)
     assert said.stdout == "begun\n" and "the same sparkwright up does" in said.stderr
-    assert not await restore_files(folder) and damaged_files(folder) == ("__main__.py",)
+    assert not await restore_files(node_shell.home, folder) and damaged_files(folder) == ("__main__.py",)
 
 
 @pytest.mark.parametrize("script", [None, b"", b"if then\n"])

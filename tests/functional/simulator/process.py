@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,12 +28,12 @@ FAST = {
 DEADLINE_S = PATIENCE
 
 
-def wait_until(what: str, happened: object, within: float = DEADLINE_S) -> None:
-    """Polls; the only waiting in these tests. Fails with what did not happen."""
+def wait_until(what: str | Callable[[], str], happened: object, within: float = DEADLINE_S) -> None:
+    """Polls; the only waiting in these tests. Fails with what did not happen, as it is at the end."""
     assert callable(happened)
     end = time.monotonic() + within
     while not happened():
-        assert time.monotonic() < end, f"not within {within} s: {what}"
+        assert time.monotonic() < end, f"not within {within} s: {what() if callable(what) else what}"
         time.sleep(0.01)
 
 
@@ -67,7 +68,7 @@ class SimulatorProcess:
         return self.log_path.read_bytes().decode().replace("\r", "\n")
 
     def logs(self, words: str, within: float = DEADLINE_S) -> None:
-        wait_until(f"{words!r} in\n{self.log[-3000:]}", lambda: words in self.log or self._ended(words), within)
+        wait_until(lambda: f"{words!r} in\n{self.log[-3000:]}", lambda: words in self.log or self._ended(words), within)
 
     def _ended(self, words: str) -> bool:
         assert self.running.poll() is None or words in self.log, f"ended without {words!r}:\n{self.log[-3000:]}"

@@ -9,6 +9,7 @@ from fakes.clock import START
 from sparkwright.app.lease import RENEW_EVERY, STALE_AFTER, holding
 from sparkwright.domain.command import Completed
 from sparkwright.domain.errors import Busy, CommandFailed, Unreachable
+from sparkwright.domain.values import replace
 from sparkwright.remote import lease
 from unit.app.scene import ClusterScene, make_scene
 
@@ -50,6 +51,60 @@ async def test_a_dead_init_is_replaced() -> None:
         with _nothing() if taken else pytest.raises(Busy):
             async with holding(here.services, BOTH, "init"):
                 assert "spark-1: bob@desk held the lease for `init" in str(here.sink.happenings)
+
+
+class FakeCallers:
+    """Callers as adapters.machine.MachineCallers: what begins with `gone` has ended."""
+
+    def own_mark(self) -> str:
+        return "here 1"
+
+    def has_ended(self, mark: str) -> bool:
+        return mark.startswith("gone")
+
+
+@pytest.mark.parametrize(
+    ("age", "who", "mark", "taken"),
+    [
+        (3, "test@desk", "gone 7", True),
+        (90, "test@desk", "gone 7", True),
+        (3, "test@desk (supervisor)", "gone 7", True),
+        (90, "test@desk", "here 8", False),
+        (90, "test@desk", "", False),
+        (90, "bob@desk", "gone 7", False),
+    ],
+)
+async def test_a_lease_of_a_process_that_has_ended_here_is_taken(age: int, who: str, mark: str, taken: bool) -> None:
+    """Guards an `up` that was killed: the next call waits until its last commands are over, and goes on by itself;
+    whoever may still be at work keeps theirs."""
+    here = make_scene()
+    services = replace(here.services, who="test@desk", callers=FakeCallers())
+    here.nodes[0].holder = json.dumps({**json.loads(lease_text()), "holder": who, "process": mark})
+    here.nodes[0].age = age
+    began = here.clock.elapsed
+    with _nothing() if taken else pytest.raises(Busy):
+        async with holding(services, BOTH, "up twin"):
+            assert json.loads(here.nodes[0].holder)["process"] == "here 1"
+            assert here.clock.elapsed - began == pytest.approx(max(20 - age, 0))
+            assert "that process of this machine has ended: it is taken over" in str(here.sink.happenings)
+
+
+async def test_a_lease_that_somebody_took_meanwhile_is_theirs() -> None:
+    """Guards the wait: another call may have taken the dead one's place."""
+    here = make_scene()
+    services = replace(here.services, who="test@desk", callers=FakeCallers())
+    dead = {**json.loads(lease_text()), "holder": "test@desk", "process": "gone 7"}
+    here.nodes[0].holder, here.nodes[0].age = json.dumps(dead), 3
+
+    def others(command: object) -> Completed:
+        here.nodes[0].holder = lease_text()
+        return Completed(0, f"0\n{here.nodes[0].holder}")
+
+    here.nodes[0].on(lambda command: command == lease.show_lease(), others)
+    with pytest.raises(Busy):
+        async with holding(services, BOTH, "up twin"):
+            pass
+    assert here.nodes[0].holder == lease_text()
 
 
 @pytest.mark.parametrize("content", ["", "garbage", "[]", '{"holder": "x"}'])

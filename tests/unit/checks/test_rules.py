@@ -191,7 +191,7 @@ MESSAGES = {
     "MODEL001": (
         "block",
         "spark-1",
-        "big is incomplete",
+        "big is incomplete: files are missing",
         "/hub/big: a (in the index), b (in the index), c (empty) and 1 more",
         "a download or copy was not finished, and no other node has the rest",
         "copy the missing files into /hub/big/snapshots/1 on one node",

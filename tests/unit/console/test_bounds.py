@@ -103,16 +103,16 @@ async def test_a_look_that_fails_ends_no_feed(
 ) -> None:
     """Pages went on with "still here" for ever, and showed nothing new."""
     monkeypatch.setattr(feed, "_LOOK_EVERY", 0.0)
-    board, looks = ReportBoard(tmp_path), iter([OSError("odd"), OSError("odd"), False, True])
+    board, looks = ReportBoard(tmp_path), iter([OSError("odd"), OSError("odd"), 0, 1])
     seen = asyncio.Event()
 
-    def refresh() -> bool:
-        look = next(looks, False)
+    def refresh() -> None:
+        look = next(looks, 0)
         if isinstance(look, Exception):
             raise look
+        board.version += look
         if look:
             seen.set()
-        return look
 
     monkeypatch.setattr(board, "refresh", refresh)
     known = Keys()

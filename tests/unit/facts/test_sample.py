@@ -149,3 +149,12 @@ def test_no_line_makes_it_raise(lines: list[str]) -> None:
     samples = Samples()
     for line in lines:
         samples.feed(line)
+
+
+def test_addresses_of_a_node_and_never_part_of_a_long_table() -> None:
+    """Guards against an address that seems lost because a table was cut off."""
+    rows = "".join(f"/proc/net/fib_trie:           |-- 10.0.0.{n}\n" for n in range(3))
+    (found,) = read(BLOCK.replace("compilers", f"{rows}/proc/net/fib_trie:     |-- x\ncompilers"))
+    assert found.addresses == {"10.0.0.0", "10.0.0.1", "10.0.0.2"}
+    (found,) = read(BLOCK.replace("compilers", f"{rows * 67}compilers"))
+    assert found.addresses == frozenset()

@@ -40,6 +40,10 @@ def test_a_supervisor_at_work_is_believed() -> None:
     ("changed", "said"),
     [
         ({"running": False}, "is not running; it last reported ready, 2 s ago"),
+        (
+            {"running": False, "live": {**ROW["live"], "left": 100.0}},  # type: ignore[dict-item]
+            "is not running; it was asked to end 2 s ago, when it reported ready: nothing restarts it; the same",
+        ),
         ({"now": 200.0}, "does not answer; it last reported ready, 100 s ago"),
         (
             {"now": 200.0, "unit": "u.service"},

@@ -15,7 +15,9 @@ def test_the_third_set_is_read_and_scored(capsys: pytest.CaptureFixture[str]) ->
     assert "Decode, one stream, no speculation" in said and "Starts, weights" in said
 
 
-@pytest.mark.parametrize("name", ["third.yaml", "fourth.yaml", "fifth.yaml", "sixth.yaml", "seventh.yaml"])
+@pytest.mark.parametrize(
+    "name", ["third.yaml", "fourth.yaml", "fifth.yaml", "sixth.yaml", "seventh.yaml", "eighth.yaml"]
+)
 def test_what_was_measured_counts_as_having_run(name: str) -> None:
     """A row with a figure ran, so that a refusal of it is counted."""
     rows, _ = read(THIRD.parent / name)

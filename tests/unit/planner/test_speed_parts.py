@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Speculation
-from sparkwright.domain.verdict import Load
+from sparkwright.domain.verdict import Estimate, Load
 from sparkwright.engines.catalog import traits
-from sparkwright.planner.speed import DISK, Measured, estimate_speed, loading, started
+from sparkwright.planner.speed import DISK, Measured, estimate_speed, loading, started, widened
 from sparkwright.planner.speed_decode import (
     DecodedModel,
     attended,
@@ -33,6 +33,8 @@ from sparkwright.planner.speed_rates import (
     products,
     rate_range,
     weighed,
+    width_class,
+    width_power,
 )
 from sparkwright.planner.split_cost import read
 from unit.planner.speed_samples import (
@@ -247,6 +249,31 @@ def test_chunks_read_the_weights_again() -> None:
     whole = DecodedModel(recipe(batched_tokens=32_768), QWEN30, 0, ())
     many, once = (prefill(m, Load(prompt=32_768), LIKELY) for m in (model, whole))
     assert many.weights == pytest.approx(16 * once.weights, rel=0.05)
+
+
+def test_llama_cpp_reads_the_weights_for_every_piece_of_a_prompt() -> None:
+    """Guards flat rates: 512 tokens are computed at once unless --ubatch-size says more, whatever is scheduled."""
+    usual = recipe(engine="llama-cpp")
+    large = replace(usual, flags={"ubatch-size": 2048})
+    once, short, long, whole = (
+        prefill(DecodedModel(made, QWEN30, 0, ()), Load(prompt=tokens), LIKELY)
+        for made, tokens in ((usual, 512), (usual, 1024), (usual, 2048), (large, 2048))
+    )
+    assert [one.chunks for one in (once, short, long, whole)] == [1, 2, 4, 1]
+    assert long.weights == pytest.approx(4 * once.weights) and whole.weights < 0.5 * long.weights
+
+
+def test_ranges_have_the_width_that_published_rows_need() -> None:
+    """Guards the powers: both sides of a range are stretched around its value, by figure and class of the model."""
+    four = replace(QWEN30, expert_format="nvfp4", expert_group=16)
+    assert [width_class(one) for one in (four, QWEN30, QWEN8_FP4)] == ["experts", "other", "other"]
+    assert width_class(replace(OSS, quantization="gguf")) == "gguf"
+    plain = Estimate(100.0, 50.0, 200.0)
+    power = width_power("first", four)
+    wide = widened(plain, "first", four)
+    assert power > 1 and wide.value == 100.0
+    assert (wide.low, wide.high) == (pytest.approx(100 / 2**power), pytest.approx(100 * 2**power))
+    assert min(width_power(what, one) for what in ("decode", "streams", "prompts") for one in (four, QWEN30)) == 1
 
 
 def test_experts_in_four_bits_have_a_range_of_their_own() -> None:

@@ -271,6 +271,17 @@ async def test_a_program_that_is_another_process_was_restarted() -> None:
     assert [(one.who, one.count) for one in shown.restarts] == [("gateway (Caddy)", 1)]
 
 
+async def test_a_restart_is_counted_in_the_write_that_knows_the_new_process() -> None:
+    """Guards a supervisor that is killed between two writes: it would know the process and never count its restart."""
+    it, written = make_tower(), list[dict[str, float]]()
+    keep = it.context.journal.remember
+    it.context.journal.remember = lambda figures: (written.append(dict(figures)), keep(figures))[1]  # type: ignore[method-assign]
+    for said in ("door 11\n", "door 21\n"):
+        it.scene.nodes[0].on(lambda command: "caddy" in command.argv and "door" in command.argv, said)
+        await endpoint.restarted(it.context)
+    assert [(one["process:door"], one.get("restarts:key check")) for one in written] == [(11.0, None), (21.0, 1.0)]
+
+
 def found_damage(it: Tower, mended: str = "", lost: str = "") -> None:
     """Sets what the head's program says about the gateway's certificates."""
     state = "/home/ai/.local/state/sparkwright"

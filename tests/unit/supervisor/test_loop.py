@@ -11,9 +11,11 @@ import pytest
 from sparkwright.adapters.sqlite.folders import Folders
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.domain.errors import Unreachable
+from sparkwright.domain.incident import TAKEN_OVER
 from sparkwright.domain.live import Ask, DeploymentState, Request
 from sparkwright.domain.units import duration
 from sparkwright.report.incident_story import story_of
+from sparkwright.supervisor.announcer import Announcer
 from sparkwright.supervisor.core.events import (
     Captured,
     Cleared,
@@ -26,7 +28,8 @@ from sparkwright.supervisor.core.events import (
     Resumed,
     Tick,
 )
-from sparkwright.supervisor.core.state import Announce, Close, Recovery, Work
+from sparkwright.supervisor.core.machine import first_state
+from sparkwright.supervisor.core.state import Announce, Close, Recovery, ServedAgain, Work
 from sparkwright.supervisor.event_bus import Unwatched
 from sparkwright.supervisor.loop import Loop
 from unit.supervisor.watchtower import Tower, make_tower
@@ -170,6 +173,60 @@ async def test_a_clock_that_is_set_during_an_incident_changes_not_how_long_it_to
     how = f"this node's clock was set {'forward' if jump > 0 else 'back'} by 2 h 00 min"
     assert f"clock: {how}" in [one.text for one in moments]
     assert not [one for one in moments if "min" in one.offset or "h" in one.offset], moments
+
+
+async def test_an_incident_whose_supervisor_is_asked_to_end_says_so(tmp_path: Path) -> None:
+    """Guards `systemctl stop` in the middle of an incident: readers learn that nothing works on it, until one does."""
+    it, notices = make_tower(), list[str]()
+    it.keep.store = store = SqliteStore(tmp_path, notices.append, it.scene.clock.now)  # type: ignore[assignment]
+    loop = await looping(it)
+    await loop._step(Fault(2.0, "rank-exited", "rank 1 has ended", Recovery.RELAUNCH))
+    while not isinstance(event := await loop.bus.events.get(), Captured):
+        pass
+    loop._state = replace(loop._state, incident=event.incident)
+    loop._save()
+    await loop.end()
+    assert it.keep.journal.shown[-1].left == it.context.now()
+    assert await store.counts("twin") == (1, 1)
+    (kept,) = Folders(tmp_path / "incidents").all()
+    assert kept.outcome_text == "open, not watched"
+    assert "its supervisor was stopped" in story_of(kept, None).end
+    await Announcer(it.context, loop.bus.detectors.seen).begin(it.keep.journal.load())
+    assert await store.counts("twin") == (1, 1)
+    (kept,) = Folders(tmp_path / "incidents").all()
+    assert kept.outcome_text == "open" and notices == []
+    await store.aclose()
+
+
+@pytest.mark.parametrize("answers", [False, True])
+async def test_the_up_that_takes_an_outage_over_ends_it_when_it_serves(tmp_path: Path, answers: bool) -> None:
+    """Guards `away` of an incident in which a person calls `up`: two supervisors, one outage."""
+    it, notices = make_tower(), list[str]()
+    clock = it.scene.clock
+    it.keep.store = store = SqliteStore(tmp_path, notices.append, clock.now)  # type: ignore[assignment]
+    loop = await looping(it)
+    began = clock.now()
+    await loop._step(Fault(began, "rank-exited", "rank 1 has ended", Recovery.RELAUNCH, since=began))
+    while not isinstance(event := await loop.bus.events.get(), Captured):
+        pass
+    loop._state = replace(loop._state, incident=event.incident)
+    await loop._step(Replaced(clock.now(), "being replaced by recipe twin"))
+    assert loop._state.handed
+    await loop.end()
+    next_one = Announcer(it.context, loop.bus.detectors.seen)
+    await next_one.begin(None)
+    clock.advance(30.0)
+    state = await next_one.take_up(first_state(clock.now(), ready=answers))
+    assert state.handed is not answers
+    if not answers:
+        clock.advance(5.0)
+        await next_one.report(ServedAgain(), state)
+    took = clock.now() - began
+    assert await store.counts("twin") == (1, 1)
+    (kept,) = Folders(tmp_path / "incidents").all()
+    assert kept.outcome == TAKEN_OVER and kept.away == pytest.approx(took) and notices == []
+    assert not (await next_one.take_up(first_state(clock.now(), ready=False))).handed
+    await store.aclose()
 
 
 async def test_disarmed_it_changes_nothing_on_any_node() -> None:

@@ -26,6 +26,9 @@ _CUT = b"\n... %d bytes were cut here ...\n"
 _HEAD = 4  # a file that is cut keeps its first quarter: engines say at their start how they were called
 
 
+RecordMark = tuple[int, int, int]
+
+
 class Folders:
     """root/<deployment>/<number>/, for the user's eyes only. Numbers are unique under root.
 
@@ -91,6 +94,15 @@ class Folders:
     def all(self) -> tuple[Incident, ...]:
         found = (_read(folder) for _, folder in sorted(self.numbered()))
         return tuple(incident for incident in found if incident)
+
+    def marks(self) -> dict[Path, RecordMark]:
+        """The mark of each incident's record by its folder: another one once the record is written again."""
+        found = {}
+        for _, folder in self.numbered():
+            with suppress(OSError):
+                stat = (folder / RECORD).stat()
+                found[folder] = stat.st_ino, stat.st_mtime_ns, stat.st_size
+        return found
 
     def forget(self, deployment: str) -> None:
         """Removes the oldest; the one that is open is among the newest."""

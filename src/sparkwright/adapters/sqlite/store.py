@@ -98,6 +98,16 @@ class SqliteStore:
         self._change(number, lambda i: i.closed(at, outcome, serving_at, up) if i.is_open else i)
         return self._known(number)
 
+    @threaded
+    def served(self, number: int, at: float, up: Uptime | None = None) -> None:
+        """Clients are served again after an incident that a person took over; others are left as they are."""
+        self._change(number, lambda i: i.served(at, up))
+
+    @threaded
+    def is_handed(self, number: int) -> bool:
+        known = self._known(number)
+        return known is not None and known.is_handed
+
     def wrong(self) -> str:
         """The present trouble; while there is one, the write is tried again now and then."""
         if self._unsaved or self._evidence:

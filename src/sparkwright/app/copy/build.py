@@ -73,7 +73,8 @@ class BuildJob:
 
 
 async def build(services: Services, recipe: Recipe, options: BuildOptions) -> Built:
-    """Raises UsageError, Refused, Busy, Unreachable, CommandFailed. Cancelled, it leaves no container and no name."""
+    """Raises UsageError, Refused, Busy, Unreachable, CommandFailed. Cancelled, it leaves no name and
+    no lease, and Docker ends the step that runs."""
     job, began = _job(services, recipe, options), services.clock.monotonic()
     gathered = await gather(services.hosts, job.nodes, services.clock)
     require_all(gathered)
@@ -85,7 +86,9 @@ async def build(services: Services, recipe: Recipe, options: BuildOptions) -> Bu
             about = await _about(services, job)
             record = await _record(services, job, about)
     except asyncio.CancelledError:
-        nothing = f"no container and no image {job.name} is left; finished steps stay in Docker's build cache"
+        nothing = (
+            f"no image {job.name} is left; Docker removes the container of the step that ran, and keeps finished steps"
+        )
         rest = f"image {job.name} is on {job.there}; the next call only does what is left"
         services.notice(f"interrupted: {rest if job.there else nothing}", warning=True)
         raise

@@ -250,9 +250,8 @@ def _drafted(asked: EstimateRequest, found: Checkpoint | None) -> Recipe:
     if name not in ENGINES:
         raise UsageError(f"--engine {name}: not known", f"known are {', '.join(sorted(ENGINES))}")
     version = (versions(name) or ("",))[-1]
-    model = Model(
-        id=asked.model, path=asked.folder, size=found.weights if found and not found.damaged else 0, shape=shape
-    )
+    size = found.weights if found and not (found.damaged or found.partial) else 0
+    model = Model(id=asked.model, path=asked.folder, size=size, shape=shape)
     slug = re.sub(r"[^a-z0-9.]+", "-", model.label.rstrip("/").rpartition("/")[2].lower()).strip("-.")[:_LONG]
     made = Recipe(slug or "model", model.label, model, EngineChoice(name, version, Runtime.PROCESS))
     longest = min(_CONTEXT, context_of(made, shape) or _CONTEXT)

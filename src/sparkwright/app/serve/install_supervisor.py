@@ -249,6 +249,7 @@ def _desired(services: Services, launch_request: LaunchRequest, plan: Plan, opti
         python=services.python_on(services.cluster.node(plan.supervisor_node)),
         speeds=speeds,
         replica=plan.replica,
+        fabric=tuple(sorted(choice.address for choice in plan.placement.fabric.values() if choice.address)),
     )
 
 

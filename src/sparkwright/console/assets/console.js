@@ -205,15 +205,31 @@
     async function ask() {
       const name = location.pathname.split("/")[3] || chat.action.split("/").pop();
       const body = turn(name, "answer");
-      let thought = null, text = "", ended = false;
+      let thought = null, text = "", ended = false, heard = Date.now(), came = heard, looked = heard, cut = false;
       const note = (words, kind) => { const box = document.createElement("span"); box.className = kind; box.textContent = words; body.parentNode.append(box); };
+      const quiet = document.createElement("span");
+      quiet.className = "soft";
+      quiet.setAttribute("aria-live", "off");
+      body.parentNode.append(quiet);
       busy = new AbortController();
+      // The console says something every 10 s: without it the connection is lost, with it the engine is slow.
+      const watch = setInterval(() => {
+        const now = Date.now(), waits = Math.round((now - came) / 1000);
+        if (now - looked > 5000) heard = now;  // this page slept itself
+        looked = now;
+        quiet.textContent = waits < 10 ? "" : `nothing has come for ${waits} s; still waiting`;
+        if (now - heard > silent && busy) { cut = true; busy.abort(); }
+      }, 1000);
       try {
         const form = new URLSearchParams({ token: chat.elements.token.value, messages: JSON.stringify(said) });
         const answer = await fetch(`${chat.action}/say`, { method: "POST", body: form, signal: busy.signal, redirect: "manual" });
         if (answer.type === "opaqueredirect") { location.reload(); return; }
         if (!answer.ok) throw new Error(await answer.text());
         await lines(answer, (kind, words) => {
+          heard = Date.now();
+          if (kind === "still") return;
+          came = heard;
+          quiet.textContent = "";
           if (kind === "text") { text += words; add(body, words); }
           else if (kind === "thought") {
             if (!thought) { thought = document.createElement("p"); thought.className = "thought"; body.before(thought); }
@@ -221,7 +237,12 @@
           } else { ended = true; note(words, kind); }
         });
         if (!ended) note("the connection was lost before the end", "error");
-      } catch (error) { note(error.name === "AbortError" ? "stopped" : String(error.message), "error"); }
+      } catch (error) {
+        const lost = `the connection was lost: nothing was heard for ${silent / 1000} s`;
+        note(cut ? lost : error.name === "AbortError" ? "stopped" : String(error.message), "error");
+      }
+      clearInterval(watch);
+      quiet.remove();
       if (text) body.replaceWith(render(text));
       if (text) said.push({ role: "assistant", content: text }); else said.pop();
       turns.scrollTop = turns.scrollHeight;

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
+from sparkwright.domain.incident import TAKEN_OVER
 from sparkwright.domain.live import DeploymentState
 from sparkwright.supervisor.core import events, moves
 from sparkwright.supervisor.core.moves import Move
@@ -222,7 +223,7 @@ def disarmed(state: State, event: events.Disarmed, policy: Policy) -> Move:
     )
     if not state.fault:
         return there, ()
-    return there, (Close(state.incident, "taken over"), Announce("closed", "a person has taken over"))
+    return there, (Close(state.incident, TAKEN_OVER), Announce("closed", "a person has taken over"))
 
 
 def _raised(state: State, recovery: Recovery, why: str) -> State:

@@ -5,6 +5,7 @@ Every launch goes the same way: capture, stop, verified gone, back-off, launch. 
 
 from dataclasses import replace
 
+from sparkwright.domain.incident import TAKEN_OVER
 from sparkwright.domain.live import DeploymentState
 from sparkwright.domain.units import duration
 from sparkwright.supervisor.core.state import (
@@ -19,6 +20,7 @@ from sparkwright.supervisor.core.state import (
     Reboot,
     Recovery,
     Refuse,
+    ServedAgain,
     State,
     StopRanks,
     SwapRanks,
@@ -169,6 +171,7 @@ def restart(state: State, at: float, why: str, policy: Policy) -> Move:
     """The move for a person's restart: neither an incident nor a counted launch."""
     ended = without_incident(broken_off(state, at, policy))
     asked = replace(ended, cause=why, ready_at=0.0, refusing=True, planned=True, attempt=0, down=at)
+    asked = replace(asked, handed=waited_for(state))
     moved, effects = stop(asked, at)
     return moved, (Refuse(why, at), *taken_over(state), *effects)
 
@@ -209,12 +212,18 @@ def halted(state: State, at: float) -> Move:
 def move_to_swap(state: State, at: float, why: str) -> Move:
     """The nodes are another's; the gateway stays and gives the reason."""
     asked = replace(without_incident(state), reason=why, ready_at=0.0, refusing=True, gone=False)
+    asked = replace(asked, handed=waited_for(state))
     there = begin_work(asked, DeploymentState.STARTING, Work.SWAP, at)
     return there, (gateway(there), *taken_over(state), SwapRanks(there.turn))
 
 
 def taken_over(state: State) -> tuple[Effect, ...]:
-    return (Close(state.incident, "taken over"),) if state.fault or state.incident else ()
+    return (Close(state.incident, TAKEN_OVER),) if state.fault or state.incident else ()
+
+
+def waited_for(state: State) -> bool:
+    """True if clients get nothing because of an incident, also of one that a person took over before."""
+    return bool(state.fault or state.incident or state.handed)
 
 
 def move_to_watch(state: State, at: float) -> Move:
@@ -235,9 +244,10 @@ def serve(state: State, at: float) -> Move:
     text = f"serving again after: {state.cause}" if state.cause else "serving"
     if state.idle:
         return there, (Admit(),)
+    again = (ServedAgain(),) if state.handed else ()
     if state.incident:
-        return there, (Admit(), Close(state.incident, "serving again"), Announce("closed", text))
-    return there, (Admit(), *([Announce("recovered", text)] if state.refusing else []))
+        return there, (Admit(), *again, Close(state.incident, "serving again"), Announce("closed", text))
+    return there, (Admit(), *again, *([Announce("recovered", text)] if state.refusing else []))
 
 
 def move_to_rest(state: State, phase: DeploymentState, why: str, at: float) -> Move:
@@ -272,5 +282,5 @@ def without_incident(state: State) -> State:
     return replace(
         state, reason="", fault="", cause="", evidence=(), recovery=Recovery.NONE, incident=0, counted=False, due=0.0,
         unverified=0.0, refusing=False, troubles=(), refusals=(), rebooted=False, planned=False, lost=0.0,
-        unannounced=0.0, idle=False, declined=0.0, halted=False,
+        unannounced=0.0, idle=False, declined=0.0, halted=False, handed=False,
     )  # fmt: skip

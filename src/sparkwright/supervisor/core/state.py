@@ -115,6 +115,11 @@ class Close:
 
 
 @dataclass(frozen=True, slots=True)
+class ServedAgain:
+    """Clients are served after an incident that a person has taken over: its outage ends only now."""
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """An outage that was over without a restart, for the history: from `since` until `at`."""
 
@@ -132,7 +137,8 @@ class Announce:
     text: str
 
 
-Effect = Capture | StopRanks | Launch | WatchRanks | Reboot | SwapRanks | Refuse | Admit | Close | Record | Announce
+Told = Refuse | Admit | Close | ServedAgain | Record | Announce
+Effect = Capture | StopRanks | Launch | WatchRanks | Reboot | SwapRanks | Told
 
 
 class Work(StrEnum):
@@ -185,7 +191,7 @@ class State:
     fault under way. unannounced: since when a stall lasts that hooks have not heard of, 0 for none. owed: what the last
     step closed and announced; announced again if the supervisor is killed now. idle: nobody asks for it: it is being
     stopped, is stopped, or is started by a request. declined: when such a start was refused, 0 for never.
-    halted: a person asked for the stop under way.
+    halted: a person asked for the stop under way. handed: a person took over while clients got nothing, and they wait.
     """
 
     phase: DeploymentState
@@ -214,6 +220,7 @@ class State:
     rebooters: tuple[str, ...] = ()
     planned: bool = False
     halted: bool = False
+    handed: bool = False
     lost: float = 0.0
     unannounced: float = 0.0
     owed: tuple[Close | Announce, ...] = ()

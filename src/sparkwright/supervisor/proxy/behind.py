@@ -15,6 +15,8 @@ from sparkwright.gateway.replicas import Replica
 from sparkwright.ports import Clock
 
 _LEFT_OUT = 1.0
+_CUT_OFF = 3.0
+"""Seconds: an engine that has ended is seen by its supervisor sooner."""
 _SAME = 0.005
 """Seconds in which a file is looked at once: one request asks for each of them a dozen times."""
 
@@ -41,6 +43,7 @@ class Behind:
         self._unheard, self._tried = 0.0, 0.0
         self._failures, self._left_out, self._unreached = 0, 0.0, False
         self._reported: Live | None = None
+        self._cut: tuple[float, float, str] | None = None
 
     @property
     def use(self) -> GatewayUse:
@@ -58,12 +61,23 @@ class Behind:
     def hear(self) -> None:
         """The engine has sent something: it lives."""
         self.heard, self._unheard = self._clock.monotonic(), 0.0
-        self._failures, self._left_out, self._unreached = 0, 0.0, False
+        self._failures, self._left_out, self._unreached, self._cut = 0, 0.0, False, None
 
-    def fail(self, unreached: bool) -> None:
+    @property
+    def cut_off(self) -> str:
+        """The reason why this process has not reached the engine for some seconds, while others may; '' if it does."""
+        if self._cut is None:
+            return ""
+        first, last, why = self._cut
+        lasts = last - first >= _CUT_OFF and self._clock.monotonic() - last < _CUT_OFF
+        return f"its process cannot connect to the engine ({why}): each request gets 503" if lasts else ""
+
+    def fail(self, unreached: bool, why: str = "") -> None:
         """The engine gave no answer. It gets no request while another replica is there: for a second, and twice as long
         after each further time."""
         self._failures, self._unreached = self._failures + 1, unreached
+        now = self._clock.monotonic()
+        self._cut = ((self._cut[0] if self._cut else now), now, why) if unreached else None
         pause = min(_LEFT_OUT * 2 ** min(self._failures - 1, 10), decide.SILENT)
         self._left_out = self._clock.monotonic() + pause
 

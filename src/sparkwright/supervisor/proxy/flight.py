@@ -96,9 +96,10 @@ class Flight:
         """True if another replica is to be asked in place of passing on this status."""
         return status in _DECLINES and self._reached + 1 < MOST_SENT and bool(self.replicas.left(self._tried))
 
-    def again(self, reached: bool) -> bool:
-        """Go to another replica, as this one gave nothing; False if there is none. reached: it had the request."""
-        self.at.behind.fail(unreached=not reached)
+    def again(self, reached: bool, why: str) -> bool:
+        """Go to another replica, as this one gave nothing; False if there is none. reached: it had the request; why it
+        had not."""
+        self.at.behind.fail(unreached=not reached, why=why)
         self._reached += reached
         left = self.replicas.left(self._tried) if self._reached < MOST_SENT else ()
         if not left:

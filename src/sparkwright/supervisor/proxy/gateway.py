@@ -131,9 +131,10 @@ class Doorman:
         deployed = self.deployed
         differing = self._replicas.troubles(deployed.values())
         plain = {name: asdict(one.behind.use) for name, one in deployed.items()}
+        cut_off = {name: one.behind.cut_off for name, one in deployed.items()}
         for name, use in plain.items():
             del use["trouble"]  # an earlier supervisor knows no such
-            if trouble := said or differing.get(name, ""):
+            if trouble := said or differing.get(name, "") or cut_off[name]:
                 use["trouble"] = trouble
         return json.dumps(plain).encode()
 

@@ -5,6 +5,7 @@ in a spool. h11 reads and writes both sides.
 """
 
 import asyncio
+import errno
 import socket
 import sys
 import traceback
@@ -71,8 +72,9 @@ class EngineTarget(Protocol):
 
     begin: a Tap, or why it may not be passed on now.
 
-    replicated: other engines stand in for this one. again: it goes to one of those, since this one gave nothing;
-    False if none is left. declines: another one is asked in place of this status. lost: no answer will come any more.
+    replicated: other engines stand in for this one. again: it goes to one of those, since this one gave nothing, or was
+    not reached (why); False if none is left. declines: another one is asked in place of this status. lost: no answer
+    will come any more.
     """
 
     @property
@@ -91,7 +93,7 @@ class EngineTarget(Protocol):
     def lost(self) -> bool: ...
     def begin(self) -> Tap | GatewayAnswer: ...
     def declines(self, status: int) -> bool: ...
-    def again(self, reached: bool) -> bool: ...
+    def again(self, reached: bool, why: str) -> bool: ...
     def broken(self) -> GatewayAnswer: ...
 
 
@@ -250,21 +252,28 @@ async def _passed(
     answer = EngineAnswer(head.method)
     try:
         again = target.replicated and not head.upgrade
-        inserted = await _inserted(client, kept, tap) if tap.reads or again else b""
+        inserted, why = await _inserted(client, kept, tap) if tap.reads or again else b"", ""
         while True:
             outgoing = _Outgoing(client, head.for_engine(target.key, len(inserted)), kept, inserted)
             try:
                 engine, reached = await _connected(target), True
-            except OSError:
-                reached = False
+            except OSError as error:
+                reached, why = False, _reason(error)
             else:
                 if await _exchanged(engine, outgoing, target, tap, answer):
                     return None
-            if not target.again(reached):
+            if not target.again(reached, why):
                 return target.broken()
             answer = EngineAnswer(head.method)
     finally:
         tap.ended(answer.complete or answer.switched)
+
+
+def _reason(error: OSError) -> str:
+    """The reason why a connection to the engine could not be made."""
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "no local port is free on the head, see `ss -s`"
+    return error.strerror or type(error).__name__
 
 
 async def _exchanged(

@@ -24,6 +24,7 @@ from sparkwright.supervisor.core.state import (
     Launch,
     Recovery,
     Refuse,
+    ServedAgain,
     StopRanks,
     SwapRanks,
     Work,
@@ -44,6 +45,22 @@ def test_a_restart_by_a_person_is_no_incident_and_no_launch_that_counts() -> Non
         assert effect_kinds(life.handle(Ready(at + 20))) == [Admit, Announce]
     assert life.at() == (D.READY, Work.NONE)
     assert (life.state.launches, life.state.attempt, life.state.planned) == ((), 0, False)
+
+
+@pytest.mark.parametrize("halted", [False, True])
+def test_an_outage_that_a_person_takes_over_lasts_until_it_serves(halted: bool) -> None:
+    """Guards `away` of an incident that ends with a restart; one that a person has stopped is no outage any more."""
+    life = DeploymentLife()
+    life.stopped()
+    if halted:
+        life.handle(Halt(T0 + 705, "stopped by an operator"))
+        life.handle(Stopped(T0 + 706))
+    life.handle(Restart(T0 + 710, "restarted by anna@desk"))
+    life.handle(Restart(T0 + 711, "and again"))
+    life.handle(Stopped(T0 + 713))
+    life.handle(Launched(T0 + 715))
+    assert (ServedAgain() in life.handle(Ready(T0 + 720))) is not halted
+    assert not life.state.handed
 
 
 @pytest.mark.parametrize("broken", [False, True])
@@ -100,6 +117,7 @@ def test_what_was_not_replaced_is_started_again(broken: bool) -> None:
     life.handle(Launched(T0 + 722))
     assert life.handle(Ready(T0 + 730)) == (
         Admit(),
+        *([ServedAgain()] if broken else []),
         Announce("recovered", "serving again after: the new one ran out of memory"),
     )
     assert life.state.launches == before

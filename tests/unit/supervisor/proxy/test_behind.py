@@ -119,3 +119,24 @@ async def test_the_head_of_an_answer_is_no_sign_of_life(tmp_path: Path) -> None:
     other = Flight(at, "/v1/models", None).begin()
     other.ended(whole=True)
     assert it.use.heard == 0.0, "an answer without a body"
+
+
+async def test_a_gateway_that_reaches_no_engine_says_why(tmp_path: Path) -> None:
+    """Guards the state of a deployment whose supervisor reaches the engine while each client gets 503."""
+    clock = FakeClock()
+    it = Behind(tmp_path, clock)
+    for second in range(6):
+        it.fail(unreached=True, why="no local port is free")
+        assert ("cannot connect to the engine (no local port is free)" in it.cut_off) is (second >= 3)
+        await clock.sleep(1.0)
+    it.fail(unreached=False)
+    assert it.cut_off == "", "it was reached, and said nothing"
+    for _ in range(5):
+        it.fail(unreached=True, why="Connection refused")
+        await clock.sleep(1.0)
+    assert it.cut_off
+    await clock.sleep(5.0)
+    assert it.cut_off == "", "nobody has asked for it lately"
+    it.fail(unreached=True, why="Connection refused")
+    it.hear()
+    assert it.cut_off == ""

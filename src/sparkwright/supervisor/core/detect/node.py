@@ -80,6 +80,7 @@ class NodeWatch:
     pressure: Pressure = field(init=False)
     kernel: KernelWatch = field(init=False)
     _linked: set[str] = field(default_factory=set)
+    _own: set[str] = field(default_factory=set)
     _cut: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -90,6 +91,7 @@ class NodeWatch:
         self.guard, self.kernel = Guard(self.node, self.setting, began=at), KernelWatch(self.node)
         self.leak = Leak(self.node, self.setting.scale)
         self._linked.clear()
+        self._own.clear()
         self._cut.clear()
 
     @property
@@ -110,7 +112,9 @@ class NodeWatch:
             "oom-kill": self.kernel.killed(sample.kernel, at),
             "driver-memory": self.kernel.driver(sample.kernel, at),
         }
-        found[f"link-down:{self.node}"] = self._links(sample, at)
+        found[f"link-down:{self.node}"] = down = self._links(sample, at)
+        if sample.addresses and not down:  # what is down has none
+            found[f"address-lost:{self.node}"] = self._addresses(sample, at)
         if sample.unwritable:
             found[self._disk] = self._unwritable(sample.unwritable, at)
         elif not isinstance(sample.disk_free, Unknown):
@@ -127,6 +131,18 @@ class NodeWatch:
             return None
         what = f"no link on {', '.join(down)} of {self.node}: cable, its other end, or `ip link set {down[0]} down`"
         return Fault(at, f"link-down:{self.node}", what, Recovery.NONE)
+
+    def _addresses(self, sample: Sample, at: float) -> Fault | None:
+        """A fault for addresses on the fabric that the node had since the start: ranks wait for each other until they
+        are there again."""
+        self._own |= sample.addresses & self.setting.fabric
+        lost = sorted(self._own - sample.addresses)
+        if not lost:
+            return None
+        what = (
+            f"address {', '.join(lost)} of {self.node} on the fabric is gone: `ip -br address` there; whoever manages "
+        )
+        return Fault(at, f"address-lost:{self.node}", f"{what}its networks has taken it away", Recovery.NONE)
 
     def seen(self, since: float) -> tuple[str, ...]:
         """Events since `since` that end or delay ranks, each a line."""

@@ -48,7 +48,7 @@ class Setting:
     """nodes: those of the ranks, the head first. rdma: whether the ranks talk over RDMA.
 
     context: the longest prompt, batched: prompt tokens of one engine step, prefill_tokens_s: expected speed; 0: not
-    known. state: our folder on the nodes.
+    known. state: our folder on the nodes. fabric: addresses by which the ranks reach each other.
     floor, stop_floor: bytes of MemAvailable; 0: from the level after the start (floors.py).
     """
 
@@ -61,6 +61,7 @@ class Setting:
     stop_floor: int = 0
     patience: Patience = Patience()
     state: str = "the state folder"
+    fabric: frozenset[str] = frozenset()
 
     @property
     def world(self) -> int:
@@ -94,6 +95,7 @@ class Setting:
             desired.stop_floor,
             Patience().scaled(desired.time_scale),
             desired.cluster.node(nodes[0]).paths.state if nodes else "",
+            frozenset(desired.fabric),
         )
 
 

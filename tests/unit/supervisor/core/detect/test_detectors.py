@@ -297,3 +297,23 @@ def test_a_link_that_goes_down_is_a_trouble_and_stays_known() -> None:
         assert (fault is None) or ("no link on enp1s0f0np0 of spark-2" in fault.what and not up)
     assert "link-down:spark-2" in cleared(found)
     assert watch.seen(SETTLED) == ("link enp1s0f0np0 of spark-2 was down",) and watch.seen(at) == ()
+
+
+def test_a_fabric_address_that_is_taken_away_is_named_at_once() -> None:
+    """Guards the first seconds of a stall: only addresses of the fabric, which the node had, and whose link is up."""
+    fabric, other = "192.168.177.12", "172.17.0.1"
+    watch = settled(fabric=frozenset({fabric, "192.168.177.11"}))
+
+    def look(at: float, *there: str, up: bool = True) -> tuple[str, bool]:
+        seen = replace(sample(at), addresses=frozenset(there), links={"enp1s0f0np0": up})
+        found = watch.sample("spark-2", seen, at)
+        fault = faults(found).get("address-lost:spark-2")
+        return fault.what if fault else "", "address-lost:spark-2" in cleared(found)
+
+    assert look(SETTLED, "127.0.0.1", fabric, other) == ("", False)
+    assert look(SETTLED + 1, "127.0.0.1", fabric) == ("", False)
+    assert look(SETTLED + 2) == ("", False)  # the kernel's table could not be read
+    assert look(SETTLED + 3, "127.0.0.1", up=False) == ("", False)
+    what, over = look(SETTLED + 4, "127.0.0.1", other)
+    assert what.startswith(f"address {fabric} of spark-2 on the fabric is gone: `ip -br address`") and not over
+    assert look(SETTLED + 9, "127.0.0.1", fabric) == ("", True)
