@@ -120,8 +120,8 @@ def _of_table(lines: Sequence[Line]) -> Iterator[int]:
 
 
 def _below_quiet(lines: Sequence[Line]) -> Iterator[int]:
-    """What is indented below a record of information or a warning, or so far that it continues a line that is not
-    there; exceptions and stated ends are messages."""
+    """Lines that are indented below a record of information or a warning, or so far that they continue a line that is
+    not there; exceptions and stated ends are messages."""
     head: str | None = None
     for number, text in lines:
         if not text[:1].isspace():
