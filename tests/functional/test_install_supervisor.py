@@ -72,6 +72,20 @@ def wait_until_ended(shell: UserShell) -> None:
     wait_until(lambda: not [line for line in command_lines() if str(shell.folder) in line], "all processes to end")
 
 
+def test_an_up_that_was_killed_holds_nobody_up(user_shell: UserShell) -> None:
+    """Guards the next call of the same user: it waits until the killed one's last commands are over, and goes on."""
+    lease = Path(os.environ.get("SPARKWRIGHT_LOCK_DIR", "/run/lock")) / "sparkwright/lease"
+    slow = recipe(user_shell, SPARKWRIGHT_SIMULATOR_TIME_SCALE="1")
+    with user_shell.start("up", slow, "--force", "no GPU here") as call:
+        wait_until(lambda: lease.exists() and f" {call.pid} " in lease.read_text(), "the lease of the call", poll=0.01)
+        call.kill()
+    code, _, err = user_shell.run("up", recipe(user_shell, **QUICK), "--force", "no GPU here", **SCALED)
+    assert code == 0 and "that process of this machine has ended: it is taken over" in err, err
+    assert not lease.exists()
+    assert user_shell.run("down", "twin")[0] == 0
+    wait_until_ended(user_shell)
+
+
 MORE = [pytest.param(phase, marks=pytest.mark.full) for phase in ("draining", "starting")]
 
 

@@ -129,8 +129,8 @@ UNITS = OutageDrill(
 )
 SEVENTH = (
     DrillStage((QUOTA, NO_CADDY, CONNECTIONS, BUS, PORTS), runtime="process"),
-    DrillStage((RUN, TOOL, MEMORY), runtime="process"),
     DrillStage((HIDDEN, STOPPED, DELETED), runtime="process"),
     DrillStage((EMPTY, ONE_WAY), runtime="process"),
     DrillStage((DISK, UNITS), runtime="process"),
+    DrillStage((RUN, TOOL, MEMORY), runtime="process"),
 )
