@@ -19,13 +19,13 @@ from sparkwright.domain.diagnosis import Diagnosis
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = ROOT / "tests" / "data" / "healthy-recorded"
 SHARED = ROOT.parent / "shared" / "captures"
-FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH = (
+FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH = (
     RECORDED / f"{name}.jsonl"
-    for name in ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+    for name in ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 )
-PUBLIC, PUBLIC_SECOND, PUBLIC_THIRD, PUBLIC_FOURTH, PUBLIC_FIFTH = (
+PUBLIC, PUBLIC_SECOND, PUBLIC_THIRD, PUBLIC_FOURTH, PUBLIC_FIFTH, PUBLIC_SIXTH = (
     ROOT / "tests/data/failures-fresh" / f"{name}.jsonl"
-    for name in ("public", "public-second", "public-third", "public-fourth", "public-fifth")
+    for name in ("public", "public-second", "public-third", "public-fourth", "public-fifth", "public-sixth")
 )
 YEAR = 2026
 SIZES = (1, 3, 10)
@@ -81,7 +81,13 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 PAGE_WINDOWS = 8  # of a size and log, for today's figure on the page
 INTRODUCTION = """Logs in which nothing failed (engines that serve, services, builds, package managers, a kernel;
 tests/data/healthy-recorded and logs that are not part of the project), whole and in windows of 1, 3 and 10 lines.
-Blamed: a cause of .5 or more. Status 1: the exit status says that something failed. The eighth set was scored before
+Blamed: a cause of .5 or more. Status 1: the exit status says that something failed. The tenth set was scored before
+anything was changed for it: 78 own recordings of programs that no earlier set has (DNS, mail, LDAP, IRC, proxies,
+queues, time series, monitoring, a package installation, compilers with warnings, Valgrind, GDB, a JVM, and 44 help
+texts and tables of command line tools, which earlier sets lack) and 31 public logs (services of Loki's test data,
+builds and analyses of Jenkins' test data, training runs, servers of mtail's test data, two benchmarks of engines on
+other GPUs). By reading them beforehand 20 were taken out that had failed or that show no outcome. One source is in one
+half as a whole. The eighth set was scored before
 anything was changed for it: four own recordings and 82 public logs, most of them whole (vLLM, SGLang and llama.cpp on
 a DGX Spark, evaluations of models, NCCL tests of two clusters, logs of login attempts at 15 services, machines of
 LogHub, formats of lnav); six that had really failed or were made up were taken out before. Half of it was read while
@@ -105,7 +111,14 @@ SGLang, llama.cpp, TensorRT-LLM, NCCL, Docker builds and Compose, some of them f
 recordings, vLLM 0.27.1 to 0.32.0 among them) was scored before anything was changed for it. Its three logs that were
 recorded after the change were asked once more; what they showed is repaired since.
 """
-FAILURES = """The fifth set: 52 failures that no rule was written from, collected before any rule was read: 26 are whole
+FAILURES = """The sixth set: 26 errors of public threads of 2013 to 2026 that no rule was written from, in no other set
+(vLLM, SGLang, llama.cpp, Ollama, NCCL, container toolkit, driver), found by nine searches; in about eight the last line
+was completed from the title of the thread. The cause was written down before `diagnose` was asked. Most are pieces of
+one to three lines; what is missed are errors in other words than those that are known (a kernel's refusal, a parser's
+token, a proxy's 503, a slow load). The vocabulary has no cause for five. Nothing was learned from them but that an
+engine's last exception is a failure even where it only follows from another one.
+
+The fifth set: 52 failures that no rule was written from, collected before any rule was read: 26 are whole
 logs or long pieces of public repositories (vLLM 0.25 and 0.26, SGLang and TensorRT-LLM on DGX Sparks, an image build,
 SGLang on four nodes, kernel logs), 26 are errors of public threads of 2017 to 2026; about ten last lines were completed
 from the title or the words of the thread. The cause was written down before `diagnose` was asked; the hash of the id
@@ -149,19 +162,22 @@ def score_row(name: str, scores: Sequence[dict[str, Any]]) -> str:
 def section() -> list[str]:
     """The first part of the accuracy page: the first score of each log, and today's of the project's recordings."""
     second, third, fourth, fifth, sixth, seventh = map(_rows, (SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH))
-    eighth, ninth = map(_rows, (EIGHTH, NINTH))
+    eighth, ninth, tenth = map(_rows, (EIGHTH, NINTH, TENTH))
     public, newer, newest, last = map(_rows, (PUBLIC, PUBLIC_SECOND, PUBLIC_THIRD, PUBLIC_FOURTH))
-    of_fifth = _rows(PUBLIC_FIFTH)
+    of_fifth, of_sixth = map(_rows, (PUBLIC_FIFTH, PUBLIC_SIXTH))
     own = [path.stem for path in sorted(RECORDED.glob("*.log"))]
     today = [score_log(name, (RECORDED / f"{name}.log").read_bytes(), PAGE_WINDOWS) for name in own]
     return [
         "## Healthy logs: is anything blamed?\n",
         INTRODUCTION,
         HEAD,
-        score_row("**eighth set, its first score**", _when(eighth, "before")),
+        score_row("**tenth set, its first score**", _when(tenth, "before")),
+        score_row("tenth set, half unseen, first score", _of_half(tenth, "before", "unseen")),
+        score_row("tenth set, half unseen, after the change", _of_half(tenth, "after", "unseen")),
+        score_row("eighth set, its first score", _when(eighth, "before")),
         score_row("eighth set, half unseen, first score", _of_half(eighth, "before", "unseen")),
         score_row("eighth set, half unseen, after the change", _of_half(eighth, "after", "unseen")),
-        score_row("**ninth set, asked once after the change**", _when(ninth, "after")),
+        score_row("ninth set, asked once after the change", _when(ninth, "after")),
         score_row("ninth set, the version before that change", _when(ninth, "before")),
         score_row("seventh set, its first score", _when(seventh, "before")),
         score_row("seventh set, half unseen, first score", _of_half(seventh, "before", "unseen")),
@@ -179,7 +195,9 @@ def section() -> list[str]:
         "## Public failures: is the cause named?\n",
         FAILURES,
         FAILURES_HEAD,
-        failures_row("**fifth set, its first score**", _when(of_fifth, "before")),
+        failures_row("**sixth set, its first score**", _when(of_sixth, "before")),
+        *(failures_row(f"sixth set, {title}", scores) for title, scores in _halves(of_sixth)),
+        failures_row("fifth set, its first score", _when(of_fifth, "before")),
         *(failures_row(f"fifth set, {title}", scores) for title, scores in _halves(of_fifth)),
         failures_row("fourth set, its first score", _when(last, "before")),
         *(failures_row(f"fourth set, {title}", scores) for title, scores in _halves(last)),

@@ -126,8 +126,9 @@ def test_a_damaged_live_file_is_no_crash(user_shell: UserShell, head_node: Super
 
 async def one_unwatched(store: SqliteStore) -> None:
     """One that is open, and whose supervisor was asked to end."""
-    made = await store.open(Incident("twin", "frozen", "no token for 31 s", time.time() - 60))
-    await store.note("twin", IncidentEvent(time.time() - 40, UNWATCHED, "the supervisor was asked to end"), made.number)
+    began = time.time() - 60
+    made = await store.open(Incident("twin", "frozen", "no token for 31 s", began))
+    await store.note("twin", IncidentEvent(began + 20, UNWATCHED, "the supervisor was asked to end"), made.number)
 
 
 def test_an_incident_that_nothing_watches_is_called_so(user_shell: UserShell, head_node: SupervisedHead) -> None:

@@ -218,21 +218,17 @@ def with_explanation(
     """The same with the line that explains, or causes that the log resembles. described: lines may be a description."""
     if not readers:
         return found
-    fine = {(proof.source, proof.number) for cause in found.harmless for proof in cause.proof}
     own = {one.name: tuple(one.excerpt) for one in readers if not one.name.startswith((_KERNEL_LOG, VERSIONS, ENDS))}
+    read = {name: [(number, decoded(raw[:_READ])) for number, raw in lines] for name, lines in own.items()}
+    stories = tuple(reader.story() for reader in readers)
+    outcomes = _outcomes(read, stories)
     seen = [printed(name, lines) for name, lines in own.items()]
-    if sum(map(len, own.values())) > FEW:  # of a few lines, a table may be all that there is
-        fine |= {(one.source, number) for one in seen for number in one.rows}
-    again = {shaped(proof.text.encode()) for cause in found.harmless for proof in cause.proof}
-    logs = {
-        name: [line for line in lines if (name, line[0]) not in fine and shaped(line[1].strip()) not in again]
-        for name, lines in own.items()
-    }
+    found = replace(found, causes=tuple(c for c in found.causes if not _is_of_passages(c, outcomes)))
+    logs = _messages(found, own, seen, outcomes)
     if any(_ANSWERED.search(line) for lines in logs.values() for _, line in lines):  # what it refused: a client's fault
         found = replace(
             found, causes=tuple(c for c in found.causes if not all(_REFUSED.search(p.text) for p in c.proof))
         )
-    stories = tuple(reader.story() for reader in readers)
     servers = tuple(map(server_of, stories))
     stops = of_the_stop(servers)
     logs = {name: [line for line in lines if line[0] < stops.get(name, line[0] + 1)] for name, lines in logs.items()}
@@ -240,12 +236,8 @@ def with_explanation(
         **ready_lines(servers),
         **answered_before_the_end(readers, [(c.severity.stops, c.proof) for c in found.causes]),
     }
-    read = {name: [(number, decoded(raw[:_READ])) for number, raw in lines] for name, lines in own.items()}
-    engines = {name: engine_of(lines) for name, lines in read.items()}
-    tails = {story.source: story.tail for story in stories}
-    stated_elsewhere = any(story.source == ENDS and story.lines for story in stories)
-    outcomes = {name: SourceOutcome(name, lines, tails[name], stated_elsewhere) for name, lines in read.items()}
     because = reason(logs, readers[0].year, words, over, outcomes)
+    engines = {name: engine_of(lines) for name, lines in read.items()}
     found = replace(found, causes=_without_false_certainty(found.causes, because, engines))
     told = _explained(found, because, words, impossible, described)
     failure = [told.explanation.line.text] if told.explanation else []
@@ -267,11 +259,44 @@ def with_explanation(
     return _advised(told, any(way.phases for way in ways.values()), several)
 
 
+def _outcomes(read: Mapping[str, Sequence[tuple[int, str]]], stories: Sequence[Story]) -> Mapping[str, SourceOutcome]:
+    """The outcome of each source. read: its lines, as (number, text)."""
+    tails = {story.source: story.tail for story in stories}
+    elsewhere = any(story.source == ENDS and story.lines for story in stories)
+    return {name: SourceOutcome(name, lines, tails[name], elsewhere) for name, lines in read.items()}
+
+
+def _is_of_passages(cause: Cause, outcomes: Mapping[str, SourceOutcome]) -> bool:
+    """True if all its lines are parts of passages that are no messages."""
+    return bool(cause.proof) and all(
+        proof.source in outcomes and proof.number in outcomes[proof.source].passages for proof in cause.proof
+    )
+
+
+def _messages(
+    found: Diagnosis,
+    own: Mapping[str, Sequence[tuple[int, bytes]]],
+    seen: Iterable[Printed],
+    outcomes: Mapping[str, SourceOutcome],
+) -> dict[str, list[tuple[int, bytes]]]:
+    """The lines of each source that may explain: neither harmless nor part of a passage that is no message."""
+    fine = {(proof.source, proof.number) for cause in found.harmless for proof in cause.proof}
+    rows = {(one.source, number) for one in seen for number in one.rows}
+    fine |= {(name, number) for name, outcome in outcomes.items() for number in outcome.passages} - rows
+    if sum(map(len, own.values())) > FEW:  # of a few lines, a table may be all that there is
+        fine |= rows
+    again = {shaped(proof.text.encode()) for cause in found.harmless for proof in cause.proof}
+    return {
+        name: [line for line in lines if (name, line[0]) not in fine and shaped(line[1].strip()) not in again]
+        for name, lines in own.items()
+    }
+
+
 def _leave_out_tables(outcomes: Mapping[str, SourceOutcome], seen: Iterable[Printed], told: Diagnosis) -> None:
     """Takes rows of tables that state nothing bad for a listing."""
     for one in seen:
         bad = {fact.line.number for fact in told.stated if fact.line.source == one.source}
-        outcomes[one.source].leave_out(one.rows - bad)
+        outcomes[one.source].leave_out(one.rows, bad)
 
 
 def _without_false_certainty(causes: Sequence[Cause], because: Reason, engines: Mapping[str, str]) -> tuple[Cause, ...]:

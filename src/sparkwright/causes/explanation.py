@@ -135,7 +135,8 @@ def _filled_in(one: LineCandidate, known: Mechanism, words: Mapping[str, str]) -
 
 def _is_a_failure(one: LineCandidate) -> bool:
     """True if more than a word of failure shows it: its form, its level or its mechanism."""
-    is_clear = one.weight > _LEAST or line_pattern("fatal").search(one.body) or line_pattern("signal").search(one.body)
+    is_clear = one.weight > _LEAST or is_exception(one.body)
+    is_clear = is_clear or any(line_pattern(kind).search(one.body) for kind in ("fatal", "signal"))
     return bool(one.reports and is_clear) and not (is_quiet(one.text) or _is_logged_as_fine(one))
 
 

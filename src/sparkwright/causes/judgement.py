@@ -7,20 +7,24 @@
 | another program, as a plain line            | failure, if it stopped    | failure, if it stopped    | failure      |
 | another program, as a record with its time  | failure, if it stopped    | note, but before an end   | failure      |
 
-Information, warnings and hints are notes everywhere. So is what stands before readiness, success or a retry
-(causes/state.py). A program stopped unless ordinary lines follow; a stated end behind the line counts more than those.
+Information, warnings and hints are notes everywhere. So is what is no message (causes/passages.py), and what stands
+before readiness, success or a retry (causes/state.py). A program stopped unless ordinary lines follow; a stated end
+behind the line counts more than those.
 """
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cached_property
 
-from sparkwright.causes.candidates import has_bad_word, is_exception, line_pattern, split_prefix
+from sparkwright.causes.candidates import has_bad_word, line_pattern, split_prefix
 from sparkwright.causes.evidence import is_quiet
+from sparkwright.causes.passages import indentation, is_record, passages
 from sparkwright.domain.diagnosis import Proof
 
 _WORK = 3  # ordinary lines behind a complaint: the program went on
-_HEAD = 60  # characters in which a record's time or level stands
+_NEAR = 3  # lines around a program's usage in which a complaint makes it an end
+_VARIES = re.compile(r"(?:/[\w.@:+-]{1,80}){1,12}/?|'[^']{1,80}'|\"[^\"]{1,80}\"|\d+")
 _LETTER = re.compile(r"[^\W\d_]")
 _OF_A_RANK = re.compile(r"rank \d")  # our name of a source: an engine's, whatever it prints
 
@@ -34,43 +38,84 @@ class SourceOutcome:
 
     def __init__(self, name: str, lines: Sequence[tuple[int, str]], tail: Sequence[Proof], stated: bool) -> None:
         self._name, self._lines, self._tail, self._stated = name, lines, tail, stated
-        self._left_out: Set[int] = frozenset()
+        self._passages = passages(lines)
+        self._left_out: Set[int] = self._passages
 
-    def leave_out(self, numbers: Set[int]) -> None:
-        """Take these lines for a listing: a name or an amount there is no failure."""
-        self._left_out = numbers
+    @property
+    def passages(self) -> Set[int]:
+        """The lines that are no messages."""
+        return self._passages
+
+    def leave_out(self, rows: Set[int], bad: Set[int]) -> None:
+        """Take these rows of tables for a listing: a name or an amount there is no failure, but where it is bad."""
+        self._left_out = (self._passages | rows) - bad
 
     @cached_property
     def is_known(self) -> bool:
         """True if an engine, its libraries, its launcher or the gateway prints it: each of their errors counts."""
         of_a_rank = _OF_A_RANK.match(self._name) is not None
-        return of_a_rank or any(line_pattern("engine").search(text) for _, text in self._lines)
+        return of_a_rank or any(line_pattern("engine").search(text) for _, text in self._messages())
+
+    def _messages(self) -> Iterable[tuple[int, str]]:
+        return (line for line in self._lines if line[0] not in self._passages)
 
     @cached_property
     def _end(self) -> int:
         """The last line that states an end, 0 for none."""
-        found = (number for number, text in self._lines if is_stated_end(text))
-        later = (line.number for line in self._tail if is_stated_end(line.text))
-        return max((*found, *later), default=0)
+        found = (number for number, text in self._messages() if is_stated_end(text))
+        later = (line.number for line in self._tail if is_stated_end(line.text) and line.number not in self._passages)
+        return max((*found, *later, *self._refusals()), default=0)
+
+    def _refusals(self) -> Iterable[int]:
+        """The lines at which a program shows its usage for a complaint about what it was called with."""
+        lines = tuple(self._messages())
+        shown = (at for at, (_, text) in enumerate(lines) if line_pattern("usage").search(text))
+        near = ((lines[at][0], lines[max(0, at - _NEAR) : at + _NEAR + 1]) for at in shown)
+        return (number for number, around in near if any(has_bad_word(text) for _, text in around))
+
+    @cached_property
+    def _asked(self) -> int:
+        """The last line by which somebody asked the program to stop, 0 for none."""
+        return max((number for number, text in self._messages() if line_pattern("asked").search(text)), default=0)
+
+    def _survived(self, number: int) -> bool:
+        """True if it printed a line of that form before, and ordinary ones after it."""
+        first = self._forms.get(_form(self._kept.get(number, "")), number)
+        return bisect_left(self._ordinary, number) - bisect_left(self._ordinary, first) >= _WORK
+
+    @cached_property
+    def _forms(self) -> dict[str, int]:
+        """The first line of each form."""
+        found: dict[str, int] = {}
+        for number, text in self._lines:
+            found.setdefault(_form(text), number)
+        return found
+
+    @cached_property
+    def _ordinary(self) -> list[int]:
+        return sorted(number for number, text in self._messages() if _is_ordinary(text))
 
     @cached_property
     def _work(self) -> tuple[tuple[int, int], ...]:
         """The ordinary lines among the last ones, as (number, indentation)."""
         texts = ((line.number, self._kept.get(line.number, line.text)) for line in self._tail)
-        return tuple((number, _indentation(text)) for number, text in texts if _is_ordinary(text))
+        return tuple((number, indentation(text)) for number, text in texts if _is_ordinary(text))
 
     @cached_property
     def _kept(self) -> dict[int, str]:
         return dict(self._lines)
 
     def goes_on_after(self, number: int) -> bool:
-        """True if the program went on after that line, and nothing behind it says that it ended badly.
+        """True if the program went on after that line, or after an earlier one of its form, or until somebody asked it
+        to stop, and nothing behind it says that it ended badly.
 
         Lines that are indented more than it belong to it.
         """
         if self._stated or self._end >= number:
             return False
-        depth = _indentation(self._kept.get(number, ""))
+        if self._asked > number or self._survived(number):
+            return True
+        depth = indentation(self._kept.get(number, ""))
         return sum(later > number and indented <= depth for later, indented in self._work) >= _WORK
 
     def has_failure(self, number: int, text: str, signed: bool) -> bool:
@@ -83,7 +128,8 @@ class SourceOutcome:
             return signed
         if self.goes_on_after(number):
             return False
-        return signed or self._end >= number or not _is_record(text) or is_exception(split_prefix(text)[1])
+        is_raised = line_pattern("raised").match(split_prefix(text)[1].lstrip()) is not None
+        return signed or self._end >= number or not is_record(text) or is_raised
 
 
 def is_stated_end(text: str) -> bool:
@@ -91,20 +137,16 @@ def is_stated_end(text: str) -> bool:
     return line_pattern("ends").search(text) is not None
 
 
+def _form(text: str) -> str:
+    """The line without what differs each time: its time, numbers, paths and names in quotes."""
+    return _VARIES.sub("", split_prefix(text)[1])
+
+
 def _is_ordinary(text: str) -> bool:
     """True for a line of work: it says something, and neither complains nor is part of a traceback."""
     if not _LETTER.search(text) or line_pattern("frame").search(text):
         return False
     return not (has_bad_word(text) or is_stated_end(text))
-
-
-def _indentation(text: str) -> int:
-    return len(text) - len(text.lstrip())
-
-
-def _is_record(text: str) -> bool:
-    """True if a line reports an event of a program that keeps a log: it has a time or a level of a log's form."""
-    return line_pattern("record").search(text[:_HEAD]) is not None
 
 
 def has_failure(outcomes: Mapping[str, SourceOutcome], proof: Proof) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from sparkwright.causes.candidates import line_pattern
+from sparkwright.causes.candidates import has_bad_word, line_pattern
 from sparkwright.causes.evidence import is_quiet
 from sparkwright.domain.diagnosis import LogState, Proof
 from sparkwright.domain.values import dataclass
@@ -16,6 +16,7 @@ _FILE = Path(__file__).parent / "whole_log" / "marks.toml"
 READY, AT_WORK, STARTS, STOPPED, FINISHED = "ready", "at work", "starts", "stopped", "finished"
 RECOVERED, ASKED, OBEYED = "recovered", "stop asked", "stopped when asked"
 _END = 24  # lines after which a program that announced its success may say more
+_COUNT = 3  # lines at the end in which a program counts what failed
 
 
 @cache
@@ -74,11 +75,22 @@ def server_of(story: Story) -> ServerState:
     if not since:
         recovered = _recovered(story.tail)
         done = next((one for one in reversed(story.tail[-_END:]) if _last(FINISHED).search(one.text)), None)
+        done = done or _counted(story.tail)
         return ServerState(story.source, LogState.STOPPED if stops or done else LogState.UNKNOWN, None, done, recovered)
     if max((line.number for line in stops), default=0) <= last:
         return ServerState(story.source, LogState.SERVING, since)
     is_later = asked is not None and asked.number > since.number
     return ServerState(story.source, LogState.STOPPED, since, asked=asked if is_later else None)
+
+
+def _counted(tail: Sequence[Proof]) -> Proof | None:
+    """The line at the end by which a program counts its failures and has none."""
+    for line in reversed(tail[-_COUNT:]):
+        if has_bad_word(line.text):
+            return None
+        if line_pattern("none").search(line.text):
+            return line
+    return None
 
 
 def _recovered(tail: Sequence[Proof]) -> Proof | None:

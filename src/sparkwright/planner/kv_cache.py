@@ -108,6 +108,7 @@ def _ranged(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], k
     return replace(found, low=low, high=high, doubts=(why,))
 
 
+@compute_once
 def _around(recipe: Recipe, shape: ModelShape) -> tuple[Recipe, ...]:
     """The recipe on the releases around a version that is none that was read, those that can run the model."""
     others = traits(recipe).neighbours(recipe, shape.architecture)
@@ -119,9 +120,10 @@ def start(recipe: Recipe, shape: ModelShape) -> tuple[int, int] | None:
 
     A release that cannot run the model has none; None where no figure is known.
     """
-    sizes = [size for run in (recipe, *_around(recipe, shape)) if isinstance(size := needed(run, shape), int)]
-    if not sizes or isinstance(needed(recipe, shape), Unknown):
+    own = needed(recipe, shape)
+    if isinstance(own, Unknown):
         return None
+    sizes = [own, *(size for run in _around(recipe, shape) if isinstance(size := needed(run, shape), int))]
     return min(sizes) // (_HIDDEN if shape.inferred else 1), max(sizes)
 
 

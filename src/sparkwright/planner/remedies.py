@@ -108,18 +108,30 @@ class Tries:
         self.recipe = recipe
         self.obstacles: dict[str, None] = {}
         self._judge, self._budget, self._refusal = judge, budget, refusal
+        self._weighed: dict[str, tuple[Recipe, Verdict]] = {}
         self._seen: dict[str, Verdict] = {}
 
     def __call__(self, variant: Variant) -> Verdict:
         """The verdict on a variant; nothing new fits once the budget is spent."""
-        key = f"{sorted(variant.keys.items())}{variant.actions}"
-        if key not in self._seen and self.spent:
-            return _NOT_ASKED
+        key = _key(variant)
         if key not in self._seen:
+            found = self.by_memory(variant)
+            if key not in self._weighed:
+                return found
+            recipe = self._weighed[key][0]
+            self._seen[key] = self._passed(recipe, variant, found) if variant != Variant() else found
+        return self._seen[key]
+
+    def by_memory(self, variant: Variant) -> Verdict:
+        """The verdict without the checks, which take longer."""
+        key = _key(variant)
+        if key not in self._weighed and self.spent:
+            return _NOT_ASKED
+        if key not in self._weighed:
             recipe = changed(self.recipe, variant)
             found = self._judge.verdict(recipe, variant.actions)
-            self._seen[key] = self._passed(recipe, variant, _surely(found)) if variant != Variant() else found
-        return self._seen[key]
+            self._weighed[key] = recipe, _surely(found) if variant != Variant() else found
+        return self._weighed[key][1]
 
     def _passed(self, recipe: Recipe, variant: Variant, found: Verdict) -> Verdict:
         refused = self._refusal(recipe, variant.actions) if found.fits else ""
@@ -129,11 +141,15 @@ class Tries:
 
     @property
     def asked(self) -> int:
-        return len(self._seen)
+        return len(self._weighed)
 
     @property
     def spent(self) -> bool:
         return self.asked >= self._budget
+
+
+def _key(variant: Variant) -> str:
+    return f"{sorted(variant.keys.items())}{variant.actions}"
 
 
 def _surely(found: Verdict) -> Verdict:
@@ -206,7 +222,7 @@ def _turned(ask: Tries, knob: Knob, base: _Way) -> _Way | None:
     def at(index: int) -> Verdict:
         return ask(base.variant + knob.steps[index].variant)
 
-    found = first_good(len(knob.steps), lambda index: at(index).fits or at(index).lack in knob.past)
+    found = _least(ask, knob, base.variant)
     # How far to turn what nowhere fits alone; what has no natural end is left (a context can always be shorter).
     ends = len(knob.steps) == 1 or (knob.past and lack in TOO_LOW)
     index = found if found is not None else len(knob.steps) - 1 if ends else None
@@ -216,6 +232,26 @@ def _turned(ask: Tries, knob: Knob, base: _Way) -> _Way | None:
         return None
     step = knob.steps[index]
     return _Way(base.variant + step.variant, base.loss + step.loss, at(index), base.kinds | {knob.kind})
+
+
+def _least(ask: Tries, knob: Knob, base: Variant) -> int | None:
+    """The first step that fits or goes too far: by memory, and by all checks from there on where one refuses it.
+
+    The checks take several times as long as the verdict on memory, so that few steps are asked with them.
+    """
+
+    def good(index: int, judged: Callable[[Variant], Verdict]) -> bool:
+        verdict = judged(base + knob.steps[index].variant)
+        return verdict.fits or verdict.lack in knob.past
+
+    count = len(knob.steps)
+    if not count or not good(count - 1, ask):
+        return None
+    found = first_good(count, lambda index: good(index, ask.by_memory))
+    if found is None or good(found, ask):
+        return found
+    later = first_good(count - found - 1, lambda index: good(found + 1 + index, ask))
+    return None if later is None else found + 1 + later
 
 
 def _add_pairs(ask: Tries, every: Sequence[Knob], starts: Sequence[_Way], found: _Found) -> None:

@@ -1,7 +1,7 @@
 """Rates of a GB10, each as fast, likely and slow: an estimate is worked out with all three."""
 
 import tomllib
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 from typing import cast
 
@@ -10,6 +10,7 @@ from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag_value
+from sparkwright.planner.once import compute_once
 from sparkwright.planner.parts import (
     Spread,
     Weights,
@@ -81,6 +82,12 @@ class Rates:
     rows_read: float = 0.0
 
 
+def _same_limits(recipe: Recipe) -> object:
+    """Rates depend on no limit."""
+    return recipe.model.on_disk
+
+
+@partial(compute_once, limits=_same_limits)
 def rate_range(recipe: Recipe, shape: ModelShape) -> tuple[Rates, Rates, Rates]:
     """(fast, likely, slow) for the links that this recipe has, and the kernels that its engine has for the weights."""
     waits, pace = _waits(recipe), traits(recipe).pace(format_of(shape))

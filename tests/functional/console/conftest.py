@@ -10,7 +10,7 @@ import pytest
 
 from functional.console.desk import ConsoleCluster, made_desk
 from functional.gateway.gateways import has_caddy
-from functional.report.browser import BROWSER, BrowserPage, browser
+from functional.report.browser import BROWSER, BrowserPage, PageLeft, browser
 from patience import wait_until
 
 
@@ -50,8 +50,11 @@ def sign_in(page: BrowserPage, desk: ConsoleCluster, key: str, name: str = "twin
 
 
 def page_text(page: BrowserPage) -> str:
-    """The page's text, in one line."""
-    return " ".join(page.script('return document.body ? document.body.innerText : ""').split())
+    """The page's text, in one line; none while another page takes its place."""
+    try:
+        return " ".join(page.script('return document.body ? document.body.innerText : ""').split())
+    except PageLeft:
+        return ""
 
 
 def wait_for_text(page: BrowserPage, *words: str) -> None:

@@ -27,6 +27,10 @@ _ALONE = ("--disable-background-networking", "--disable-component-update", "--re
 _ANSWER = "(async () => { const given = %s; return await (function () { %s }).apply(null, given); })()"
 
 
+class PageLeft(AssertionError):
+    """The page became another one while something was asked of it."""
+
+
 class BrowserPage:
     """One page. `script` runs JavaScript in it (`arguments` holds what is given) and returns what it returns."""
 
@@ -48,6 +52,8 @@ class BrowserPage:
         while True:
             told = self._next()
             if told.get("id") == number:
+                if "navigated" in str(told.get("error")):
+                    raise PageLeft(method, told["error"])
                 assert "error" not in told, (method, told["error"])
                 return told["result"]
 

@@ -1,0 +1,66 @@
+"""The passages of a log that are no messages: known by their form, whatever program wrote them."""
+
+import pytest
+
+from sparkwright.app.diagnose.examine import examine
+from sparkwright.causes.passages import passages
+
+HELP = """usage: tool [-h] [--retry N] FILE
+  -h, --help            show this
+  --retry N             how often a failed request is tried again; an error
+                        that cannot be cured is not retried: connection refused
+  --shm-size BYTES
+          fails with "No space left on device" if it is too small
+"""
+CODE = """import socket
+def opened(port):
+    if port < 1024:
+        raise PermissionError("permission denied: cannot bind to a port below 1024")
+    return socket.create_server(("", port))
+"""
+ROWS = """  restart    starts failed units again
+  kill       sends a signal to what cannot be stopped
+  reset      forgets units that failed
+"""
+TESTS = """test_connection_refused ... ok
+tests/test_disk.py::test_no_space_left_on_device_is_an_error PASSED
+--- PASS: TestErrorIsReturned (0.00s)
+ok 3 - fails closed with an error
+"""
+BELOW = """2026-11-29 10:00:00 INFO  reloaded 3 rules
+    rule 2: requests that failed with an error, connection refused
+"""
+NONE = """compiling a.c
+a.c: error handling is slow, cannot inline it: No such file or directory
+2 warnings
+0 errors
+"""
+ENDED = {
+    "help": "error: unable to open FILE: No such file or directory\n" + HELP,
+    "code": CODE + "PermissionError: permission denied: cannot bind to a port below 1024\n",
+    "columns": ROWS + "error: unable to stop main: No such file or directory\n",
+    "tests": TESTS + "error: cannot open /data/7: No such file or directory\n",
+    "below": f"{BELOW}2026-11-29 10:00:01 ERROR stopped: cannot open /data/7\n"
+    "app: Main process exited, code=exited, status=1/FAILURE\n",
+    "none": NONE + "make: *** [Makefile:7: all] Error 2\n",
+}
+
+
+@pytest.mark.parametrize("text", [HELP, CODE, ROWS, TESTS, BELOW, NONE], ids=ENDED)
+def test_a_passage_that_is_no_message_fails_nowhere(text: str) -> None:
+    """Guards help texts, source code, columns, tests that passed, parts of quiet records and counts of nothing."""
+    found = examine([("log", [text.encode()])], 2026, {})
+    assert not found.failure
+    assert not [cause.key for cause in found.causes if cause.confidence >= 0.5]
+
+
+@pytest.mark.parametrize("kind", ENDED)
+def test_a_failure_beside_such_a_passage_is_still_one(kind: str) -> None:
+    """Guards the message of a program that shows its help, its source or its tables when it fails."""
+    assert examine([("log", [ENDED[kind].encode()])], 2026, {}).failure
+
+
+def test_lines_in_a_row_alone_are_no_passage() -> None:
+    """Guards single lines with the syntax of code or columns, which may be messages."""
+    lines = [(1, "raise ValueError('too small')"), (2, "nothing was written"), (3, "  error    cannot open the file")]
+    assert passages(lines) == frozenset()
