@@ -100,8 +100,9 @@ def interrupt(_number: int, _frame: object) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    number = session.config.option.workers
-    if number < 2 or session.testsfailed or session.config.option.collectonly:
+    options = session.config.option
+    number = options.workers
+    if (number < 2 and not options.apart) or session.testsfailed or options.collectonly:
         return None
     chunks = [list(items) for _, items in itertools.groupby(session.items, key=lambda item: item.path)]
     longest_first(chunks, session.config.rootpath)

@@ -32,6 +32,7 @@ def test_it():
         assert time.monotonic() < end
         time.sleep(0.01)
 """
+SEEN = "pathlib.Path(__file__).with_name('net').write_text(os.readlink('/proc/self/ns/net'))\n"
 FILE = """
 import os, pathlib, signal, time, pytest
 
@@ -141,6 +142,17 @@ def test_workers_apart_have_namespaces_each(folder: Path) -> None:
         assert len(seen | {os.readlink(f"/proc/self/ns/{kind}")}) == 3, kind
     assert {path.read_text() for path in folder.glob("*.worker")} == {"0", "1"}
     assert {path.read_text() for path in folder.glob("*.shared")} == {"[]"}
+
+
+@ROOT
+def test_one_worker_apart_has_namespaces_too(folder: Path) -> None:
+    """Guards a developer's run of one file: a browser in the machine's own network loses its connections whenever a
+    testbed adds a device to that."""
+    (folder / "test_a.py").write_text("import os, pathlib\n\ndef test_it():\n    " + SEEN)
+    command = [*PYTEST, "--workers=1", "--apart"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (folder / "net").read_text() != os.readlink("/proc/self/ns/net")
 
 
 @pytest.mark.full

@@ -14,6 +14,7 @@ _DEEPEST = 256  # no request nests deeper, and no engine reads one that does
 _TOP, _DEEP = re.compile(rb'["{}\[\]:,]'), re.compile(rb'["{}\[\]]')
 _REST = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 _FIELD = re.compile(rb'form-data;(?:[^"\r\n]*;)?\s*name="?model"?\s*(?:\r\n|;|$)', re.IGNORECASE)
+_DECODER = json.JSONDecoder(strict=False)
 _BOUNDARY = re.compile(r'boundary="?([^\s";,]{1,200})', re.IGNORECASE)
 
 
@@ -51,6 +52,9 @@ class JsonScan:
 
     def _end(self, data: bytes, at: int) -> int:
         """The position behind the string that continues at `at`; -1 if it ends in a later chunk."""
+        quote = data.find(b'"', at)
+        if quote >= 0 and data.find(b"\\", at, quote) < 0:  # many times as fast as the expression
+            return quote + 1
         rest = _REST.match(data, at)
         end = rest.end() if rest else at
         if data[end : end + 1] == b'"':
@@ -86,7 +90,7 @@ class JsonScan:
 
 def _decoded(raw: bytes) -> str:
     try:
-        return str(json.loads(raw.decode("utf-8", "replace"), strict=False))[:_LONGEST]
+        return str(_DECODER.decode(raw.decode("utf-8", "replace")))[:_LONGEST]
     except ValueError:
         return ""
 

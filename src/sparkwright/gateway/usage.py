@@ -20,7 +20,7 @@ _PLAIN = rb'(?:"[^"\\]*+"|[-+.\w]++)'
 _TRUE = rb'"stream"\s*+:\s*+true\s*+'
 _FIRST = re.compile(rb'\s*+\{\s*+(?:"[^"\\]*+"\s*+:\s*+' + _PLAIN + rb"\s*+,\s*+)*?" + _TRUE + rb"[,}]")
 _LAST = re.compile(rb"[,{]\s*+" + _TRUE + rb'(?:,\s*+"[^"\\]*+"\s*+:\s*+' + _PLAIN + rb"\s*+)*+\}\s*+\Z")
-_EDGE = 4096
+_EDGE, _END = 4096, 256
 _OVERLAP = 3  # a blank line may begin in what was searched before
 _USAGE = re.compile(rb'"usage"\s*:\s*\{')
 _EMPTY = re.compile(rb'"choices"\s*:\s*\[\s*\]')
@@ -77,8 +77,11 @@ def answer_limit(body: Body, most: int, context: int) -> bytes:
 def streams(body: Body) -> bool:
     if body[:1] != b"{":
         return False
-    if _FIRST.match(body[:_EDGE]) or _LAST.search(body[max(len(body) - _EDGE, 0) : len(body)]):
+    if _FIRST.match(body[:_EDGE]):
         return True
+    for edge in (_END, _EDGE):
+        if _LAST.search(body[max(len(body) - edge, 0) : len(body)]):
+            return True
     return len(body) <= _SMALL and body.find(b'"stream"') >= 0 and _streams(body[: len(body)])
 
 

@@ -17,7 +17,7 @@ from sparkwright.ports import Clock
 _LEFT_OUT = 1.0
 _CUT_OFF = 3.0
 """Seconds: an engine that has ended is seen by its supervisor sooner."""
-_SAME = 0.005
+SAME = 0.005
 """Seconds in which a file is looked at once: one request asks for each of them a dozen times."""
 
 
@@ -32,11 +32,11 @@ class Behind:
         self._clock, now, self.name, self.home = clock, clock.monotonic, home.name, home
         self._setting = Watched[RouteSetting | None](
             home / "door" / ROUTE, lambda text: from_json(RouteSetting, text), None, now
-        ).at_most_every(_SAME)
+        )
         self._live = Watched[Live | None](
             home / "live.json", lambda text: from_json(Live, text), None, now
-        ).at_most_every(_SAME)
-        self._secrets = Watched[dict[str, str]](home / "secrets.json", _secrets, {}, now).at_most_every(_SAME)
+        ).at_most_every(SAME)
+        self._secrets = Watched[dict[str, str]](home / "secrets.json", _secrets, {}, now)
         self.under_way = self.waiting = self.unread = 0
         self.heard: float | None = None
         self._ended = now()

@@ -1,4 +1,4 @@
-"""Caddy's side of a connection: one request is read, its body in pieces, and answers are written, framed by h11."""
+"""Caddy's side of a connection: h11 reads one request, its body in pieces, and answers are written."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +9,7 @@ import h11
 
 from sparkwright.domain.values import dataclass
 from sparkwright.gateway.decide import NO_SUCH_PATH, GatewayAnswer
+from sparkwright.supervisor.proxy.framing import BodyFraming, write_head
 from sparkwright.supervisor.proxy.links import SocketLink
 
 HEAD_LIMIT = 128 * 1024
@@ -21,7 +22,8 @@ _STREAM = (
     (b"Cache-Control", b"no-store"),
     (b"Access-Control-Allow-Origin", b"*"),
 )
-_CLOSE = (b"Connection", b"close")
+_CLOSE, _CHUNKED = (b"Connection", b"close"), (b"Transfer-Encoding", b"chunked")
+_BODILESS = frozenset({204, 304})
 Headers = Sequence[tuple[bytes, bytes]]
 # Between two neighbours only, or of no meaning for an engine that is asked over a connection of its own
 _NOT_PASSED = frozenset({b"connection", b"expect", b"keep-alive", b"authorization", b"x-api-key", b"api-key"})
@@ -70,14 +72,23 @@ class RequestHead:
             return parse_qs(self.target.partition("?")[2], max_num_fields=_FIELDS).get("model", [""])[0]
         return ""
 
-    def for_engine(self, key: str, longer: int = 0) -> h11.Request:
-        """Build the engine's request. longer: bytes that its body has more than the client's."""
+    @property
+    def chunked(self) -> bool:
+        return "transfer-encoding" in self.headers
+
+    def for_engine(self, key: str, longer: int = 0) -> bytes:
+        """Write the engine's request without its body. longer: bytes that its body has more than the client's.
+
+        Raises h11.LocalProtocolError for a key with a line break.
+        """
         kept = [
-            (name, _longer(name, value, longer)) for name, value in self.raw if self.upgrade or not _is_upgrade(name)
+            (name, _longer(name, value, longer))
+            for name, value in self.raw
+            if (self.upgrade or not _is_upgrade(name)) and not (self.chunked and name == b"content-length")
         ]
         more = [(b"authorization", f"Bearer {key}".encode("latin-1", "replace"))] if key else []
         more.append((b"connection", b"upgrade" if self.upgrade else b"close"))
-        return h11.Request(method=self.method, target=self.target.encode("latin-1"), headers=[*kept, *more])
+        return write_head(f"{self.method} {self.target} HTTP/1.1".encode("latin-1"), [*kept, *more])
 
 
 def _longer(name: bytes, value: bytes, by: int) -> bytes:
@@ -102,6 +113,7 @@ class ProxyConnection:
         self._waited = 0.0
         self.begun = self.opened = self._bodiless = False
         self._head, self._early = b"", True
+        self._framing = BodyFraming(0)
 
     async def head(self) -> RequestHead | None:
         """None if the connection closes without a request. Raises TooSlow."""
@@ -173,18 +185,24 @@ class ProxyConnection:
 
         A small answer in one write is read by Caddy as a whole, whatever happens to the connection then.
         """
-        self._head = self._http.send(h11.Response(status_code=status, headers=[*headers, _CLOSE], reason=reason)) or b""
+        length = next((int(value) for name, value in headers if name.lower() == b"content-length"), None)
+        chunked = length is None and status not in _BODILESS and self._http.their_http_version == b"1.1"
+        if self._bodiless or status in _BODILESS:
+            self._framing = BodyFraming(0)
+        else:
+            self._framing = BodyFraming(length, chunked)
+        framing = (_CHUNKED, _CLOSE) if chunked else (_CLOSE,)
+        self._head = write_head(b"HTTP/1.1 %d %b" % (status, reason), [*headers, *framing])
         self.begun = True
 
     async def switch(self, reason: bytes, headers: Headers) -> None:
         """Write 101: from here on the connection is a websocket's."""
         self.begun = True
-        head = self._http.send(h11.InformationalResponse(status_code=101, headers=list(headers), reason=reason))
-        await self.send_raw(head or b"")
+        await self.send_raw(write_head(b"HTTP/1.1 101 %b" % reason, headers))
 
     async def send(self, data: bytes) -> None:
         """More of the answer that has begun. Raises h11.LocalProtocolError beyond its length."""
-        await self._write(self._http.send(h11.Data(data=data)) or b"")
+        await self._write(self._framing.piece(data))
 
     async def flush(self) -> None:
         """Let the head go before the first piece of its answer is here."""
@@ -202,7 +220,7 @@ class ProxyConnection:
 
     async def finish(self) -> None:
         """End the answer. Raises h11.LocalProtocolError if it is shorter than its length."""
-        await self._write(self._http.send(h11.EndOfMessage()) or b"")
+        await self._write(self._framing.end())
 
     async def answer(self, answer: GatewayAnswer) -> None:
         if self.opened:

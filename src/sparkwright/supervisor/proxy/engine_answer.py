@@ -3,16 +3,22 @@
 h11 and not httptools, which is faster: this process runs from a bundle that may hold nothing compiled.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import h11
 
 HEAD_LIMIT = 128 * 1024
 # Between two neighbours only: our own side of the answer has framing of its own
 _HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding"})
-_UPGRADE = [("host", "engine"), ("connection", "upgrade"), ("upgrade", "any")]
+_HOST, _UPGRADE = ("host", "engine"), (("connection", "upgrade"), ("upgrade", "any"))
 _SWITCHED = 101
+
+
+@lru_cache(32)
+def _asked(method: str, upgrade: bool) -> h11.Request:
+    """The request as far as h11 needs it to read an answer: its method, and whether 101 may answer it."""
+    return h11.Request(method=method, target="/", headers=[_HOST, *(_UPGRADE if upgrade else ())])
 
 
 class MalformedAnswer(ConnectionError):
@@ -23,11 +29,12 @@ class MalformedAnswer(ConnectionError):
 class EngineAnswer:
     """Feed what the engine sends; read status, headers (names in small letters) and the pieces of the body.
 
-    method: of the request: an answer to HEAD has no body. complete: its end has come. switched: it became another
-    protocol; what follows is passed on unread.
+    method: of the request: an answer to HEAD has no body. upgrade: it asked for another protocol. complete: its end has
+    come. switched: it became another protocol; what follows is passed on unread.
     """
 
     method: str
+    upgrade: bool = False
     status: int = 0
     reason: bytes = b""
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)
@@ -41,9 +48,7 @@ class EngineAnswer:
         if self._http:
             return self._http
         http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
-        # The request has been sent by other means: h11 needs to know its method, and that 101 may answer it.
-        headers = _UPGRADE if self.method == "GET" else _UPGRADE[:1]
-        http.send(h11.Request(method=self.method, target="/", headers=headers))
+        http.send(_asked(self.method, self.upgrade))
         http.send(h11.EndOfMessage())
         self._http = http
         return http
@@ -61,7 +66,7 @@ class EngineAnswer:
         http = self._http or self.expect()
         try:
             http.receive_data(data)
-            body = b"".join(self._events(http))
+            body = self._body(http)
         except h11.RemoteProtocolError as error:
             if not data:
                 raise MalformedAnswer("the engine closed the connection before the end of its answer") from error
@@ -72,22 +77,24 @@ class EngineAnswer:
             raise MalformedAnswer(f"the engine sent {HEAD_LIMIT >> 10} KiB of headers and framing in a row")
         return body
 
-    def _events(self, http: h11.Connection) -> Iterator[bytes]:
+    def _body(self, http: h11.Connection) -> bytes:
+        pieces: list[bytes] = []
         while not self.complete and not self.switched:
             event = http.next_event()
             if isinstance(event, h11.Data):
                 self._overhead = 0
-                yield bytes(event.data)
+                pieces.append(event.data)
             elif isinstance(event, h11.Response):
                 self._begin(event)
             elif isinstance(event, h11.InformationalResponse) and event.status_code == _SWITCHED:
                 self._begin(event)
                 self.switched = True
-                yield bytes(http.trailing_data[0])
+                pieces.append(http.trailing_data[0])
             elif isinstance(event, h11.EndOfMessage):
                 self.complete = True
             elif not isinstance(event, h11.InformationalResponse):  # needs more data, or is closed
-                return
+                break
+        return b"".join(pieces)
 
     def _begin(self, event: h11.Response | h11.InformationalResponse) -> None:
         self.status, self.reason, self.headers = event.status_code, bytes(event.reason), list(event.headers)

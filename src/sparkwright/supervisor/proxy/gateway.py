@@ -47,7 +47,7 @@ from sparkwright.gateway.keys import Key as GatewayKey
 from sparkwright.gateway.models import MODELS, ListedModels, models_page, names_of
 from sparkwright.gateway.replicas import MOST_BODY, PromptBlocks
 from sparkwright.ports import Clock
-from sparkwright.supervisor.proxy.behind import Behind, Deployed
+from sparkwright.supervisor.proxy.behind import SAME, Behind, Deployed
 from sparkwright.supervisor.proxy.caddy_watch import CaddyWatch
 from sparkwright.supervisor.proxy.connection import OwnPage, RequestHead
 from sparkwright.supervisor.proxy.flight import Flight
@@ -55,7 +55,7 @@ from sparkwright.supervisor.proxy.links import Listening
 from sparkwright.supervisor.proxy.meter import OTHER, Counted, Meter
 from sparkwright.supervisor.proxy.passing import Passing
 from sparkwright.supervisor.proxy.remembering import Remembering
-from sparkwright.supervisor.proxy.replicas import Replicas, ReplicaSet
+from sparkwright.supervisor.proxy.replicas import Offer, Replicas, ReplicaSet
 
 _LOOK_AGAIN = 0.1
 _SCAN_EVERY = 0.2
@@ -85,15 +85,28 @@ class Doorman:
         self._term, self._boot = term.at_most_every(_TERM_SAME), boot_id()
         self._behind: dict[str, Behind] = {}
         self._replicas = Replicas()
-        self._scanned = -inf
+        self._offer = Offer({}, ())
+        self._scanned = self._looked = -inf
         self._waiting = 0
 
     @property
-    def deployed(self) -> dict[str, Deployed]:
+    def deployed(self) -> Mapping[str, Deployed]:
         """The deployments on this gateway's port, by name. Decide from one such look: the files change at any
         moment."""
-        found = (one.look() for one in self._all().values())
-        return {one.name: one for one in found if one and one.setting.port == self.setting.port}
+        return self.offer.deployed
+
+    @property
+    def offer(self) -> Offer:
+        """The same with what follows from them. It stays the same object while nothing changes."""
+        now = self._clock.monotonic()
+        if now >= self._looked + SAME:
+            self._looked = now
+            looks = [one.look() for one in self._all().values()]
+            found = {one.name: one for one in looks if one and one.setting.port == self.setting.port}
+            if found != self._offer.deployed:
+                self._replicas.forget(found.values())
+                self._offer = Offer(found, self._replicas.sets(found.values()))
+        return self._offer
 
     @property
     def fenced(self) -> str:
@@ -117,7 +130,7 @@ class Doorman:
 
     @property
     def limit(self) -> int:
-        return max((one.setting.limit for one in self.deployed.values()), default=0)
+        return self.offer.limit
 
     @property
     def shown(self) -> list[Path]:
@@ -148,58 +161,56 @@ class Doorman:
             return "its list of keys is gone: each request gets 401. The same `sparkwright up` makes a new one"
         return ""
 
-    def _opened(
-        self, deployed: Mapping[str, Deployed], head: RequestHead
-    ) -> tuple[GatewayKey | None, dict[str, Deployed]]:
-        """The first key that the client shows and that opens something, and what it opens."""
+    def _opened(self, head: RequestHead, before: "_Opened | None" = None) -> "_Opened":
+        """The first key that the client shows and that opens something, and what it opens. before: found earlier, which
+        holds while nothing has changed."""
+        offer, keys = self.offer, self._keys.value
+        if before and before.offer is offer and before.known is keys:
+            return before
         shown, key, found = shown_in(head.headers), None, {}
-        if not shown:
-            return None, {}
-        keys = tuple(key for key in self._keys.value.keys if key.role is not Role.VIEWER)
-        for name, one in deployed.items():
+        clients = tuple(one for one in keys.keys if one.role is not Role.VIEWER) if shown else ()
+        for name, one in offer.deployed.items() if shown else ():
             engines_own = (GatewayKey("", digest(one.engine_key)),) if one.engine_key else ()
-            known = key_owner((*keys, *engines_own), name, shown, one.setting.replica_of)
+            known = key_owner((*clients, *engines_own), name, shown, one.setting.replica_of)
             key = key or known
             if known and key and known.sha256 == key.sha256:
                 found[name] = one
-        return key, found
+        sets = offer.sets if len(found) == len(offer.deployed) else self._replicas.sets(found.values())
+        return _Opened(offer, keys, key, bool(shown), tuple(sets))
 
     def first(self, head: RequestHead) -> "CountedRequest | GatewayAnswer":
         """Decide by the head alone. What a key's limits count is counted from here on."""
-        deployed = self.deployed
-        if not deployed:
+        opened = self._opened(head)
+        offer, key = opened.offer, opened.key
+        if not offer.deployed:
             return decide.NOTHING_DEPLOYED
-        settings = [one.setting for one in deployed.values()]
-        key, opened = self._opened(deployed, head)
         length = head.headers.get("content-length", "")
         request = decide.AdmissionRequest(
             method=head.method,
             path=head.path,
             known=key is not None,
-            shown=bool(shown_in(head.headers)),
+            shown=opened.shown,
             length=int(length) if length.isascii() and length.isdigit() else None,
             readable=not self._keys.given_up,
         )
-        routes = tuple(dict.fromkeys(route for setting in settings for route in setting.routes))
-        limit = max((setting.limit for setting in settings), default=0)
-        if refused := decide.refused(request, limit, decide.matcher(routes)):
+        if refused := decide.refused(request, offer.limit, offer.routes):
             return refused
         if fenced := self.fenced:
             return decide.not_serving(fenced)
-        websocket = "upgrade" in head.headers and any(head.path in setting.websockets for setting in settings)
+        websocket = "upgrade" in head.headers and head.path in offer.websockets
         if key is None or not (head.method == "POST" or websocket):
-            return CountedRequest()
-        models = list({model: None for one in opened.values() for model in one.setting.models[:1]})
-        counted = self._meter.enter(key, models[0] if len(models) == 1 else OTHER)
-        return counted if isinstance(counted, GatewayAnswer) else CountedRequest(counted)
+            return CountedRequest(None, opened)
+        models = {one.setting.models[0] for found in opened.sets for one in found.members if one.setting.models}
+        counted = self._meter.enter(key, models.pop() if len(models) == 1 else OTHER)
+        return counted if isinstance(counted, GatewayAnswer) else CountedRequest(counted, opened)
 
     def wants(self, head: RequestHead, model: str) -> int:
-        model = model or head.model
-        if head.method != "POST":
+        offer = self.offer
+        if head.method != "POST" or not offer.several:
             return 0
-        sets = self._replicas.sets(self.deployed.values())
-        several = (one.setting.models for one in sets if len(one.members) > 1)
-        return MOST_BODY + 1 if any(not model or len(sets) == 1 or model in models for models in several) else 0
+        model = model or head.model
+        among = any(not model or len(offer.sets) == 1 or model in models for models in offer.several)
+        return MOST_BODY + 1 if among else 0
 
     async def choose(
         self, head: RequestHead, model: str, entry: "CountedRequest", prompt: PromptBlocks = _NO_PROMPT
@@ -211,17 +222,14 @@ class Doorman:
         self, head: RequestHead, model: str, entry: "CountedRequest", prompt: PromptBlocks = _NO_PROMPT
     ) -> Choice | Awaitable[Choice]:
         """The choice, made at once wherever no engine is asked and nothing is waited for."""
-        deployed, fenced = self.deployed, self.fenced
-        self._replicas.forget(deployed.values())
-        if fenced or not deployed:
+        opened, fenced = self._opened(head, entry.opened), self.fenced
+        offer, sets = opened.offer, opened.sets
+        if fenced or not offer.deployed:
             return decide.not_serving(fenced) if fenced else decide.NOTHING_DEPLOYED
-        _, opened = self._opened(deployed, head)
-        if not opened:  # its key was good when the head came
-            return decide.KEYS_UNREADABLE if self._keys.given_up else decide.key_missing(bool(shown_in(head.headers)))
+        if not sets:  # its key was good when the head came
+            return decide.KEYS_UNREADABLE if self._keys.given_up else decide.key_missing(opened.shown)
         model = model or head.model
-        patient = any(one.setting.patience for one in deployed.values())
-        alone = len(self._replicas.sets(deployed.values())) == 1 and not patient
-        sets = self._replicas.sets(opened.values())
+        alone = len(offer.sets) == 1 and not offer.patient
         if not alone and head.path == MODELS:
             return self._own_models(sets)
         # One deployment alone gets all: its engine knows its own names
@@ -311,13 +319,28 @@ class Doorman:
 
 @dataclass(frozen=True, slots=True)
 class CountedRequest:
-    """One request that was let in. counted: None for what no limit counts."""
+    """One request that was let in. counted: None for what no limit counts. opened: what its key opens."""
 
     counted: Counted | None = None
+    opened: "_Opened | None" = None
 
     def leave(self) -> None:
         if self.counted:
             self.counted.leave()
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """The deployments that a request's key opens, of an offer and among the keys that were known then.
+
+    key: None for none. shown: the client showed one.
+    """
+
+    offer: Offer
+    known: Keys
+    key: GatewayKey | None
+    shown: bool
+    sets: tuple[ReplicaSet, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 PIECE = 64 * 1024
 _TURN = 4
-_AT_ONCE, _ACCEPT_AGAIN = 64, 1.0
+_ACCEPT_AGAIN = 1.0
 _NOT_NOW = (BlockingIOError, InterruptedError)
 _UNDER_WAY = frozenset({errno.EINPROGRESS, errno.EALREADY})
 # Seconds after which a machine that answers no packet is lost
@@ -46,20 +46,10 @@ class SocketLink:
         if found in _UNDER_WAY:  # on the same machine the answer is there by now: no turn of the loop is needed
             found = self._link.connect_ex(address)
         if found in _UNDER_WAY:
-            await self._answered(within)
-            found = self._link.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if found:
+            async with asyncio.timeout(within):
+                await self._loop.sock_connect(self._link, address)
+        elif found:
             raise OSError(found, os.strerror(found))
-
-    async def _answered(self, within: float) -> None:
-        answered = self._loop.create_future()
-        self._loop.add_writer(self._link.fileno(), _resolve, answered)
-        try:
-            await asyncio.wait({answered}, timeout=within)
-            if not answered.done():
-                raise TimeoutError
-        finally:
-            self._loop.remove_writer(self._link.fileno())
 
     def keep_alive(self, on: bool) -> None:
         """The link breaks within four seconds when the other machine answers no packet."""
@@ -196,20 +186,20 @@ class Listening:
             self._loop.add_reader(self._listener.fileno(), self._accept)
 
     def _accept(self) -> None:
-        for _ in range(_AT_ONCE):
-            try:
-                link, _ = self._listener.accept()
-            except (*_NOT_NOW, ConnectionAbortedError):
-                return
-            except OSError as error:  # no descriptor or memory is free: those who come wait in the kernel
-                sys.stderr.write(f"no connection can be accepted, which is tried again: {error}\n")
-                self._loop.remove_reader(self._listener.fileno())
-                self._loop.call_later(_ACCEPT_AGAIN, self._watch)
-                return
-            made = SocketLink(link)
-            task = self._loop.create_task(self._serve(made))
-            self.served[task] = made
-            task.add_done_callback(self._over)
+        """Accept one: the next one has its turn after what is under way."""
+        try:
+            link, _ = self._listener.accept()
+        except (*_NOT_NOW, ConnectionAbortedError):
+            return
+        except OSError as error:  # no descriptor or memory is free: those who come wait in the kernel
+            sys.stderr.write(f"no connection can be accepted, which is tried again: {error}\n")
+            self._loop.remove_reader(self._listener.fileno())
+            self._loop.call_later(_ACCEPT_AGAIN, self._watch)
+            return
+        made = SocketLink(link)
+        task = self._loop.create_task(self._serve(made))
+        self.served[task] = made
+        task.add_done_callback(self._over)
 
     def _over(self, task: asyncio.Task[None]) -> None:
         """Close the link also of a task that was cancelled before it began."""

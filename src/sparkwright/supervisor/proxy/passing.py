@@ -1,7 +1,7 @@
 """Requests carried from Caddy to the engine that their model names, and answers back.
 
 One connection is one request on both sides. A body is read only until its model is known; what came before that waits
-in a spool. h11 reads and writes both sides.
+in a spool. h11 reads both sides.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from inspect import isawaitable
 from ipaddress import ip_address
 from typing import Any, Protocol
@@ -30,6 +31,7 @@ from sparkwright.supervisor.proxy.connection import (
     TooSlow,
 )
 from sparkwright.supervisor.proxy.engine_answer import EngineAnswer, MalformedAnswer
+from sparkwright.supervisor.proxy.framing import BodyFraming
 from sparkwright.supervisor.proxy.links import PIECE, SocketLink
 from sparkwright.supervisor.proxy.spool import IN_MEMORY, HeldBody, Spool, SpoolFull
 
@@ -249,12 +251,12 @@ async def _passed(
 
     Another replica is asked as long as no byte of an answer was passed on.
     """
-    answer = EngineAnswer(head.method)
+    answer = EngineAnswer(head.method, head.upgrade)
     try:
         again = target.replicated and not head.upgrade
         inserted, why = await _inserted(client, kept, tap) if tap.reads or again else b"", ""
         while True:
-            outgoing = _Outgoing(client, head.for_engine(target.key, len(inserted)), kept, inserted)
+            outgoing = _Outgoing(client, head, target.key, kept, inserted)
             try:
                 engine, reached = await _connected(target), True
             except OSError as error:
@@ -264,7 +266,7 @@ async def _passed(
                     return None
             if not target.again(reached, why):
                 return target.broken()
-            answer = EngineAnswer(head.method)
+            answer = EngineAnswer(head.method, head.upgrade)
     finally:
         tap.ended(answer.complete or answer.switched)
 
@@ -318,12 +320,20 @@ async def _connected(target: EngineTarget) -> SocketLink:
 
 
 async def _address(host: str, port: int, within: float) -> tuple[int, tuple[Any, ...]]:
+    if family := _family_of(host):
+        return family, (host, port)
+    async with asyncio.timeout(within):
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return int(found[0][0]), found[0][4]
+
+
+@lru_cache(1024)
+def _family_of(host: str) -> int:
+    """The family of an address of numbers, 0 for a name."""
     try:
-        return (socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET), (host, port)
+        return socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
     except ValueError:
-        async with asyncio.timeout(within):
-            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        return int(found[0][0]), found[0][4]
+        return 0
 
 
 async def _inserted(client: ProxyConnection, kept: HeldBody, tap: Tap) -> bytes:
@@ -336,20 +346,20 @@ async def _inserted(client: ProxyConnection, kept: HeldBody, tap: Tap) -> bytes:
 class _Outgoing:
     """A request for an engine. inserted: what follows the first byte of the body."""
 
-    def __init__(self, client: ProxyConnection, request: h11.Request, kept: HeldBody, inserted: bytes) -> None:
+    def __init__(self, client: ProxyConnection, head: RequestHead, key: str, kept: HeldBody, inserted: bytes) -> None:
         self.client, self._kept, self._inserted = client, kept, inserted
-        self._upgrades = (b"connection", b"upgrade") in request.headers
-        self._http = h11.Connection(h11.CLIENT)
-        self._begin = self._http.send(request) or b""
+        self._upgrades = head.upgrade
+        self._framing = BodyFraming(None, head.chunked)
+        self._begin = head.for_engine(key, len(inserted))
 
     def begin(self, engine: SocketLink) -> None:
         """Send the whole of it at once, if all of its body is here and small."""
         if self.client.read_all and self._kept.size <= PIECE:
             body = self._kept.examine(lambda held: held[: len(held)])
             body = body[:1] + self._inserted + body[1:]
-            data = self._begin + (self._http.send(h11.Data(data=body)) or b"" if body else b"")
+            data = self._begin + self._framing.piece(body) + self._framing.end()
             self._begin, self._inserted = b"", b""
-            engine.put(data + (self._http.send(h11.EndOfMessage()) or b""))
+            engine.put(data)
 
     async def follow(self, engine: SocketLink) -> None:
         """The rest of it, then what a websocket sends. Ends with Gone, TooLarge, or OSError where the engine reads no
@@ -363,14 +373,14 @@ class _Outgoing:
                 await engine.write(data)
 
     async def _pieces(self, engine: SocketLink) -> None:
-        kept, http, begin = self._kept, self._http, self._begin
+        kept, framing, begin = self._kept, self._framing, self._begin
         kept.rewind()
         first = await kept.read(1) + self._inserted if self._inserted else b""
         while piece := first or await kept.read(PIECE) or await self.client.body():
             first = b""
-            await engine.write(begin + (http.send(h11.Data(data=piece)) or b""))
+            await engine.write(begin + framing.piece(piece))
             begin = b""
-        await engine.write(begin + (http.send(h11.EndOfMessage()) or b""))
+        await engine.write(begin + framing.end())
 
 
 async def _answer(

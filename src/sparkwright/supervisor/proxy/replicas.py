@@ -1,9 +1,10 @@
 """The replicas of one model behind the gateway: which of them may be asked now, and where a request goes."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from sparkwright.gateway import decide
 from sparkwright.gateway.keys import RouteSetting
 from sparkwright.gateway.replicas import BLOCK, KnownBeginnings, PromptBlocks, choose
 from sparkwright.supervisor.proxy.behind import Deployed
@@ -58,6 +59,20 @@ class ReplicaSet:
         new = (len(prompt.blocks) - self.known.matched(name, prompt.blocks)) * BLOCK
         self.known.learn(name, prompt.blocks)
         return next(one for one in among if one.name == name), new
+
+
+class Offer:
+    """The deployments on a gateway's port as their files were at one moment, and what each request needs to know of
+    them. several: models of which there are replicas. limit: bytes of any body."""
+
+    def __init__(self, deployed: Mapping[str, Deployed], sets: Sequence[ReplicaSet]) -> None:
+        self.deployed, self.sets = deployed, tuple(sets)
+        settings = [one.setting for one in deployed.values()]
+        self.limit = max((one.limit for one in settings), default=0)
+        self.routes = decide.matcher(tuple(dict.fromkeys(route for one in settings for route in one.routes)))
+        self.websockets = frozenset(path for one in settings for path in one.websockets)
+        self.patient = any(one.patience for one in settings)
+        self.several = tuple(one.setting.models for one in sets if len(one.members) > 1)
 
 
 class Replicas:

@@ -81,7 +81,7 @@ async def test_a_gateway_whose_last_deployment_is_gone_says_so(tmp_path: Path) -
     door = doorman(tmp_path, "tiny")
     entry: Any = door.first(request_head())
     shutil.rmtree(tmp_path / "tiny")
-    door._scanned = -1e9
+    door._scanned = door._looked = -1e9
     answers = [door.first(request_head()), await door.choose(request_head(), "tiny", entry)]
     assert [(one.status, one.code) for one in answers if isinstance(one, GatewayAnswer)] == [
         (503, "deployment_gone")
@@ -142,7 +142,7 @@ def test_a_folder_that_cannot_be_read_closes_no_gateway(
         raise OSError(24, "Too many open files")
 
     monkeypatch.setattr("sparkwright.supervisor.proxy.gateway.os.scandir", refuses)
-    door._scanned = -1e9
+    door._scanned = door._looked = -1e9
     assert list(door.deployed) == ["tiny"]
     assert "Too many open files" in capsys.readouterr().err
 

@@ -82,7 +82,7 @@ def test_an_answer_without_a_length_ends_with_its_connection() -> None:
 def test_a_websocket_s_bytes_are_passed_on_unread() -> None:
     """Nothing is parsed from 101 on, also not the rest of the same read."""
     opening = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n"
-    answer = EngineAnswer("GET")
+    answer = EngineAnswer("GET", upgrade=True)
     assert answer.feed(opening + b"\x81\x02hi") == b"\x81\x02hi"
     assert (answer.switched, answer.feed(b"\x00-6\r\n")) == (True, b"\x00-6\r\n")
     assert (b"connection", b"upgrade") in answer.passed_headers
