@@ -267,9 +267,9 @@ def _outcomes(read: Mapping[str, Sequence[tuple[int, str]]], stories: Sequence[S
 
 
 def _is_of_passages(cause: Cause, outcomes: Mapping[str, SourceOutcome]) -> bool:
-    """True if all its lines are parts of passages that are no messages."""
+    """True if all its lines are parts of passages that are no messages, and no rows of tables."""
     return bool(cause.proof) and all(
-        proof.source in outcomes and proof.number in outcomes[proof.source].passages for proof in cause.proof
+        proof.source in outcomes and proof.number in outcomes[proof.source].without_signs for proof in cause.proof
     )
 
 

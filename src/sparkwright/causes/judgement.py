@@ -19,9 +19,10 @@ from functools import cached_property
 
 from sparkwright.causes.candidates import has_bad_word, line_pattern, split_prefix
 from sparkwright.causes.evidence import is_quiet
-from sparkwright.causes.passages import indentation, is_record, passages
+from sparkwright.causes.passages import indentation, is_record, passages, table_rows
 from sparkwright.domain.diagnosis import Proof
 
+_FEW = 12  # lines
 _WORK = 3  # ordinary lines behind a complaint: the program went on
 _NEAR = 3  # lines around a program's usage in which a complaint makes it an end
 _VARIES = re.compile(r"(?:/[\w.@:+-]{1,80}){1,12}/?|'[^']{1,80}'|\"[^\"]{1,80}\"|\d+")
@@ -40,6 +41,16 @@ class SourceOutcome:
         self._name, self._lines, self._tail, self._stated = name, lines, tail, stated
         self._passages = passages(lines)
         self._left_out: Set[int] = self._passages
+
+    @cached_property
+    def _given_rows(self) -> Set[int]:
+        """The rows of a few lines: somebody gave that table for what it states."""
+        return table_rows(self._lines) if len(self._lines) <= _FEW else frozenset()
+
+    @cached_property
+    def without_signs(self) -> Set[int]:
+        """The lines that are no messages and no rows either: no sign of a cause counts there."""
+        return self._passages - table_rows(self._lines)
 
     @property
     def passages(self) -> Set[int]:
@@ -120,7 +131,7 @@ class SourceOutcome:
 
     def has_failure(self, number: int, text: str, signed: bool) -> bool:
         """True if the line is a failure by the table above. signed: a sign of a cause is in it."""
-        if is_quiet(text) or number in self._left_out:
+        if is_quiet(text) or (number in self._left_out and not (signed and number in self._given_rows)):
             return False
         if self.is_known or is_stated_end(text):
             return True

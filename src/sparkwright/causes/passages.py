@@ -30,6 +30,11 @@ def passages(lines: Sequence[Line]) -> frozenset[int]:
     return frozenset((*passed, *(number for form in read for number in form(lines))))
 
 
+def table_rows(lines: Sequence[Line]) -> frozenset[int]:
+    """The numbers of the lines that are rows of tables and columns: what they state may still be a cause."""
+    return frozenset((*_of_columns(lines), *_of_table(lines)))
+
+
 def indentation(text: str) -> int:
     """The number of blanks with which it begins."""
     return len(text) - len(text.lstrip())

@@ -82,6 +82,21 @@ def test_a_damaged_file_of_the_ca_is_made_good_and_clients_need_nothing(
     assert mended(stopped) == ([], "")
 
 
+def test_files_that_their_owner_may_not_read_are_opened_and_the_ca_stays(stopped: LocalGateway) -> None:
+    """Guards somebody's `chmod`: the CA is whole, and clients need no other one."""
+    stopped.end()
+    store = stopped.home / "ca"
+    inside = sorted(store.rglob("*"), reverse=True)
+    for path in (*inside, store):
+        path.chmod(0)
+    said, lost = mended(stopped)
+    assert said == [f"{len(inside) + 1} files of the CA could not be read by their owner: their mode is right again"]
+    assert lost == "" and all(path.stat().st_mode & 0o600 == 0o600 for path in inside)
+    stopped._run("caddy", ["caddy", "run", "--config", "caddy.json"])
+    wait_until("clients get through", lambda: answers(stopped))
+    assert mended(stopped) == ([], "")
+
+
 def test_a_running_caddy_takes_the_mended_certificate_over(stopped: LocalGateway) -> None:
     """Guards that a gateway which began with a damaged certificate serves without a restart."""
     stopped.end()

@@ -73,6 +73,7 @@ class AuthorityStore:
 
     def mend(self) -> None:
         """Raises OSError if a file cannot be written or removed."""
+        self._open_up()
         if not any(map(os.path.lexists, self._root)):
             return  # Caddy makes a new CA
         if not is_pair(*self._root) and not self._restored():
@@ -93,6 +94,21 @@ class AuthorityStore:
         for folder in self._store.glob("certificates/local/*"):
             self._remove("", *folder.glob(f"{folder.name}.*"))
         self.mended.append(f"a new CA is made: the damaged one is in {aside}")
+
+    def _open_up(self) -> None:
+        """Folders and files of ours that their owner may not read: somebody has changed their modes."""
+        closed = 0
+        for folder, folders, names in os.walk(self._store.parent):
+            if Path(folder) == self._store.parent:
+                folders[:], names = [one for one in folders if one == self._store.name], []
+            for name, mode in (*((one, 0o700) for one in folders), *((one, 0o600) for one in names)):
+                path = Path(folder, name)
+                found = path.lstat()
+                if found.st_uid == os.geteuid() and not path.is_symlink() and found.st_mode & mode != mode:
+                    path.chmod(mode)  # a folder is opened before it is entered
+                    closed += 1
+        if closed:
+            self.mended.append(f"{closed} files of the CA could not be read by their owner: their mode is right again")
 
     def _restored(self) -> bool:
         """The pair again, by what clients were given: the certificate is the one that they trust."""
