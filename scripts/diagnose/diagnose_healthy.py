@@ -112,7 +112,7 @@ recordings, vLLM 0.27.1 to 0.32.0 among them) was scored before anything was cha
 recorded after the change were asked once more; what they showed is repaired since.
 """
 FAILURES = """The sixth set: 26 errors of public threads of 2013 to 2026 that no rule was written from, in no other set
-(vLLM, SGLang, llama.cpp, Ollama, NCCL, container toolkit, driver), found by nine searches; in about eight the last line
+(vLLM, SGLang, llama.cpp, Ollama, NCCL, container toolkit, driver), found by searches; in about eight the last line
 was completed from the title of the thread. The cause was written down before `diagnose` was asked. Most are pieces of
 one to three lines; what is missed are errors in other words than those that are known (a kernel's refusal, a parser's
 token, a proxy's 503, a slow load). The vocabulary has no cause for five. Nothing was learned from them but that an

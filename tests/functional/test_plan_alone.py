@@ -342,6 +342,9 @@ def test_missing_files_never_begin_with_fits(user_shell: UserShell, tmp_path: Pa
     assert "MODEL014" not in out and " MiB  fits" not in out
     plan = json.loads(user_shell.run("plan", "./gone", "--nodes", "1", "--json", HF_HUB_OFFLINE="1")[1])
     assert "MODEL001" in [one["code"] for one in plan["findings"]]
+    table = user_shell.run("plan", "./gone", "gpt-oss-120b", "--nodes", "1", HF_HUB_OFFLINE="1")[1]
+    row = next(line.split() for line in table.splitlines() if "/gone " in line)
+    assert row[2] == "refused" and row[-3:] == ["MODEL001;", "otherwise", "fits"], row
 
 
 def test_what_is_too_large_is_answered_with_what_would_fit(user_shell: UserShell, tmp_path: Path) -> None:

@@ -56,7 +56,8 @@ def _row(one: ComparisonRow) -> tuple[str, ...]:
     alone, busy = _speeds(plan, many) if found.known and found.fit is not Fit.NOT else ("", "")
     tokens = f"{kv.tokens * many:,}" if kv else ""
     nodes = f"{one.nodes}: {many} x {plan.recipe.nodes}" if many > 1 else str(one.nodes)
-    return (one.name, nodes, str(found.fit), tokens, users, alone, busy, _short(plan))
+    verdict = "refused" if _is_refused(plan) else str(found.fit)
+    return (one.name, nodes, verdict, tokens, users, alone, busy, _short(plan))
 
 
 def _speeds(plan: Plan, replicas: int) -> tuple[str, str]:
@@ -79,10 +80,23 @@ def _short(plan: Plan) -> str:
         return ""
     if not found.known:
         return next(iter(found.missing), "")[:_LONG]
-    other = dict.fromkeys(one.code for one in stopping(plan, "") if one.code not in _MEMORY)
+    other = ", ".join(_refusals(plan))
+    if _is_refused(plan):
+        return f"{other}; otherwise {found.fit}"
     return "; ".join(
         [
             *([f"{gib(found.short)} on a node"] if found.short else []),
-            *([f"refused: {', '.join(other)}"] if other else []),
+            *([f"refused: {other}"] if other else []),
         ]
     )
+
+
+def _refusals(plan: Plan) -> dict[str, None]:
+    """Codes of the checks that stop it for another reason than memory."""
+    return dict.fromkeys(one.code for one in stopping(plan, "") if one.code not in _MEMORY)
+
+
+def _is_refused(plan: Plan) -> bool:
+    """True if memory alone would let it start, and something else does not."""
+    found = plan.verdict
+    return found is not None and found.known and found.fit is not Fit.NOT and bool(_refusals(plan))

@@ -351,16 +351,17 @@ async def test_clocks_that_differ_take_no_replica_away(tmp_path: Path, at: float
 async def test_a_conversation_stays_and_requests_together_spread(tmp_path: Path) -> None:
     """Guards the choice on its way through the process: the same beginning goes to one replica; of 20 that come at once
     each replica has 10, as none has been answered yet."""
-
-    async def slowly(engine: ScriptedEngine, writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(0.5)
-        await answer_named(engine, writer)
-
     async with replica_scene(tmp_path, answer_named, answer_named) as it:
+
+        async def once_all_are_there(engine: ScriptedEngine, writer: asyncio.StreamWriter) -> None:
+            while sum(len(one.bodies) for one in it.engines) < 20:
+                await asyncio.sleep(0.01)
+            await answer_named(engine, writer)
+
         text = "The tests of the parser fail. " * 100
         assert len({(await it.post(text + f"turn {n} " * n)).json()["id"] for n in range(8)}) == 1
         for engine in it.engines:
-            engine.behaves = slowly
+            engine.behaves = once_all_are_there
             engine.bodies.clear()
         await asyncio.gather(*(it.post(f"question {n} " * 200) for n in range(20)))
         assert [len(one.bodies) for one in it.engines] == [10, 10]
