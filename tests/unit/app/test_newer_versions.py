@@ -19,6 +19,7 @@ from unit.app.scene import make_scene, request
 from unit.app.test_status import LABELS, handle
 
 CAPTURES = Path(__file__).resolve().parents[2] / "data/captures"
+NEWER_LOG = "what vllm 0.99.0 writes anew: its log was read up to 0.33.0"
 NEWER = [
     ("vllm", "0.99.0", "vllm/vllm-openai:v0.99.0", "id: org/m"),
     ("vllm", "0.41.0", "vllm/vllm-openai:v0.41.0", "id: org/m"),
@@ -74,16 +75,23 @@ async def test_status_of_a_version_that_does_not_exist_yet() -> None:
     assert (running.state, trouble) == (DeploymentState.READY, ())
 
 
+def worker_killed() -> tuple[bytes, bytes]:
+    """The log of a worker that was killed, and the same one of a version that does not exist yet."""
+    text = (CAPTURES / "vllm-0.32.0/worker-killed.log").read_text(errors="replace")
+    return text.encode(), text.replace("0.32.0", "0.99.0").encode()
+
+
 def test_a_failure_of_a_version_that_does_not_exist_yet_has_its_cause() -> None:
     """The version in a log speaks about ranges of versions; it hides no cause that is not bound to one."""
-    text = (CAPTURES / "vllm-0.32.0/worker-killed.log").read_text(errors="replace")
-    later = text.replace("0.32.0", "0.99.0").encode()
-    now, then = (examine([("log", [log])], 2026, {}) for log in (text.encode(), later))
+    now, then = (examine([("log", [log])], 2026, {}) for log in worker_killed())
     assert now.causes[0].key == then.causes[0].key == "peer-rank-died"
-    said = "what vllm 0.99.0 writes anew: its log was read up to 0.33.0"
-    assert (now.untold.count(said), then.untold.count(said)) == (0, 1)
-    (both,) = [examine([("a", [later]), ("b", [later])], 2026, {})]
-    assert both.untold.count(said) == 1
+    assert (now.untold.count(NEWER_LOG), then.untold.count(NEWER_LOG)) == (0, 1)
+
+
+def test_what_is_new_to_the_data_is_said_once_for_all_logs() -> None:
+    """Guards a group of ranks: each of them prints the version."""
+    later = worker_killed()[1][:20_000]
+    assert examine([("a", [later]), ("b", [later])], 2026, {}).untold.count(NEWER_LOG) == 1
 
 
 def test_a_version_is_compared_with_the_newest_data_only_by_its_number() -> None:
