@@ -134,8 +134,8 @@ LOST = 40
 async def test_cancels_and_a_killed_gateway_lose_no_whole_request(
     quick_simulator: SimulatorProcess, opened: Opened, count: int
 ) -> None:
-    """Whole answers stay counted to the token but for the last moment before the kill; what clients left, or the kill cut,
-    is named, with its least tokens.
+    """Whole answers stay counted to the token but for the last moment before a kill; what clients left, or the kill
+    cut, is named, with its least tokens.
 
     The engine's counters are ahead of both by no more than what those requests can have made.
     """
