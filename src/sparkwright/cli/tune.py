@@ -65,7 +65,9 @@ class TuneOptions:
 @renamed_option(
     "--setting", "only", was="--only", multiple=True, metavar="NAME", help="Search only this one; may be repeated."
 )
-@click.option("--set", "values", multiple=True, metavar="KEY=V1,V2", help="Values to try for a key of the recipe.")
+@renamed_option(
+    "--try", "values", was="--set", multiple=True, metavar="KEY=V1,V2", help="Values to try for a key of the recipe."
+)
 @click.option("--users", type=Whole(0, 1024), default=0, help="Requests or agents at once. [default: by goal]")
 @click.option("--seed", type=Whole(), default=1, help="Seed of the first trials and of what is asked. [default: 1]")
 @click.option("--resume", default="", metavar="SEARCH", help="Resume a search by its id, or `last`.")
@@ -90,7 +92,7 @@ def tune(**given: Any) -> None:
     Examples:
       sparkwright tune qwen3-coder-next --for agents --dry-run
       sparkwright tune gpt-oss-120b --for throughput --time 90m --out new.yaml
-      sparkwright tune tiny-llama-cpp --for latency --set flags.threads=2,4,8
+      sparkwright tune tiny-llama-cpp --for latency --try flags.threads=2,4,8
       sparkwright tune gpt-oss-120b --for throughput --resume last
     """
     options = TuneOptions(**given)
