@@ -26,7 +26,7 @@ class UsageWriter:
 
     @property
     def trouble(self) -> str:
-        """What is wrong with it now, '' for nothing."""
+        """The reason why usage is not counted, or not in full; '' for none."""
         slow = "usage is not counted in full: the disk takes its rows too slowly" if self._dropped else ""
         return self._store.trouble or slow
 
