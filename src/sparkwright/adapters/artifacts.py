@@ -18,6 +18,7 @@ from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.codec import from_tree
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.gateway.keys import BYTES, FIRST
 
 if TYPE_CHECKING:
@@ -144,9 +145,9 @@ _LONGEST = 1_000_000
 
 def read_events(path: Path) -> dict[str, float]:
     """The events of a file; {} if it is missing or damaged."""
-    with suppress(OSError, ValueError, RecursionError):
+    with suppress(OSError, ValueError):
         with path.open("rb") as file:
-            found = json.loads(file.read(_LONGEST))
+            found = read_json(file.read(_LONGEST))
         if isinstance(found, dict):
             return {key: float(value) for key, value in found.items() if isinstance(value, int | float)}
     return {}
@@ -241,9 +242,9 @@ def _modified(path: Path) -> float:
 
 def _read(path: Path) -> Calibration | None:
     """None for a file of another version of this program, one cut short, or no file of ours."""
-    with suppress(OSError, ValueError, RecursionError):
+    with suppress(OSError, ValueError):
         with path.open("rb") as file:
-            tree = json.loads(file.read(_MOST_BYTES))
+            tree = read_json(file.read(_MOST_BYTES))
         found = replace(from_tree(Calibration, tree), differs=())
         missing = {*asdict(found), *asdict(found.conditions)} - {*tree, *tree["conditions"], "differs"}
         return found if not missing and 0 <= found.at < _FAR else None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.homes import expand_home
 from sparkwright.domain.values import dataclass
 
@@ -84,7 +85,7 @@ class ClientFiles:
 
     def _known(self, client: str) -> dict[str, str | None] | None:
         text = self._read(self._record / f"{client}.json")
-        return json.loads(text) if text else None
+        return read_json(text) if text else None
 
     def _read(self, path: Path) -> str | None:
         try:

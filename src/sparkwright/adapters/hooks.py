@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import httpcore
 
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.incident import News
 from sparkwright.domain.notify import is_safe_address
 from sparkwright.emit.notification import document
@@ -101,7 +102,7 @@ class Hooks:
             if path.stat().st_mode & (_OTHERS_MAY_READ | _OTHERS_MAY_WRITE):
                 self._notice(f"{path} is not used: others may read it; chmod 600 {path}")
                 return []
-            found = json.loads(path.read_bytes())["webhooks"]
+            found = read_json(path.read_bytes())["webhooks"]
         except FileNotFoundError:
             return []
         except (OSError, ValueError, KeyError, TypeError):

@@ -23,6 +23,7 @@ from sparkwright.adapters.tls import tls_context
 from sparkwright.domain.checkpoint import Published
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import Unknown
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.ports import Clock
 
 T = TypeVar("T")
@@ -105,7 +106,7 @@ class HttpHub:
                 return await ask(pool)
         except _Refused as refused:
             return Unknown(refused.url, _why(refused.status))
-        except (ValueError, RecursionError, httpcore.UnsupportedProtocol) as error:
+        except (ValueError, httpcore.UnsupportedProtocol) as error:
             return Unknown(self._hub_url, f"the hub's answer cannot be used: {str(error)[:140]}")
         except _UNREACHED:
             return None
@@ -143,7 +144,7 @@ class HttpHub:
             left -= len(body)
             if left < 0:
                 raise ValueError(f"a list of files of more than {_MOST_LISTED >> 20} MiB")
-            page = json.loads(body)
+            page = read_json(body)
             found += page if isinstance(page, list) else []
             if not (more := _NEXT.search(link)):
                 break
@@ -179,8 +180,8 @@ class HttpHub:
 
     def _stored(self, model: str, revision: str) -> tuple[Published | None, float]:
         """The stored answer and its age in seconds; nothing for a file that is not ours."""
-        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            data = json.loads(self._file(model, revision).read_bytes())
+        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+            data = read_json(self._file(model, revision).read_bytes())
             age = self._clock.now() - float(data.pop("at"))
             found = Published(**data)
             if (found.model, found.revision) == (model, revision):

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.facts import gguf
 from sparkwright.facts.safetensors import INDEX
 from sparkwright.remote.staging import LONGEST_HEADER
@@ -88,7 +89,7 @@ async def _gguf_head(get: Get, path: str, size: int) -> bytes:
 
 
 def _mapping(data: bytes) -> dict[str, Any]:
-    found = json.loads(data)
+    found = read_json(data)
     if not isinstance(found, dict):
         raise ValueError("no JSON object")
     return found
@@ -210,7 +211,7 @@ def _added(headers: Iterable[Mapping[str, Any]]) -> _Groups:
 def quantized(answer: bytes) -> Iterator[str]:
     """`variant ID BYTES` for each model that the hub lists as a quantization, by its numbers of each type."""
     try:
-        listed = json.loads(answer)
+        listed = read_json(answer)
     except ValueError:
         return
     for one in listed if isinstance(listed, list) else ():

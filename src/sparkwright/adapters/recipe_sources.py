@@ -22,6 +22,7 @@ from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.adapters.git import Git
 from sparkwright.domain.codec import Unreadable, from_json, from_tree, to_json
 from sparkwright.domain.errors import RecipeError, StoreError, UsageError
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.homes import expand_home
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.recipes import registry
@@ -150,7 +151,7 @@ class RecipeSources:
         source = self.source(name)
         folder = self._root / name / source.commit
         try:
-            rows = json.loads((folder / "recipes.json").read_text(encoding="utf-8"))
+            rows = read_json((folder / "recipes.json").read_text(encoding="utf-8"))
             entries = [from_tree(Entry, row) for row in rows]
             texts = [(folder / f"{n}.yaml").read_text(encoding="utf-8") for n in range(len(entries))]
         except (OSError, ValueError, Unreadable):
@@ -162,7 +163,7 @@ class RecipeSources:
         found = list[str]()
         for one in self.all():
             with suppress(OSError, ValueError, KeyError, TypeError):
-                rows = json.loads((self._root / one.name / one.commit / "recipes.json").read_text(encoding="utf-8"))
+                rows = read_json((self._root / one.name / one.commit / "recipes.json").read_text(encoding="utf-8"))
                 found += [f"{one.name}/{row['name']}" for row in rows if not row["errors"]]
         return tuple(found)
 
@@ -181,7 +182,7 @@ class RecipeSources:
         source = self.source(name)
         folder = self._root / name / source.commit
         try:
-            rows = json.loads((folder / "recipes.json").read_text(encoding="utf-8"))
+            rows = read_json((folder / "recipes.json").read_text(encoding="utf-8"))
             number = next((n for n, row in enumerate(rows) if wanted in (row["name"], row["path"])), -1)
             if number >= 0:
                 text = (folder / f"{number}.yaml").read_text(encoding="utf-8")
@@ -202,6 +203,8 @@ class RecipeSources:
             return GIT, where
         path = (self._cwd / expand_home(where, str(Path.home()))).resolve()
         if not path.is_dir():
+            if where.startswith(("/", ".", "~")):
+                raise UsageError(f"{where[:200]}: there is no such folder", "check the path")
             known = "an https, ssh, git or file URL, user@host:path, or a folder"
             raise UsageError(f"{where[:200]!r} is no source: expected {known}")
         return FOLDER, str(path)
@@ -399,7 +402,7 @@ def _write_snapshot(folder: Path, made: Snapshot) -> None:
 
 def _read_source(path: Path) -> KeptSource | None:
     with suppress(OSError, ValueError, Unreadable):
-        found = from_tree(KeptSource, json.loads(path.read_text(encoding="utf-8")))
+        found = from_tree(KeptSource, read_json(path.read_text(encoding="utf-8")))
         if found.name == path.parent.name and registry.NAME.fullmatch(found.name) and found.commit.isalnum():
             return found
     return None

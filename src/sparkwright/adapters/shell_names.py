@@ -9,6 +9,7 @@ from typing import Any
 
 from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.domain.deployment import is_deployment_name
+from sparkwright.domain.foreign_json import read_json
 
 _MAX_BYTES = 256_000
 
@@ -40,9 +41,9 @@ class ShellNames:
         return names
 
     def _read(self, name: str) -> dict[str, Any]:
-        with suppress(OSError, ValueError, RecursionError):
+        with suppress(OSError, ValueError):
             with (self._folder / name).open("rb") as file:
-                found = json.loads(file.read(_MAX_BYTES))
+                found = read_json(file.read(_MAX_BYTES))
             if isinstance(found, dict) and all(isinstance(one, str) for one in found.get("names", ())):
                 return found
         return {}

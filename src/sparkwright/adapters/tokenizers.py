@@ -50,7 +50,7 @@ class TokenizeServer:
 
     async def usage(self, body: str) -> int | None:
         """Prompt tokens by a real request for one token."""
-        asked = json.loads(body)
+        asked = read_json(body)
         path = "/v1/chat/completions" if "messages" in asked else "/v1/completions"
         told = await self.post(path, {**asked, "max_tokens": 1, "temperature": 0}, _FIRST_TOKEN)
         found = (told or {}).get("usage") if isinstance(told, dict) else None
@@ -94,12 +94,12 @@ async def _llama_cpp(served: TokenizeServer, text: str) -> Told | None:
 
 async def _vllm_body(served: TokenizeServer, body: str) -> int | None:
     """The tokens of a chat as the template writes it, or of a completion's prompt with the tokenizer's own prefix."""
-    told = await served.post("/tokenize", {**json.loads(body), "add_special_tokens": "prompt" in json.loads(body)})
+    told = await served.post("/tokenize", {**read_json(body), "add_special_tokens": "prompt" in read_json(body)})
     return told["count"] if isinstance(told, dict) and isinstance(told.get("count"), int) else None
 
 
 async def _llama_cpp_body(served: TokenizeServer, body: str) -> int | None:
-    asked = json.loads(body)
+    asked = read_json(body)
     applied = await served.post("/apply-template", asked) if "messages" in asked else asked
     prompt = applied.get("prompt") if isinstance(applied, dict) else None
     if not isinstance(prompt, str):

@@ -13,6 +13,7 @@ from typing import Any
 
 from sparkwright.domain.codec import Unreadable, encodable, from_tree
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.tuning import Trial
 from sparkwright.domain.values import asdict, dataclass
 
@@ -57,7 +58,7 @@ class FileJournal:
     def header(self) -> dict[str, Any]:
         try:
             with self.path.open("rb") as file:
-                found: dict[str, Any] = json.loads(file.readline(_MOST))
+                found: dict[str, Any] = read_json(file.readline(_MOST))
             return found
         except (OSError, ValueError) as error:
             raise UsageError(f"{self.path} cannot be read: {error}") from None
@@ -106,6 +107,6 @@ def _read(path: Path) -> Iterator[Trial]:
         raise UsageError(f"{path} is larger than 64 MiB: no journal of a search")
     for number, line in enumerate(path.read_bytes().splitlines()[1:], 2):
         try:
-            yield from_tree(Trial, json.loads(line))
+            yield from_tree(Trial, read_json(line))
         except (ValueError, Unreadable) as error:
             raise UsageError(f"{path}:{number}: {error}") from None

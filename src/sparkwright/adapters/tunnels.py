@@ -9,6 +9,7 @@ from sparkwright.adapters import process
 from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.adapters.ssh import SshSettings, control_folder, private_socket, translate
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.values import asdict, dataclass, replace
 
 _WAIT = 40.0
@@ -91,7 +92,7 @@ class Tunnels:
 
     def _read(self, name: str) -> Tunnel | None:
         try:
-            return Tunnel(**json.loads((self._folder / f"{name}.json").read_text()))
+            return Tunnel(**read_json((self._folder / f"{name}.json").read_text()))
         except (OSError, ValueError, TypeError):
             return None
 

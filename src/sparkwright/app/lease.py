@@ -10,6 +10,7 @@ from datetime import datetime
 from sparkwright.app.services import Services, finish_all, finished, together
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.units import duration
 from sparkwright.domain.values import dataclass
 from sparkwright.remote import lease, service
@@ -105,7 +106,7 @@ def _held(services: Services, text: str) -> _Held | None:
     """None for what is no lease of ours."""
     age, _, content = text.partition("\n")
     try:
-        info = json.loads(content)
+        info = read_json(content)
         who, why, since = str(info["holder"]), str(info["why"]), float(info["since"])
     except (ValueError, KeyError, TypeError):
         return None

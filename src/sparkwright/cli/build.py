@@ -35,7 +35,7 @@ class BuildCall:
 @click.command()
 @click.argument("recipe", metavar="RECIPE[@PROFILE]", shell_complete=shared.complete.recipes)
 @shared.profile_option
-@click.option("--node", default="", metavar="NAME", help="Build on this node. [default: the head]")
+@click.option("--node", default="", metavar="NODE", help="Build on this node. [default: the head]")
 @click.option("--no-ship", is_flag=True, help="Do not copy the image to the other nodes.")
 @click.option("--dry-run", is_flag=True, help="Print the Dockerfile and its files and exit; contact no node.")
 @shared.cluster_options

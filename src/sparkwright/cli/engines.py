@@ -123,7 +123,7 @@ class UpdateOptions:
 )
 @click.option("--venv", default="", metavar="DIR", help="Ask the engine in this venv on the node.")
 @click.option("--image", default="", metavar="IMAGE", help="Ask the engine in this image on the node.")
-@click.option("--node", default="", metavar="NAME", help="The node to ask. [default: this machine]")
+@click.option("--node", default="", metavar="NODE", help="The node to ask. [default: this machine]")
 @shared.cluster_options
 @shared.json_option
 def update(**given: Any) -> None:

@@ -85,7 +85,9 @@ class InitOptions:
 @click.option("--undo", is_flag=True, help="Revert what init has changed, the last step first.")
 @click.option("--yes", is_flag=True, help="Do not ask; new host keys are accepted, changed ones never.")
 @click.option("--dry-run", is_flag=True, help="Print each step with its commands and exit; change nothing.")
-@click.option("--only", multiple=True, type=click.Choice(INIT), help="Only this step; may be repeated.")
+@renamed_option(
+    "--step", "only", was="--only", multiple=True, type=click.Choice(INIT), help="Only this step; may be repeated."
+)
 @click.option("--skip", multiple=True, type=click.Choice(INIT), help="Without this step; may be repeated.")
 @click.option("--ask-become-pass", is_flag=True, help="Ask once for the sudo password of the nodes.")
 @shared.force_option

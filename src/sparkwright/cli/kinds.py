@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import wraps
+from math import inf
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -30,32 +31,22 @@ class Whole(click.IntRange):
             self.fail(f"found {value!r}, expected a whole number{_bounds(self)}", param, ctx)
 
 
-class Number(click.FloatRange):
-    """Number within bounds."""
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        return "N"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
-            self.fail(f"found {value!r}, expected a number{_bounds(self)}", param, ctx)
-
-
-def _bounds(kind: click.IntRange | click.FloatRange) -> str:
+def _bounds(kind: click.IntRange) -> str:
     if kind.min is not None and kind.max is not None:
         return f" from {kind.min:g} to {kind.max:g}"
     return "" if kind.min is None else f" of at least {kind.min:g}"
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
-    """`90s`, `5m`, `1h30m`, `2d` -> seconds. unit: seconds of a plain number; None requires a unit."""
+    """`90s`, `5m`, `1h30m`, `2d` -> seconds. unit: seconds of a plain number; None requires a unit.
+
+    zero: no time at all is allowed.
+    """
 
     name = "duration"
 
-    def __init__(self, least: float, unit: float | None = None) -> None:
-        self.least, self.unit = least, unit
+    def __init__(self, least: float, unit: float | None = None, most: float = inf, zero: bool = False) -> None:
+        self.least, self.unit, self.most, self.zero = least, unit, most, zero
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         return "DURATION"
@@ -70,9 +61,11 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
             found = float(text) * self.unit
         else:
             self.fail(f"found {value!r}, expected a duration such as 90s, 5m or 1h30m", param, ctx)
-        if found < self.least or not found:
+        if found < self.least or (not found and not self.zero):
             least = f"at least {self.least:g}s" if self.least else "more than 0s"
             self.fail(f"found {value!r}, expected {least}", param, ctx)
+        if found > self.most:
+            self.fail(f"found {value!r}, expected at most {self.most:g}s", param, ctx)
         return found
 
 

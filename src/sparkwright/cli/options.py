@@ -16,7 +16,7 @@ import click
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete as complete
 from sparkwright.cli.columns import echo_text
-from sparkwright.cli.kinds import Number, Whole
+from sparkwright.cli.kinds import Duration, Whole
 from sparkwright.domain.codec import encodable
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import is_deployment_name
@@ -112,10 +112,9 @@ def force_option(function: F) -> F:
 
 drain_option = click.option(
     "--drain",
-    type=Number(0, 86400),
+    type=Duration(0, 1.0, 86400, zero=True),
     default=DRAIN_SECONDS,
-    metavar="SECONDS",
-    help=f"Let requests under way end, for so long. [default: {DRAIN_SECONDS:.0f}]",
+    help=f"Give requests under way this time to end, such as 5m. [default: {DRAIN_SECONDS:.0f}s]",
 )
 lease_option = click.option(
     "--break-lease", "seize", is_flag=True, help="Take over the nodes' leases from another user or process."

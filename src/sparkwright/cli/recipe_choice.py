@@ -1,4 +1,4 @@
-"""`recipes list --nodes 1 --for code`: which recipe to take, with its size, expected speed and state."""
+"""`recipes list --nodes 1 --purpose code`: which recipe to take, with its size, expected speed and state."""
 
 from collections.abc import Sequence
 from typing import Any

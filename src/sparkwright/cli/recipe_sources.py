@@ -9,6 +9,7 @@ import click
 from sparkwright.adapters.recipe_sources import KeptSource, RecipeSources, Snapshot, Update
 from sparkwright.cli.columns import aligned, echo_text
 from sparkwright.cli.incidents import local_time
+from sparkwright.cli.kinds import renamed_option
 from sparkwright.cli.options import answer, json_option
 from sparkwright.cli.recipe_validate import rehearsed
 from sparkwright.domain.errors import UsageError
@@ -40,7 +41,7 @@ def source() -> None:
 
     \b
     Examples:
-      sparkwright recipes source add https://github.com/spark-arena/recipe-registry --name arena
+      sparkwright recipes source add https://github.com/spark-arena/recipe-registry --source-name arena
       sparkwright recipes list --source arena
       sparkwright plan arena/qwen3.6-35b-a3b-fp8-vllm
     """
@@ -48,7 +49,14 @@ def source() -> None:
 
 @source.command("add", short_help="Fetch a registry and check all its recipes.")
 @click.argument("where", metavar="URL|FOLDER")
-@click.option("--name", default="", metavar="NAME", help="What to call it. [default: by its index or its address]")
+@renamed_option(
+    "--source-name",
+    "name",
+    was="--name",
+    default="",
+    metavar="NAME",
+    help="What to call it. [default: by its index or its address]",
+)
 @json_option
 def add_registry(where: str, name: str, as_json: bool) -> None:
     """Fetch a registry, check all its recipes, and pin its commit. Exit code 2 if it cannot be used; nothing is kept.
@@ -56,7 +64,7 @@ def add_registry(where: str, name: str, as_json: bool) -> None:
     \b
     Examples:
       sparkwright recipes source add git@github.com:acme/recipes.git
-      sparkwright recipes source add ~/recipes --name mine
+      sparkwright recipes source add ~/recipes --source-name mine
     """
     made = recipe_sources().add(where, name, check, _told)
     answer(as_json, snapshot_json(made), _added(made))

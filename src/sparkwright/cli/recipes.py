@@ -13,6 +13,7 @@ from sparkwright.checks.compat.combination import combination
 from sparkwright.checks.compat.table import known_of, row_text, unheard
 from sparkwright.cli import complete
 from sparkwright.cli.columns import echo_text
+from sparkwright.cli.kinds import Whole, renamed_option
 from sparkwright.cli.options import answer, json_option, print_json
 from sparkwright.cli.recipe_text import describe, first_sentence, listing
 from sparkwright.domain.check import Context
@@ -58,9 +59,9 @@ def recipes() -> None:
 
 
 @recipes.command(name="list", short_help="List all recipes, or those that suit a purpose.")
-@click.option("--nodes", type=click.IntRange(1, 64), default=None, metavar="N", help="Only recipes for N nodes.")
-@click.option(
-    "--for", "purpose", type=click.Choice([one.value for one in Purpose]), default=None, metavar="PURPOSE",
+@click.option("--nodes", type=Whole(1, 64), default=None, metavar="N", help="Only recipes for N nodes.")
+@renamed_option(
+    "--purpose", was="--for", type=click.Choice([one.value for one in Purpose]), default=None, metavar="PURPOSE",
     help=f"Only recipes that suit: {', '.join(Purpose)}.",
 )  # fmt: skip
 @click.option("--source", "registry", default="", metavar="NAME", help="List the recipes of this registry.")
@@ -73,7 +74,7 @@ def list_recipes(nodes: int | None, purpose: str | None, registry: str, as_json:
     \b
     Examples:
       sparkwright recipes list
-      sparkwright recipes list --nodes 1 --for code
+      sparkwright recipes list --nodes 1 --purpose code
       sparkwright recipes list --source arena
     """
     if registry:

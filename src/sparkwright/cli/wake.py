@@ -7,7 +7,7 @@ import click
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.setup.wake import wake_peer
 from sparkwright.cli import options as shared
-from sparkwright.cli.kinds import Number
+from sparkwright.cli.kinds import Duration
 from sparkwright.domain.units import duration
 
 
@@ -15,10 +15,9 @@ from sparkwright.domain.units import duration
 @click.argument("node", metavar="NODE")
 @click.option(
     "--wait",
-    type=Number(0, 3600),
+    type=Duration(0, 1.0, 3600, zero=True),
     default=180.0,
-    metavar="SECONDS",
-    help="Wait for its ssh, for so long; 0 does not wait. [default: 180]",
+    help="Wait this long for its ssh; 0 does not wait. [default: 3m]",
 )
 @shared.cluster_options
 @shared.json_option

@@ -12,7 +12,7 @@ import click
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo_text
-from sparkwright.cli.kinds import Number
+from sparkwright.cli.kinds import Duration
 from sparkwright.domain.printable import printable
 from sparkwright.domain.values import dataclass
 
@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 
 every_option = click.option(
     "--every",
-    type=Number(0.5, 3600),
+    type=Duration(0.5, 1.0, 3600),
     default=2.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time between two looks, with a view that is updated.",
+    help="Time between two looks, with a view that is updated. [default: 2s]",
 )
 
 

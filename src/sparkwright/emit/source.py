@@ -8,6 +8,7 @@ from typing import Any
 
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.plan import Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.values import dataclass, field, replace
@@ -166,7 +167,7 @@ def as_yaml(value: Any) -> str:
 def to_fill(name: str, secret: Secret) -> str:
     """A JSON object keeps its names, so that only values are left to fill in."""
     try:
-        shape = json.loads(secret.reveal())
+        shape = read_json(secret.reveal())
     except ValueError:
         shape = None
     if isinstance(shape, dict):

@@ -1,11 +1,11 @@
 """One option of an engine, and what is wrong with the words given to it."""
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.values import dataclass, field
 
 # vLLM: 1k is 1,000, 1K is 1,024. SGLang: 25.6k, and 1Ki for 1,024.
@@ -127,7 +127,7 @@ def _allowed(value: str, names: Sequence[Any]) -> str:
 
 def _json(option: Option, text: str) -> Iterator[FlagProblem]:
     try:
-        found = json.loads(text)
+        found = read_json(text)
     except ValueError as error:
         yield FlagProblem("ENG003", f"takes JSON: {error}", "check quotes and brackets")
         return

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.recipe import Recipe
 
 Options = dict[str, Any]
@@ -88,8 +89,8 @@ def amount(value: Any) -> float:
 
 def mapping(value: Any) -> Mapping[str, Any]:
     """An option that a recipe may write as a mapping or as JSON; empty for anything else."""
-    with suppress(ValueError, RecursionError):
-        value = json.loads(value) if isinstance(value, str) else value
+    with suppress(ValueError):
+        value = read_json(value) if isinstance(value, str) else value
     return value if isinstance(value, Mapping) else {}
 
 

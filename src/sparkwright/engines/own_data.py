@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.values import dataclass
 from sparkwright.engines.flag_data import FlagData, flag_data_of
 from sparkwright.engines.wheels.llama import parse_help
@@ -134,10 +135,7 @@ def to_text(row: Row) -> str:
 def _tree(text: str) -> Row:
     if len(text) > MOST_BYTES:
         raise ValueError(f"more than {MOST_BYTES >> 20} MiB")
-    try:
-        found = json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    found = read_json(text)
     if not isinstance(found, dict):
         raise ValueError("no JSON object")
     return found

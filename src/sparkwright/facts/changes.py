@@ -8,6 +8,7 @@ from typing import Any
 
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.finding import AppliedFix, Fix, Rights
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, first_line, not_understood
 from sparkwright.remote.host import script, script_texts
@@ -75,11 +76,11 @@ def _parse(done: Completed) -> tuple[AppliedFix, ...] | Unknown:
     if not done.stdout.strip():
         return ()
     try:
-        data = json.loads(done.stdout)
+        data = read_json(done.stdout)
         if data["version"] != VERSION:
             return Unknown(f"version {data['version']}", "another version of sparkwright wrote it")
         return tuple(_change(row) for row in data["changes"])
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         return Unknown(first_line(done), f"not what sparkwright writes ({error})")
 
 

@@ -1,12 +1,12 @@
 """Images as the node's Docker reports them: an engine's version, and images that sparkwright built."""
 
-import json
 import re
 from collections.abc import Mapping
 from shlex import quote
 
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import EngineFound, Unknown
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.image import own_labels
 from sparkwright.domain.values import dataclass
 from sparkwright.facts.fact import not_understood, sections, whole_number
@@ -148,7 +148,7 @@ def parse(done: Completed) -> BuiltImage | Unknown:
     parts = sections(done.stdout)
     size = whole_number(parts.get("size", ""))
     try:
-        name, found = json.loads(parts.get("image", "")), json.loads(parts.get("labels", ""))
+        name, found = read_json(parts.get("image", "")), read_json(parts.get("labels", ""))
     except ValueError:
         return not_understood(done, "docker")
     if not isinstance(name, str) or not isinstance(found, dict) or size is None:

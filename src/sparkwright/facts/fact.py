@@ -1,6 +1,5 @@
 """One fact: the command that asks a node, and the parser that understands the answer or returns Unknown."""
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -9,6 +8,7 @@ from typing import Generic, TypeVar
 
 from sparkwright.domain.command import TIMED_OUT, Command, Completed
 from sparkwright.domain.facts import Unknown
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.values import dataclass
 
 T = TypeVar("T")
@@ -100,8 +100,8 @@ def sections(text: str) -> dict[str, str]:
 def parsed_json(text: str) -> object:
     """None for what is no JSON."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return read_json(text)
+    except ValueError:
         return None
 
 

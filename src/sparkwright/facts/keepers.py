@@ -1,10 +1,9 @@
 """Processes of ours on a node that keep weights in GPU memory for ranks: containers by a label, others by folders."""
 
-import json
-
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.facts import KeeperStatus
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.facts.fact import Plain
 from sparkwright.remote import docker, process
 from sparkwright.remote.host import script, script_texts
@@ -25,7 +24,7 @@ def parse(done: Completed, node: str) -> tuple[KeeperStatus, ...]:
 def _keeper(fields: list[str], node: str) -> KeeperStatus | None:
     try:
         runtime, handle, state, text = fields
-        labels = json.loads(text)
+        labels = read_json(text)
         if runtime == "docker":
             labels = {name.removeprefix(docker.LABEL): value for name, value in labels.items()}
         form = Plain.FOLDER if runtime == "process" else Plain.NAME

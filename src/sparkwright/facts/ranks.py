@@ -1,6 +1,5 @@
 """Ranks of ours on a node: containers by their labels, process groups by their folders."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,6 +8,7 @@ from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.facts import RankStatus, Unknown
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.probed import LaunchCommand
 from sparkwright.facts.fact import Fact, Plain, not_understood
 from sparkwright.remote import docker, process
@@ -50,7 +50,7 @@ def docker_away(done: Completed) -> str:
 def _rank(fields: list[str], node: str) -> RankStatus | None:
     try:
         if fields[0] == "container":
-            return _container(json.loads("\t".join(fields[1:])), node)
+            return _container(read_json("\t".join(fields[1:])), node)
         return _process(fields, node) if fields[0] == "rank" else None
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         return None
@@ -78,7 +78,7 @@ def _process(fields: list[str], node: str) -> RankStatus:
     word, _, code = state.partition(" ")
     exit_code = int(code) if code.isdigit() else None
     return _status(
-        json.loads(labels),
+        read_json(labels),
         node=node,
         runtime="process",
         state=word,
@@ -123,7 +123,7 @@ def of_process(directory: str) -> Command:
 
 def parse_container(done: Completed) -> LaunchCommand | Unknown:
     try:
-        entry, words, image, *digests = [json.loads(line) for line in done.stdout.splitlines() if line.strip()]
+        entry, words, image, *digests = [read_json(line) for line in done.stdout.splitlines() if line.strip()]
         named = [str(one) for one in (digests[0] if digests else None) or ()]
         return LaunchCommand(masked([*(entry or ()), *(words or ())]), named[0] if named else str(image))
     except (ValueError, TypeError):

@@ -9,10 +9,10 @@ What it prints comes here as rows of words:
     index FILE TOTAL ENTRIES        an index with its own sum of bytes, and how many tensors it names
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from sparkwright.domain.checkpoint import Defect, Flaw, TensorGroup
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass
 from sparkwright.facts.fact import whole_number
@@ -99,7 +99,7 @@ def indexes(rows: Rows) -> Iterator[ShardIndex]:
 def _text(quoted: str) -> str:
     """The quoted text; '' if it is no JSON text."""
     try:
-        found = json.loads(quoted)
+        found = read_json(quoted)
     except ValueError:
         return ""
     return found if isinstance(found, str) else ""

@@ -4,7 +4,6 @@ Read with what every node has, python3 without any package: without a supervisor
 a store that nobody can open (the newest is then read from the folders of the incidents).
 """
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -13,6 +12,7 @@ from sparkwright.domain.codec import Unreadable, from_tree
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.facts import Unknown
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.domain.live import Live, Supervised, unwritable_cure, unwritable_text
 from sparkwright.domain.values import dataclass
@@ -61,7 +61,7 @@ def supervised_fact(node: str, state: str) -> Fact[tuple[Supervised, ...]]:
 def parse_supervised(done: Completed, node: str, state: str = "") -> tuple[Supervised, ...] | Unknown:
     """Unknown with the reason CLOSED where our user cannot enter the state folder; raw: whose it is, and the cure."""
     try:
-        found = json.loads(done.stdout)
+        found = read_json(done.stdout)
         if isinstance(found, dict):
             reason = unwritable_text("owned", str(found["owner"]))
             return Unknown(f"{reason}; {unwritable_cure(reason, node, state)}", CLOSED)
@@ -103,7 +103,7 @@ def _decoded(kind: type[T], found: Any) -> T | None:
 def parse_incidents(done: Completed) -> StoredIncidents | Unknown:
     """Incidents newest first; one that cannot be read is passed over."""
     try:
-        found = json.loads(done.stdout)
+        found = read_json(done.stdout)
         rows = tuple(one for row in found["incidents"] if (one := _decoded(Incident, row)))
         files = tuple((str(name), int(size)) for name, size in found.get("files", ()))
         restarts = (

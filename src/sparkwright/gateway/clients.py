@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.values import dataclass, field
 
 PROTOCOLS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
@@ -208,8 +209,8 @@ def merged(client: Client, before: str, new: ClientSettings) -> str:
     if client.format != "json":
         raise UsageError(f"{client.file} is there already, and {client.format} with comments is not changed", hint)
     try:
-        tree = json.loads(before)
-    except (ValueError, RecursionError) as error:
+        tree = read_json(before)
+    except ValueError as error:
         raise UsageError(f"{client.file} is no plain JSON: {error}", hint) from None
     if not isinstance(tree, dict):
         raise UsageError(f"{client.file} holds no JSON object", hint)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.workload import LevelPlan, Replay, Workload
 from sparkwright.loadgen.profiles import shipped_file
@@ -57,7 +58,7 @@ def _records(text: str, source: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number, part in enumerate([text] if whole else text.splitlines(), 1):
         where = f"{source}:{number}"
         try:
-            records = json.loads(part) if whole else [json.loads(part)] if part.strip() else []
+            records = read_json(part) if whole else [read_json(part)] if part.strip() else []
         except ValueError as error:
             raise UsageError(f"{where}: this is no JSON: {error}", _HINT) from None
         for record in records:

@@ -140,7 +140,8 @@ def checkpoint_size(recipe: Recipe, checkpoint: Found) -> tuple[int, str]:
     An unfinished copy is smaller than the model, and a damaged file shows nothing: then the published size is better.
     """
     size, source, stays = recipe.model.size, "model.size of the recipe", recipe.model.on_disk
-    if isinstance(checkpoint, Checkpoint) and checkpoint.sound and (checkpoint.weights or _bare(checkpoint)):
+    whole = isinstance(checkpoint, Checkpoint) and checkpoint.sound and not holds_too_little(checkpoint)
+    if isinstance(checkpoint, Checkpoint) and whole and (checkpoint.weights or _bare(checkpoint)):
         size, source = checkpoint.weights or checkpoint.bytes, f"files at {checkpoint.path}"
     source += f", less {gib(stays)} that stay on disk" if stays else ""
     return (size - stays, source) if size > stays else (0, "")
@@ -155,6 +156,8 @@ def rank_weights(
     recipe: Recipe, shape: ModelShape | None, checkpoint: Found, ranks_here: int = 1, unified: bool = True
 ) -> LedgerLine:
     """Weights on the `ranks_here` fullest ranks; 0 and ASSUMED if unknown. unified: CPU and GPU share the memory."""
+    if isinstance(checkpoint, Checkpoint) and holds_too_little(checkpoint) and not recipe.model.size:
+        return _too_little(recipe, checkpoint, ranks_here)
     size, source = checkpoint_size(recipe, checkpoint)
     evenly = traits(recipe).by_layer and size
     counted = _counted(recipe, shape, checkpoint) if shape and not evenly else None
@@ -200,7 +203,7 @@ def _counted(recipe: Recipe, shape: ModelShape, checkpoint: Found) -> _Counted |
         and whole
         and checkpoint.tensors
         and not recipe.model.on_disk
-        and not _another_model_s(checkpoint, shape)
+        and not _less_than(sum(group.bytes for group in checkpoint.tensors), shape)
     ):
         listed = tensor_parts(checkpoint.tensors, shape, wanted, spread_encoder(recipe))
         return _Counted(listed, f"tensors of {checkpoint.path}", _TENSORS)
@@ -226,14 +229,36 @@ def _counted(recipe: Recipe, shape: ModelShape, checkpoint: Found) -> _Counted |
     return _Counted((*everything, *rest), f"the model's dimensions{said}", off)
 
 
-def _another_model_s(checkpoint: Checkpoint, shape: ModelShape) -> bool:
-    """True if the tensors hold less than the dimensions of config.json take in any packing: part of a model, or
-    another's configuration."""
+def holds_too_little(checkpoint: Checkpoint) -> bool:
+    """True if files that are all there are together smaller than the model that their own config.json describes."""
+    shape, size = checkpoint.shape, checkpoint.weights
+    return checkpoint.sound and isinstance(shape, ModelShape) and size > 0 and _less_than(size, shape)
+
+
+def _less_than(size: int, shape: ModelShape) -> bool:
+    """True if the dimensions take more than so many bytes in any packing: part of a model, or another's
+    configuration."""
+    return size < _least_bytes(shape)
+
+
+def _least_bytes(shape: ModelShape) -> int:
+    """Bytes of the model in the smallest packing that is published; 0 where its dimensions are not known."""
     if missing(shape) or shape.loose:
-        return False
+        return 0
     bits = max(bits_of(shape.format), bits_of(shape.expert_format)) or 16.0
-    counted = sum(part.bytes for part in main(shape))
-    return sum(group.bytes for group in checkpoint.tensors) < counted * _LEAST_BITS / bits
+    return int(sum(part.bytes for part in main(shape)) * _LEAST_BITS / bits)
+
+
+def _too_little(recipe: Recipe, checkpoint: Checkpoint, ranks_here: int) -> LedgerLine:
+    """The line of files that are no whole model, with the command that completes them."""
+    least = _least_bytes(checkpoint.shape) if isinstance(checkpoint.shape, ModelShape) else 0
+    p, name = recipe.parallelism, recipe.model.id or "ORG/MODEL"
+    why = (
+        f"the files at {checkpoint.path} hold {checkpoint.weights:,} bytes, and their config.json describes a model "
+        f"of at least {gib(least)}: part of it, or another's config.json; `hf download {name} --local-dir "
+        f"{checkpoint.root or checkpoint.path}` completes them"
+    )
+    return LedgerLine(WEIGHTS, 0, Origin.ASSUMED, why, low=least * ranks_here // (p.tp * p.pp), known=False)
 
 
 def fitted(model: float, draft: float, size: int, exact: bool) -> WeightFactors:

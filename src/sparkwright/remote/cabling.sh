@@ -138,7 +138,7 @@ done
 # netplan makes: no umask of ours may be in the way.
 m=$1; seconds=$2; commands=$4; d=/var/lib/sparkwright/fabric
 die() { echo "$1" >&2; exit "${2:-1}"; }
-[ ! -e $d/confirmed ] || die "an earlier init has set the fabric up: sparkwright init --undo --only fabric" 3
+[ ! -e $d/confirmed ] || die "an earlier init has set the fabric up: sparkwright init --undo --step fabric" 3
 [ ! -e $d/pending ] || sh $d/rollback.sh now
 if [ "$m" = netplan ]; then
   e=$(netplan generate 2>&1) || die "netplan does not accept its own files: $(printf '%s' "$e" | grep . | head -n 3 | tr '\n' ' ')" 4

@@ -7,6 +7,7 @@ import json
 
 from sparkwright.app.serve.cache_disks import STARTED_WITHOUT
 from sparkwright.domain.errors import NodeError, NotReady
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.live import LiveDiskCache
 from sparkwright.domain.probed import Reply
 from sparkwright.domain.units import gib
@@ -179,7 +180,7 @@ async def _ask_slot(context: DeploymentContext, what: str, slot: int, name: str)
 def _restored_tokens(reply: Reply) -> float:
     """Tokens that a slot got back, by llama.cpp's `n_restored`; 0 for a slot that was never saved."""
     try:
-        found = json.loads(reply.body).get("n_restored") if reply.status == 200 else 0
+        found = read_json(reply.body).get("n_restored") if reply.status == 200 else 0
     except (ValueError, AttributeError):
         return 0.0
     return float(found) if isinstance(found, int) else 0.0

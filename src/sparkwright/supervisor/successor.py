@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sparkwright.adapters.artifacts import write
 from sparkwright.domain.codec import Unreadable, from_json, to_json
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.service import Service
 from sparkwright.domain.standby import INHERITED, NEEDS_HEAD, PAUSED
 from sparkwright.domain.values import replace
@@ -74,7 +75,7 @@ def _own(name: str, text: bytes) -> bytes:
     if name == STATE:
         return to_json(replace(from_json(State, text), incident=0, owed=())).encode()
     if name == FIGURES:
-        found = json.loads(text)
+        found = read_json(text)
         if not isinstance(found, dict):
             raise ValueError("no figures")
         return json.dumps({key: float(value) for key, value in found.items() if not key.startswith(_NOT_OURS)}).encode()

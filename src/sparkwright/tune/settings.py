@@ -60,7 +60,7 @@ def add_settings(recipe: Recipe, found: Sequence[TuneSetting], texts: Sequence[s
     for text in texts:
         key, equals, values = text.partition("=")
         if not equals or not values:
-            raise UsageError(f"{text!r}: expected KEY=VALUE,VALUE", "--set serving.sequences=4,8,16")
+            raise UsageError(f"{text!r}: expected KEY=VALUE,VALUE", "--try serving.sequences=4,8,16")
         before = made.get(key, TuneSetting(key.partition(".")[2], key, ()))
         read = str if key.startswith("env.") else _value
         made[key] = with_own(recipe, replace(before, values=tuple(map(read, values.split(",")))))

@@ -133,7 +133,7 @@ async def survey(services: Services, request: LaunchRequest, source: TuneSource,
     starts = tuple(one for one in found if one.by_start)
     if not searched:
         engine = request.recipe.engine.name
-        raise UsageError(f"no setting of {engine} to search for {wanted.goal}", "--set KEY=VALUE,VALUE names one")
+        raise UsageError(f"no setting of {engine} to search for {wanted.goal}", "--try KEY=VALUE,VALUE names one")
     made = TuneSurvey(services, request, source, wanted, state, judge_of(request, state, nodes), searched, starts)
     own = (0,) * len(searched)
     if refused := made.candidate(own).refused:

@@ -14,7 +14,8 @@ import pytest
 from functional.gateway.gateways import has_caddy, hides_cut_streams
 from functional.gateway.head import GatewayHead, free_pair
 from functional.simulator.process import HEAD_ADDRESS, SimulatorProcess
-from sparkwright.app.serve.gateway import GatewayReach
+from sparkwright.adapters.artifacts import FolderKeyring
+from sparkwright.app.serve.gateway import NO_KEY_HERE, GatewayReach, install_gateway
 from sparkwright.app.setup import keys
 from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.domain.recipe import Gateway, GatewayTls
@@ -79,6 +80,9 @@ async def test_up_makes_a_gateway_and_a_key(make_head: Made) -> None:
     for path in (Path(head.where.state) / "door", Path(head.where.home) / "door"):
         assert path.stat().st_mode & 0o777 == 0o700
         assert head.key() not in "".join(p.read_text() for p in path.glob("*.json"))
+    second = replace(head.services, keyring=FolderKeyring(head.folder / "second laptop"))
+    there = await install_gateway(second, head.plan, head.where)
+    assert (there.key, there.said) == ("", (NO_KEY_HERE,)), "its owner is told that only another machine has a key"
 
 
 async def test_up_again_changes_nothing_and_takes_over_what_changed(make_head: Made) -> None:

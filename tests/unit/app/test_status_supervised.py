@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,12 +22,18 @@ INCIDENT = {"number": 3, "deployment": "twin", "kind": "frozen", "what": "", "op
 
 
 def watched(
-    here: ClusterScene, alive: bool = True, endpoint: str = "", unwritable: str = "", **changed: Any
+    here: ClusterScene,
+    alive: bool = True,
+    endpoint: str = "",
+    unwritable: str = "",
+    row: dict[str, str] | None = None,
+    **changed: Any,
 ) -> ClusterScene:
-    """The first node has a supervisor's folder."""
+    """The first node has a supervisor's folder. row: more of what its script prints of it."""
     live = json.loads(to_json(replace(LIVE, **changed)))
-    row = {"deployment": "twin", "live": live, "by": "", "running": alive, "unit": "", "now": 1001.0}
-    here.nodes[0].on("python3 -I -", json.dumps([{**row, "endpoint": endpoint, "unwritable": unwritable}]))
+    told = {"deployment": "twin", "live": live, "by": "", "running": alive, "unit": "", "now": 1001.0}
+    told |= {"endpoint": endpoint, "unwritable": unwritable} | (row or {})
+    here.nodes[0].on("python3 -I -", json.dumps([told]))
     return here
 
 
@@ -44,6 +51,18 @@ async def test_the_supervisors_word_wins() -> None:
     assert [rank.rank for rank in found.ranks] == [0, 1] and here.endpoint.asked == []
     assert not LIVE.simulated and found.simulated, "a supervisor that cannot read what it serves does not know"
     assert [node.round_trips for node in here.nodes] == [1, 1]
+
+
+async def test_the_heads_program_and_ours_are_both_known() -> None:
+    """Guards an upgrade of the laptop: status compares what the head runs with what `up` would put there."""
+    program: Any = SimpleNamespace(digest="0011223344556677")
+    here = watched(running(), row={"program": "a1b2c3d4e5f60718"})
+    found, _ = await status(replace(here.services, program=program))
+    assert [(one.program, one.supervised and one.supervised.program) for one in found] == [
+        ("0011223344556677", "a1b2c3d4e5f60718")
+    ]
+    found, _ = await status(replace(watched(running(), row={"program": "$(id)"}).services, program=program))
+    assert [one.supervised and one.supervised.program for one in found] == [""], "not a digest of ours"
 
 
 async def test_a_deployment_without_ranks_is_there_all_the_same() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import select
 import shlex
 import sys
@@ -13,12 +14,14 @@ from typing import Any
 import click
 import pytest
 
+from sparkwright.adapters import log_files
 from sparkwright.adapters.extras import install_command
 from sparkwright.adapters.files import Places, open_recipe, recipe_names, split_profile
 from sparkwright.cli import main as cli
 from sparkwright.cli.kinds import Duration
 from sparkwright.cli.main import run
 from sparkwright.cli.options import enveloped
+from sparkwright.domain.errors import UsageError
 from sparkwright.wiring import places
 from unit.for_each import for_each
 
@@ -76,19 +79,34 @@ def test_help_sentences_are_imperative() -> None:
 
 
 def test_an_option_has_one_meaning() -> None:
-    """An option's name in one command is never used in another for another thing: metavar by name."""
+    """An option's name in one command is never used in another for another thing: one metavar, a flag nowhere else."""
     shown: dict[str, set[str]] = {}
+    flags: set[str] = set()
     for _, one, context in ALL:
         for option in one.params:
-            if isinstance(option, click.Option) and not option.hidden and not option.is_flag:
-                for name in option.opts:
+            if isinstance(option, click.Option) and not option.hidden:
+                flags |= {*option.opts} if option.is_flag else set()
+                for name in () if option.is_flag else option.opts:
                     shown.setdefault(name, set()).add(option.make_metavar(context))
-    for name in ("--profile", "--time", "--name", "--nodes", "--folder"):
-        assert len(shown[name]) == 1, (name, shown[name])
-    flags = {
-        name for _, one, _ in ALL for option in one.params if getattr(option, "is_flag", 0) for name in option.opts
+    several = {name: words for name, words in shown.items() if len(words) > 1}
+    assert several == {
+        "--format": {"FORMAT", "[html|md|json|pdf]"},  # what each can write
+        "--out": {"FILE", "NAME.yaml"},
+        "--resume": {"RUN", "SEARCH"},  # what was interrupted
+        "--workload": {"NAME", "NAME|FILE"},  # a list knows no files
     }
-    assert not {name for name in flags & set(shown) if name not in ("--reference",)}
+    assert flags & set(shown) == set()
+
+
+def test_one_thing_is_one_option() -> None:
+    """The same name for the function means the same: `--name` is a deployment everywhere, `--time` a DURATION."""
+    named: dict[str, set[str]] = {}
+    for path, one, _ in ALL:
+        for option in one.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                named.setdefault(option.opts[0], set()).add(path.removeprefix("sparkwright "))
+    assert named["--name"] == {"plan", "up", "switch", "tune"}
+    assert named["--set"] == {"recipes import"} and named["--for"] == {"tune"} and named["--only"] == {"check"}
 
 
 def examples() -> Iterator[tuple[str, list[str]]]:
@@ -144,6 +162,21 @@ def test_durations() -> None:
             Duration(0).convert(text, None, None)
     with pytest.raises(click.BadParameter, match="expected more than 0s"):
         Duration(0).convert("0s", None, None)
+    with pytest.raises(click.BadParameter, match="expected at most 3600s"):
+        Duration(0, most=3600).convert("61m", None, None)
+    assert [Duration(0, 1.0, zero=True).convert(text, None, None) for text in ("0", "0s")] == [0.0, 0.0]
+
+
+def test_every_time_is_given_as_a_duration() -> None:
+    """No option takes seconds only, or minutes only: 90s, 5m and 1h30m work wherever a time is asked for."""
+    units = re.compile(r"\b(SECONDS|MINUTES|HOURS)\b")
+    wrong = [
+        (path, option.opts)
+        for path, one, context in ALL
+        for option in one.params
+        if isinstance(option, click.Option) and not option.hidden and units.search(option.make_metavar(context))
+    ]
+    assert wrong == []
 
 
 def parameters(*words: str) -> dict[str, Any]:
@@ -164,6 +197,9 @@ def parameters(*words: str) -> dict[str, Any]:
         (("tune", "twin", "--for", "latency", "--only", "a"), ("tune", "twin", "--for", "latency", "--setting", "a")),
         (("eval", "probes", "x", "--only", "a"), ("eval", "probes", "x", "--probe", "a")),
         (("init", "--name", "lab"), ("init", "--cluster-name", "lab")),
+        (("init", "--only", "clock"), ("init", "--step", "clock")),
+        (("recipes", "list", "--for", "code"), ("recipes", "list", "--purpose", "code")),
+        (("tune", "twin", "--for", "latency", "--set", "a=1"), ("tune", "twin", "--for", "latency", "--try", "a=1")),
         (("recipes", "inventory", "--nodes"), ("recipes", "inventory", "--by-node")),
         (("plan", "twin", "--emit", "shell", "--out", "x"), ("plan", "twin", "--emit", "shell", "--folder", "x")),
     ],
@@ -187,6 +223,10 @@ def test_older_names_still_work(old: tuple[str, ...], new: tuple[str, ...]) -> N
         (("soak", "x", "--minutes", "1.5"), "minutes", 90.0),
         (("tune", "twin", "--for", "latency", "--budget", "90"), "budget", 5400.0),
         (("tune", "twin", "--for", "latency", "--time", "90m"), "time", 5400.0),
+        (("restart", "twin", "--drain", "90"), "drain", 90.0),
+        (("restart", "twin", "--drain", "0"), "drain", 0.0),
+        (("top", "--every", "0.5"), "every", 0.5),
+        (("wake", "spark-2", "--wait", "2m"), "wait", 120.0),
     ],
 )
 def test_older_durations_keep_their_units(words: tuple[str, ...], name: str, value: float) -> None:
@@ -342,3 +382,51 @@ def test_xdg_folders_are_honoured(empty_home: Path, monkeypatch: pytest.MonkeyPa
     assert not (empty_home / ".local").exists() and not (empty_home / ".config").exists()
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     assert places().state == empty_home / ".local/state/sparkwright"
+
+
+@for_each(
+    "words, said",
+    [
+        ("up twin --replace", "error: --replace needs a value"),
+        ("plan twin --json=3", "error: --json takes no value"),
+        ("recipes list --nodes 100", "error: --nodes: found '100', expected a whole number from 1 to 64"),
+        ("runs export last --format xml", "error: --format: 'xml' is not one of 'json', "),
+        ("plan gpt-oss-120b --nodes 1 --replicas 2", "error: too few for 2 replicas of 1 node: 1 node"),
+        ("recipes source add ./nowhere", "error: ./nowhere: there is no such folder"),
+    ],
+)
+def test_wrong_words_are_named_with_a_hint(empty_home: Path, capsys: Any, words: str, said: str) -> None:
+    """Guards one tone for all: no sentence of the library's, no empty choice, one is no plural."""
+    assert run(words.split()) == 2
+    assert capsys.readouterr().err.startswith(said)
+
+
+def test_a_hint_names_options_that_exist(empty_home: Path, capsys: Any) -> None:
+    """Guards `bench --workload nosuch`, whose hint named the option's older name."""
+    assert run(["bench", "http://127.0.0.1:1", "--workload", "nosuch"]) in (2,)
+    said = capsys.readouterr().err
+    assert "no workload 'nosuch'" in said or "measures on Linux only" in said
+    assert "--profile" not in said
+
+
+@pytest.mark.parametrize("what", ["closed", "many", "deep"])
+def test_a_folder_that_is_no_folder_of_logs_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Guards `diagnose /`: a traceback on the first file that may not be looked at, and no end."""
+    monkeypatch.setattr(log_files, "_MOST_FILES", 2)
+    monkeypatch.setattr(log_files, "_MOST_FOLDERS", 3)
+    if what == "closed":
+        (tmp_path / "good.log").write_text("x")
+        monkeypatch.setattr(Path, "is_file", lambda self: Path.exists(self) if self.name == "good.log" else closed())
+        (tmp_path / "cwd").write_text("x")
+        assert log_files.log_files(tmp_path) == (tmp_path / "good.log",)
+        return
+    for number in range(5):
+        (tmp_path / f"{number}").mkdir() if what == "deep" else (tmp_path / f"{number}.log").write_text("x")
+    with pytest.raises(UsageError, match="more than 2 files" if what == "many" else "more than 3 folders"):
+        log_files.log_files(tmp_path)
+
+
+def closed() -> bool:
+    raise PermissionError(13, "Permission denied")

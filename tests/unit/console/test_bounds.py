@@ -150,3 +150,19 @@ def test_a_key_of_one_deployment_sees_its_own_reports(tmp_path: Path) -> None:
     assert {name for name, _ in runs.listed(tmp_path)} == {"ours", "theirs", "both"}
     assert [runs.report(tmp_path, name, {"a"}) for name in ("ours", "theirs", "both")] == [b"ours", None, None]
     assert runs.report(tmp_path, "both") == b"both"
+
+
+async def test_pages_of_runs_follow_the_key(tmp_path: Path) -> None:
+    """Guards the pages themselves: a key of one deployment gets 404 for another one's report, a general key 200."""
+    home, folder = tmp_path / "supervision" / "_gateway", tmp_path / "reports"
+    (home / "door").mkdir(parents=True)
+    (home / "door" / "gateway.json").write_text(to_json(FrontSetting(1, str(tmp_path / "keys.json"), 2)))
+    folder.mkdir()
+    found = RunListing("r-1", 1.0, 2.0, "done", "chat@1", "theirs", "http://x")
+    (folder / "theirs.json").write_text(json.dumps([asdict(found)]))
+    (folder / "theirs.html").write_text("theirs")
+    console, own = Console(home), Visitor(Key("wall", "", deployment="ours", role=Role.VIEWER), "t")
+    answers = [await console.run_report(asking(name="theirs"), one) for one in (own, VIEWER)]
+    assert [one.status_code for one in answers] == [404, 200]
+    lists = [bytes((await console.runs(asking(), one)).body) for one in (own, VIEWER)]
+    assert [b"r-1" in one or b"theirs" in one for one in lists] == [False, True]

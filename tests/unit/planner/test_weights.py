@@ -243,6 +243,21 @@ def test_a_tiny_file_beside_a_large_configuration_is_not_the_model() -> None:
     assert "tensors of" in weights_line(recipe(model_shape("qwen3-8b"), "vllm 0.33.0"), three_bits).why
 
 
+def test_files_smaller_than_their_own_config_leave_the_verdict_unknown() -> None:
+    """Guards that 2 KB beside an 8B model's config.json are no checkpoint: neither that size nor the count decides."""
+    shape = model_shape("qwen3-8b")
+    files = replace(WHOLE, shape=shape, bytes=2150, weights=2150)
+    made = recipe(shape, "vllm 0.33.0")
+    made = replace(made, model=replace(made.model, size=0))
+    found = weights_line(made, files)
+    assert (found.bytes, found.known, found.low) == (0, False, pytest.approx(1.43 * GIB, rel=0.01))
+    assert "hf download " in found.why and " --local-dir " in found.why
+    assert verdict([ledger(made, gb10_node(), files, 1)]).fit is Fit.UNKNOWN
+    unfinished = replace(files, missing=("model-00002-of-00004.safetensors (absent)",))
+    for enough in (replace(files, weights=2 * GIB, bytes=2 * GIB), unfinished):
+        assert weights_line(made, enough).known
+
+
 def test_llama_cpp_splits_files_by_layers() -> None:
     """Guards that a GGUF's own size is shared out over the stages, whatever its dimensions report."""
     made = recipe(model_shape("qwen3-8b"), "llama-cpp 1", parallelism=Parallelism(1, 2))

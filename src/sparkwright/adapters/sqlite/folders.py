@@ -2,7 +2,6 @@
 
 import errno
 import fcntl
-import json
 import os
 import re
 import shutil
@@ -13,6 +12,7 @@ from typing import Any
 
 from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.domain.codec import Unreadable, from_json, to_json
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.incident import Incident
 
 RECORD, DIAGNOSIS = "incident.json", "diagnosis.json"
@@ -86,8 +86,8 @@ class Folders:
             return None
         try:
             path = folder / DIAGNOSIS
-            found = json.loads(path.read_bytes()) if path.stat().st_size <= _MOST_DIAGNOSIS else None
-        except (OSError, ValueError, RecursionError):
+            found = read_json(path.read_bytes()) if path.stat().st_size <= _MOST_DIAGNOSIS else None
+        except (OSError, ValueError):
             return None
         return found if isinstance(found, dict) else None
 

@@ -1,6 +1,5 @@
 """`incidents` and `logs --incident`: what the nodes remember, also when no supervisor is there any more."""
 
-import json
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
@@ -9,6 +8,7 @@ from typing import Any
 from sparkwright.app.services import Services, together
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import Unknown
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.domain.replica import is_part_of
 from sparkwright.domain.values import dataclass
@@ -106,7 +106,7 @@ async def _ask(services: Services, number: int = 0) -> list[_Asked]:
 
 def _diagnosis(text: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(text)
+        found = read_json(text)
     except ValueError:
         return None
     return found if isinstance(found, dict) else None

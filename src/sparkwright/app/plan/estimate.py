@@ -35,7 +35,7 @@ from sparkwright.planner.parts import main, missing
 from sparkwright.planner.remedies import first_good, remedies
 from sparkwright.planner.stock import NodeType, node_types, stock_node
 from sparkwright.planner.usable import with_published
-from sparkwright.planner.weights import checkpoint_size
+from sparkwright.planner.weights import checkpoint_size, holds_too_little
 from sparkwright.recipes.vocabulary import in_recipe
 from sparkwright.remote import staging
 
@@ -206,7 +206,7 @@ async def _read(services: Services, asked: EstimateRequest) -> _Read:
         return None, ()
     if text is None:
         why = "the hub cannot be reached" if services.headers else "HF_HUB_OFFLINE is set"
-        raise UsageError(f"{name}: {why}", "give the folder with its config.json: sparkwright plan ./FOLDER")
+        raise UsageError(f"{name}: {why}", "give the folder with its config.json in place of the name: ./FOLDER")
     raise UsageError(f"{name}: {text.why}", "a private hub: export HF_ENDPOINT; or give a folder: plan ./FOLDER")
 
 
@@ -250,7 +250,8 @@ def _drafted(asked: EstimateRequest, found: Checkpoint | None) -> Recipe:
     if name not in ENGINES:
         raise UsageError(f"--engine {name}: not known", f"known are {', '.join(sorted(ENGINES))}")
     version = (versions(name) or ("",))[-1]
-    size = found.weights if found and not (found.damaged or found.partial) else 0
+    whole = found and not (found.damaged or found.partial or holds_too_little(found))
+    size = found.weights if found and whole else 0
     model = Model(id=asked.model, path=asked.folder, size=size, shape=shape)
     slug = re.sub(r"[^a-z0-9.]+", "-", model.label.rstrip("/").rpartition("/")[2].lower()).strip("-.")[:_LONG]
     made = Recipe(slug or "model", model.label, model, EngineChoice(name, version, Runtime.PROCESS))

@@ -8,6 +8,7 @@ from sparkwright.app.services import Services
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.domain.facts import EngineFound
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.identity import as_installed
 
@@ -31,7 +32,7 @@ async def _inspect(services: Services, node: str, argv: tuple[str, ...]) -> list
     if not done.ok:
         raise CommandFailed(node, f"{' '.join(argv)}: {done.stderr.strip()[:200]}", hint="docker ps shows the names")
     try:
-        found = json.loads(done.stdout[:_MOST])
+        found = read_json(done.stdout[:_MOST])
     except ValueError:
         found = None
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):

@@ -1,6 +1,5 @@
 """The combination that the compatibility table looks up: engine, version, model, formats, chip, switches."""
 
-import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from typing import Any
 from sparkwright.domain.check import Context
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.facts import NodeFacts
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.unknown import known_or_none
@@ -119,7 +119,7 @@ def _dashed(name: str) -> str:
 def _mapping(value: Any) -> Mapping[str, Any]:
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
-            value = json.loads(value)
+            value = read_json(value)
         except ValueError:
             return {}
     return value if isinstance(value, Mapping) else {}

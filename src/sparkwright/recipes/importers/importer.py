@@ -1,6 +1,5 @@
 """Imports of owners' existing files as recipes: the format is recognised by its keys and its first line."""
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePath
@@ -9,6 +8,7 @@ from typing import Any
 import yaml
 
 from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.values import dataclass
 from sparkwright.recipes.importers.compose import from_compose, is_compose
 from sparkwright.recipes.importers.container import inspected, put_container
@@ -102,8 +102,8 @@ def _read(text: str, source: str, options: ImportOptions, beside: Beside) -> tup
 def _json(text: str) -> list[Any] | None:
     """Rows of `docker inspect`; None for anything else."""
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = read_json(text)
+    except ValueError:
         return None
     rows = found if isinstance(found, list) else [found]
     return rows if any(isinstance(row, dict) and "HostConfig" in row for row in rows) else None

@@ -81,9 +81,13 @@ class EngineAnswer:
         pieces: list[bytes] = []
         while not self.complete and not self.switched:
             event = http.next_event()
-            if isinstance(event, h11.Data):
+            if type(event) is h11.Data:
                 self._overhead = 0
                 pieces.append(event.data)
+                if event.chunk_end and http.trailing_data[0] == b"\r\n":  # its own end, and nothing after it
+                    break
+            elif event is h11.NEED_DATA:
+                break
             elif isinstance(event, h11.Response):
                 self._begin(event)
             elif isinstance(event, h11.InformationalResponse) and event.status_code == _SWITCHED:
@@ -92,7 +96,7 @@ class EngineAnswer:
                 pieces.append(http.trailing_data[0])
             elif isinstance(event, h11.EndOfMessage):
                 self.complete = True
-            elif not isinstance(event, h11.InformationalResponse):  # needs more data, or is closed
+            elif not isinstance(event, h11.InformationalResponse):  # it is closed
                 break
         return b"".join(pieces)
 

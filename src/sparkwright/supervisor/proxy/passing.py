@@ -401,15 +401,20 @@ async def _answer(
     if passing is None:
         await _switched(engine, client, answer, body)
         return True
-    while True:
-        await passing.more(tap.saw(body) if body else b"")
-        if tap.over:
-            await passing.end()
-            return True
-        if answer.complete:
-            break
-        body = answer.feed(await engine.read())
-    await passing.more(tap.rest())
+
+    def pass_on(data: bytes) -> bool:
+        """Pass a piece in the turn in which it comes; False if the task has to wait for the client or end."""
+        piece = answer.feed(data)
+        passing.put(tap.saw(piece) if piece else b"")
+        return not (client.link.blocked or answer.complete or tap.over)
+
+    passing.put(tap.saw(body) if body else b"")
+    await client.link.write()
+    while not answer.complete and not tap.over:
+        await engine.read_each(pass_on)
+        await client.link.write()
+    if not tap.over:
+        passing.put(tap.rest())
     await passing.end()
     return True
 
@@ -457,11 +462,8 @@ class _Passed:
     def __init__(self, client: ProxyConnection) -> None:
         self._client = client
 
-    async def more(self, piece: bytes) -> None:
-        if piece:
-            await self._client.send(piece)
-        else:
-            await self._client.flush()
+    def put(self, piece: bytes) -> None:
+        self._client.put(piece)
 
     async def end(self) -> None:
         await self._client.finish()
@@ -473,7 +475,7 @@ class _Refusal:
     def __init__(self, client: ProxyConnection, status: int) -> None:
         self._client, self._status, self._said = client, status, b""
 
-    async def more(self, piece: bytes) -> None:
+    def put(self, piece: bytes) -> None:
         self._said = (self._said + piece)[:_LONGEST_ERROR]
 
     async def end(self) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from sparkwright.adapters.sqlite import database
 from sparkwright.adapters.sqlite import store as module
 from sparkwright.adapters.sqlite.database import Damaged, migrations
 from sparkwright.adapters.sqlite.store import LEFT_OPEN, SqliteStore
@@ -292,7 +293,7 @@ async def test_what_cannot_be_written_is_reported_once(stored: StoreFolder) -> N
 
 
 async def test_old_rows_are_pruned(stored: StoreFolder) -> None:
-    """Rows are pruned by age and by number; an open incident stays, and the highest number, too."""
+    """Rows are pruned by age; an open incident stays, and the highest number, too."""
     store = stored.open(now=1000.0)
     first = await store.open(FROZEN)
     await store.note("twin", IncidentEvent(1000.0, "opened"), first.number)
@@ -305,6 +306,19 @@ async def test_old_rows_are_pruned(stored: StoreFolder) -> None:
     assert await late.counts("other") == (1, 2)
     assert stored.rows("SELECT number FROM incidents") == [(2,)]
     assert stored.rows("SELECT kind FROM events") == [("ready",)]
+
+
+async def test_the_newest_incidents_stay(stored: StoreFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards a store that grows for years: closed incidents beyond the bound go while it is written, open ones stay."""
+    monkeypatch.setattr(database, "_BOUNDS", (("incidents", "closed_at > 0", 3, 400),))
+    monkeypatch.setattr(database, "_PRUNE_EVERY", 1)
+    store = stored.open()
+    await store.open(replace(FROZEN, deployment="other"))
+    for number in range(6):
+        opened = await store.open(FROZEN)
+        await store.close(opened.number, 2000.0 + number, "serving again", 1999.0)
+    await store.note("twin", IncidentEvent(2010.0, "ready"))
+    assert stored.rows("SELECT number FROM incidents") == [(1,), (5,), (6,), (7,)]
 
 
 async def test_a_record_has_the_first_and_the_last_events(stored: StoreFolder, monkeypatch: pytest.MonkeyPatch) -> None:

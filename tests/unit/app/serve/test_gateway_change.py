@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,8 @@ from fakes.endpoint import FakeEndpoint
 from fakes.host import FakeHost
 from fakes.hosts import FakeHosts
 from fakes.sink import FakeSink
-from sparkwright.app.serve.gateway import GatewayInstall, install_gateway, refuse_shared_change
+from sparkwright.adapters.artifacts import FolderKeyring
+from sparkwright.app.serve.gateway import GatewayInstall, install_gateway, refuse_shared_change, settled
 from sparkwright.app.services import Services
 from sparkwright.domain.cluster import Cluster, Node, NodePaths
 from sparkwright.domain.command import Completed
@@ -134,3 +136,39 @@ async def test_what_is_replaced_has_no_say_in_the_settings() -> None:
     assert made.findings == () and made.listens
     made = await install_gateway(services(gateway_head(Expose.ALL, "old", 0)), plan(Expose.LOOPBACK), WHERE)
     assert [found.code for found in made.findings] == ["DOOR009"]
+
+
+def root_of(letter: str) -> str:
+    """A text in the form of a CA's certificate."""
+    return f"-----BEGIN CERTIFICATE-----\n{letter * 4}\n-----END CERTIFICATE-----\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "here", "told", "kept"),
+    [("", "", 0, 0), ("B", "B", 0, 0), ("A", "", 1, 0), ("A", "A", 1, 1), ("B", "A", 1, 1)],
+    ids=["first", "same", "another laptop's", "ours", "only ours"],
+)
+async def test_up_tells_that_clients_need_another_ca(
+    tmp_path: Path, given: str, here: str, told: int, kept: int
+) -> None:
+    """Guards a CA that was made anew: one finding with the file for clients, and the earlier one is kept."""
+    host, ring = gateway_head(Expose.ALL, behind="big"), FolderKeyring(tmp_path)
+    host.on("does not answer after", root_of("B")).on("cmp -s", root_of(given) if given else "")
+    if here:
+        ring.save("desk", "ca.crt", root_of(here))
+    reach, _ = await settled(replace(services(host), keyring=ring), plan(Expose.ALL), WHERE, "https://spark-1:8443/v1")
+    assert reach and [one.code for one in reach.findings] == ["SUP010"] * told
+    assert all(f"{tmp_path}/desk/ca.crt" in (one.remedy or "") for one in reach.findings)
+    assert (tmp_path / "desk/ca.crt").read_text() == root_of("B")
+    assert len(list(tmp_path.glob("desk/ca-*.crt"))) == kept
+    noted = [command for command in host.changes if "the CA that clients are given" in command]
+    assert len(noted) == (given != "B")
+
+
+async def test_clients_get_the_address_that_ssh_connects_to() -> None:
+    """Guards a URL with an alias of ssh's configuration: it leads clients nowhere, and no certificate has it."""
+    host = gateway_head(Expose.ALL, behind="big")
+    host.called = "spark-7.example.org"
+    made, _ = await installed(host, plan(Expose.ALL))
+    assert made.url == "https://spark-7.example.org:8443/v1"
+    assert "spark-7.example.org" in host.files["/s/supervision/_gateway-8443/door/caddy.json"].decode()
