@@ -28,6 +28,8 @@ from sparkwright.engines.options import number
 from sparkwright.facts.model_config import parse
 from sparkwright.planner.parts import settled, table_size
 
+_RELEASE = re.compile(r"v?\d+\.\d+\.\d+")
+
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 # What CUDA sees of a GB10's 128 GB: 121.6-121.69 GiB in all published logs; the data's own conversions use the latter.
 NODE_GIB = 121.69
@@ -180,7 +182,9 @@ def _engine(row: Row, day: str) -> tuple[EngineChoice, tuple[str, ...]]:
     if name == "vllm" and words.ranks_on_ray(said, _text(row, "notes")):
         name = "vllm-ray"
     assumed = (*(() if told else (f"engine version {version}",)), *(() if asked else ("engine vllm",)))
-    return EngineChoice(name, version, image=said), assumed
+    # Who gives the number of a release and no image ran that release.
+    image = f"vllm/vllm-openai:v{said.removeprefix('v')}" if name == "vllm" and _RELEASE.fullmatch(said) else said
+    return EngineChoice(name, version, image=image), assumed
 
 
 def _parallelism(row: Row) -> Parallelism:

@@ -104,7 +104,7 @@ def test_files_for_replicas(user_shell: UserShell, two_replicas: str, words: tup
 def test_too_few_nodes_for_the_recipe_s_replicas(user_shell: UserShell, two_replicas: str) -> None:
     """Files are for all replicas or refused; the plan for one node is about one of them."""
     code, out, err = user_shell.run("plan", two_replicas, "--nodes", "1", "--emit", "systemd", "--force", "a test")
-    assert (code, out) == (2, "") and "1 nodes are too few for 2 replicas of 1 node" in err
+    assert (code, out) == (2, "") and "too few for 2 replicas of 1 node: 1 node" in err
     assert "replicas" not in user_shell.run("plan", two_replicas, "--nodes", "1", "--force", "a test")[1]
     assert user_shell.run("plan", two_replicas, "--nodes", "2")[1].startswith("2 replicas of 1 node each")
 

@@ -192,8 +192,8 @@ def open_workload(wanted: str, places: Places) -> "Workload":
         if wanted not in profiles.profile_names():
             near = get_close_matches(wanted, profiles.profile_names(), n=1)
             hint = f"did you mean `{near[0]}`? " if near else ""
-            message = f"no profile {wanted!r}; there are: {', '.join(profiles.profile_names())}"
-            raise RecipeError(message, f"{hint}Your own is named by its path: --profile ./mine.yaml")
+            message = f"no workload {wanted!r}; there are: {', '.join(profiles.profile_names())}"
+            raise RecipeError(message, f"{hint}Your own is named by its path: --workload ./mine.yaml")
         return load_workload(profiles.profile_text(wanted), f"{wanted}.yaml")
     return load_workload(_read(path, f"workload {wanted}"), str(path))
 

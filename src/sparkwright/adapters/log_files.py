@@ -7,7 +7,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import cast
 
@@ -21,6 +21,7 @@ _MOST_ODD = 0.2  # share of letters that no text has
 _MAGIC = b"\x1f\x8b"
 # What other packed files begin with, and the command that unpacks them.
 _PACKED = {b"\xfd7zXZ": "xzcat", b"\x28\xb5\x2f\xfd": "zstdcat", b"BZh": "bzcat", b"PK\x03\x04": "unzip -p"}
+_MOST_FILES, _MOST_FOLDERS = 1_000, 10_000  # of a folder that is named; an incident has some ten files
 # What files begin with that hold no log, by what they are.
 _NO_TEXT = {
     b"\x89PNG\r\n": "a picture",
@@ -47,10 +48,27 @@ def log_files(path: Path) -> tuple[Path, ...]:
         raise UsageError(f"{path}: there is no such file", "name a log, a folder of logs, or `-` for standard input")
     if not path.is_dir():
         return (path,)
-    found = sorted(p for p in path.rglob("*") if p.is_file() and p.suffix not in _NO_LOGS)
+    found = sorted(islice(_logs_below(path), _MOST_FILES + 1))
     if not found:
         raise UsageError(f"{path}: no logs in this folder", "name the files")
+    if len(found) > _MOST_FILES:
+        raise UsageError(
+            f"{path}: more than {_MOST_FILES:,} files in this folder", "name the folder of the logs, or files"
+        )
     return tuple(found)
+
+
+def _logs_below(folder: Path) -> Iterator[Path]:
+    """Files that may be logs; what may not be read or has gone is left out. Raises UsageError for a folder like `/`."""
+    for looked, (place, _, names) in enumerate(os.walk(folder)):
+        if looked > _MOST_FOLDERS:
+            raise UsageError(
+                f"{folder}: more than {_MOST_FOLDERS:,} folders in it", "name the folder of the logs, or files"
+            )
+        for path in (Path(place, name) for name in names):
+            with suppress(OSError):
+                if path.suffix not in _NO_LOGS and path.is_file():
+                    yield path
 
 
 def chunks(path: Path | None) -> Iterator[bytes]:

@@ -203,6 +203,8 @@ class RecipeSources:
             return GIT, where
         path = (self._cwd / expand_home(where, str(Path.home()))).resolve()
         if not path.is_dir():
+            if where.startswith(("/", ".", "~")):
+                raise UsageError(f"{where[:200]}: there is no such folder", "check the path")
             known = "an https, ssh, git or file URL, user@host:path, or a folder"
             raise UsageError(f"{where[:200]!r} is no source: expected {known}")
         return FOLDER, str(path)

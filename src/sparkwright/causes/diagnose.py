@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
 
+from sparkwright.causes.candidates import has_bad_word
 from sparkwright.causes.cause import LogCause, WholeLogRule, book_of
 from sparkwright.causes.evidence import are_before, harmless, is_listing, is_quiet
 from sparkwright.causes.explanation import FEW, Reason, reason
@@ -383,7 +384,12 @@ def _shows_failure(cause: Cause, because: Reason, outcomes: Mapping[str, SourceO
         return False
     if cause.confidence <= HINT:
         return any(is_stated_end(proof.text) for proof in cause.proof)
-    return cause.code.startswith("LIVE") or any(has_failure(outcomes, proof) for proof in cause.proof)
+    return cause.code.startswith("LIVE") or any(has_failure(outcomes, proof) for proof in _telling(cause.proof))
+
+
+def _telling(proofs: Sequence[Proof]) -> Sequence[Proof]:
+    """The lines that decide whether a sign of several lines is a failure: those that report something bad, if any."""
+    return [one for one in proofs if has_bad_word(one.text) or is_stated_end(one.text)] or proofs
 
 
 def _explained(

@@ -84,6 +84,9 @@ def misuse_text(error: click.ClickException) -> tuple[str, str]:
             best = get_close_matches(error.option_name, near or (), n=1, cutoff=0.0)
             near_text = f"; did you mean {best[0]}?" if best else ""
             return f"no option {error.option_name}{near_text}", hint
+        case click.BadOptionUsage(option_name=option):
+            wrong = "takes no value" if "not take" in error.message else "needs a value"
+            return f"{option} {wrong}", hint or "sparkwright --help"
         case click.BadParameter() if name:
             return f"{name}: {_plain_sentence(error.message)}", hint
     return _plain_sentence(error.format_message()), hint

@@ -62,7 +62,12 @@ def list_incidents(deployment: str, where: ClusterOptions, as_json: bool) -> Non
     document = {"schema": SCHEMA, "incidents": rows, "restarts": restarts, "trouble": list(found.trouble)}
     for line in found.trouble if not as_json else ():
         echo_text(line, err=True)
-    shared.answer(as_json, document, list_text(found) or "no incidents", 3 if found.lost else 0)
+    shared.answer(
+        as_json,
+        document,
+        list_text(found) or ("no incidents that can be read" if found.lost else "no incidents"),
+        3 if found.lost else 0,
+    )
 
 
 @incidents.command("show", short_help="Show one incident with its evidence, cause and fix.")

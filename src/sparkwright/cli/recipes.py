@@ -13,7 +13,7 @@ from sparkwright.checks.compat.combination import combination
 from sparkwright.checks.compat.table import known_of, row_text, unheard
 from sparkwright.cli import complete
 from sparkwright.cli.columns import echo_text
-from sparkwright.cli.kinds import renamed_option
+from sparkwright.cli.kinds import Whole, renamed_option
 from sparkwright.cli.options import answer, json_option, print_json
 from sparkwright.cli.recipe_text import describe, first_sentence, listing
 from sparkwright.domain.check import Context
@@ -59,7 +59,7 @@ def recipes() -> None:
 
 
 @recipes.command(name="list", short_help="List all recipes, or those that suit a purpose.")
-@click.option("--nodes", type=click.IntRange(1, 64), default=None, metavar="N", help="Only recipes for N nodes.")
+@click.option("--nodes", type=Whole(1, 64), default=None, metavar="N", help="Only recipes for N nodes.")
 @renamed_option(
     "--purpose", was="--for", type=click.Choice([one.value for one in Purpose]), default=None, metavar="PURPOSE",
     help=f"Only recipes that suit: {', '.join(Purpose)}.",

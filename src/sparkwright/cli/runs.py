@@ -185,11 +185,11 @@ def delete(words: tuple[str, ...], yes: bool, as_json: bool) -> None:
 @click.argument("run", shell_complete=shared.complete.runs)
 @click.argument("file", required=False, default="", metavar="[FILE|FOLDER]")
 @click.option(
-    "--format", "form", default="", type=click.Choice(["", *FORMS, ARENA]), metavar="FORMAT",
+    "--format", "form", default=None, type=click.Choice([*FORMS, ARENA]), metavar="FORMAT",
     help=", ".join((*FORMS, ARENA)),
 )  # fmt: skip
 @shared.json_option
-def export(run: str, file: str, form: str, as_json: bool) -> None:
+def export(run: str, file: str, form: str | None, as_json: bool) -> None:
     """Export a run to a file, or to stdout.
 
     json is complete and can be imported elsewhere; csv has a row for each request; llama-benchy and llama-benchy-table

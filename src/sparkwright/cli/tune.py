@@ -19,7 +19,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo_text, simulated_mark
 from sparkwright.cli.console import console_sink
 from sparkwright.cli.kinds import Whole, renamed_option, time_option
-from sparkwright.domain.errors import UsageError
+from sparkwright.domain.errors import SparkwrightError, UsageError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.tuning import Point, Trial, Tried, Tuned, TuneGoal, TuneSetting
 from sparkwright.domain.units import duration
@@ -145,7 +145,8 @@ def resume_command(tuned: Tuned, options: TuneOptions) -> str:
     first, last = (
         [word for o, value in pairs if value for word in (o, str(value))] for pairs in (named, (*where, *files))
     )
-    minutes = max(1, ceil((spent + tuned.needs) / 60))  # the time of earlier calls counts
+    # The time of earlier calls counts.
+    minutes = max(1, ceil((spent + (tuned.needs or options.seconds)) / 60))
     words = (
         "sparkwright",
         "tune",
@@ -204,14 +205,23 @@ async def _tune(call: TuneCall, wanted: TuneRequest) -> Tuned:
             journal = journal or await _begun(there, call, made)
             lines = TuneLines(made.settings, wanted.goal, quiet)
             with journal.locked():
-                return await _searched(there, made, journal, (lines, options.seconds))
+                return await _searched(there, made, journal, (lines, options))
 
 
-async def _searched(there: Services, made: TuneSurvey, journal: tune_journal.FileJournal, given: Any) -> Tuned:
-    async with tools(None) as bench, use.searching(there, bench, made, journal, given) as search:
-        if not given[0].quiet:
+async def _searched(
+    there: Services, made: TuneSurvey, journal: tune_journal.FileJournal, given: tuple[TuneLines, TuneOptions]
+) -> Tuned:
+    lines, options = given
+    shown = (lines, options.seconds)
+    async with tools(None) as bench, use.searching(there, bench, made, journal, shown) as search:
+        if not lines.quiet:
             echo_text(f"search {journal.id}; --resume {journal.id} continues it\n", err=True)
-        await search.all()
+        try:
+            await search.all()
+        except (asyncio.CancelledError, SparkwrightError):
+            stopped = search.result()
+            echo_text(f"{text_of.counts_text(stopped)}\nhint: {resume_command(stopped, options)}", err=True)
+            raise
         return search.result()
 
 

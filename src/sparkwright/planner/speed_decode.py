@@ -12,7 +12,7 @@ from sparkwright.domain.verdict import Load
 from sparkwright.engines.options import flag_value, number
 from sparkwright.planner.limits import captures, is_eager
 from sparkwright.planner.speed_rates import Rates, products, weighed
-from sparkwright.planner.split_cost import bytes_sent, collectives, read
+from sparkwright.planner.split_cost import bytes_sent, collectives, drawn_evenly, read
 
 Cache = tuple[CacheLayers, ...]
 # Kernels of one layer part as vLLM 0.21.0's model code launches them for a few tokens: norms, products, rotation, cache
@@ -157,7 +157,7 @@ def _waits(model: DecodedModel) -> int:
 def _weights(model: DecodedModel, rates: Rates, sequences: int, tokens: int) -> float:
     """Reading, and the arithmetic that does not hide behind it. Tokens of one text share experts."""
     shape, split = model.shape, model.recipe.parallelism
-    needed = max(1, round(sequences**rates.crowd * tokens**rates.alike))
+    needed = max(1, round(drawn_evenly(shape, sequences, rates.crowd) * tokens**rates.alike))
     seconds = read(weighed(shape, model.size, rates.rest), shape, split, needed) / rates.read
     batch = sequences * tokens
     return seconds + (_EXPOSED * batch * products(shape, split) / rates.gemm if batch > 1 else 0.0)

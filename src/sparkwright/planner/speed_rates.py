@@ -10,6 +10,7 @@ from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag_value
+from sparkwright.engines.releases import is_release
 from sparkwright.planner.once import compute_once
 from sparkwright.planner.parts import (
     Spread,
@@ -52,10 +53,11 @@ class Rates:
     grouped by expert in 4 bits. exposed: share of reading the weights that a prompt's products do not hide. start:
     seconds until a request is tokenized and scheduled. joined: share of a load's other prompts read in the same
     steps. cold: seconds that the first prompts of their size wait for kernels to be compiled.
-    alike: n neighbouring tokens of one text need as many experts as n**alike tokens drawn by chance. crowd: so do n
-    sequences (benchmarks that send one prompt many times share more).
+    alike: n neighbouring tokens of one text need as many experts as n**alike tokens drawn by chance. crowd: how evenly
+    sequences ask for experts, as split_cost.drawn_evenly takes it (one prompt that is sent many times shares more).
     unsaid: share of the cache's bytes where a quantized checkpoint may come with FP8 KV and the recipe gives no type.
     rest: bytes of a number outside the experts of a 4-bit checkpoint whose size is not known; 0: as the shape has it.
+    MXFP4's is known to be BF16 in releases, and 0 stands for 8 bits.
     """
 
     read: float
@@ -94,6 +96,12 @@ def rate_range(recipe: Recipe, shape: ModelShape) -> tuple[Rates, Rates, Rates]:
     every = zip((FAST, LIKELY, SLOW), waits, pace, strict=True)
     fast, likely, slow = (replace(rate, exchange=wait, read=rate.read * share) for rate, wait, share in every)
     fast, likely, slow = _multiplied(fast, likely, slow, activations(recipe, shape))
+    if (
+        shape.quantization == "mxfp4"
+        and traits(recipe).rest_as_written
+        and is_release(recipe.engine.name, recipe.engine.image)
+    ):
+        likely = replace(likely, rest=_BF16)
     if not recipe.model.on_disk:
         return fast, likely, slow
     off, each = traits(recipe).rows or (FAST.rows, LIKELY.rows, SLOW.rows), traits(recipe).rows_read

@@ -4,7 +4,7 @@ Left out: reading the KV cache (context near 0), speculation, eager mode (-55 %)
 docs/reference/parallelism-measured.md compares these figures with measured ones.
 """
 
-from math import sqrt
+from math import log, sqrt
 from statistics import NormalDist
 
 from sparkwright.domain.facts import Unknown
@@ -102,6 +102,20 @@ def _read(part: Weights, shape: ModelShape, split: Parallelism, batch: int) -> f
 def touched(shape: ModelShape, batch: int) -> float:
     """The number of different experts in a layer that the batch needs, if routing were even."""
     return shape.experts * (1 - (1 - shape.experts_per_token / shape.experts) ** batch)
+
+
+def drawn_evenly(shape: ModelShape, sequences: int, evenness: float) -> float:
+    """Tokens that would need as many experts as so many sequences do, if routing were even.
+
+    Some experts are asked for more often than others, so sequences share them: popularity is taken as a gamma
+    distribution with `evenness` as its shape. One sequence is one token.
+    """
+    if sequences < 2 or not shape.experts:
+        return float(sequences)
+    share = shape.experts_per_token / shape.experts
+    one, every = (1 - (1 + n * share / evenness) ** -evenness for n in (1, sequences))
+    met = min(share * every / one, 1 - (1 - share) ** sequences)
+    return log(1 - met) / log(1 - share) if 0 < met < 1 else float(sequences)
 
 
 def busiest(shape: ModelShape, ranks: int, batch: int) -> float:

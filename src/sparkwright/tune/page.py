@@ -115,7 +115,8 @@ def counts_text(found: Tuned) -> str:
     parts = [f"{count} {state}" for state, count in counts.items() if count]
     parts += [f"{refused} refused by the plan"] if refused else []
     trials = f"{len(found.trials)} trial{'s' if len(found.trials) != 1 else ''}"
-    return f"{found.compared} of {found.space:,} settings measured; {trials}: {', '.join(parts)}"
+    said = f": {', '.join(parts)}" if parts else ""
+    return f"{found.compared} of {found.space:,} settings measured; {trials}{said}"
 
 
 def rest_text(found: Tuned) -> str:

@@ -34,7 +34,7 @@ async def searching(
         yield search
     except BaseException as raised:
         error = raised
-        services.notice(f"stopped after {len(search.trials)} trials; `--resume {journal.id}` continues", warning=True)
+        services.notice(f"stopped after {len(search.trials)} trials of {journal.id}", warning=True)
         raise
     finally:
         try:

@@ -31,6 +31,12 @@ def examined(text: str) -> Diagnosis:
         ("[ 4000.000001] Out of memory: Killed process 4711 (python3) total-vm:1kB, anon-rss:1kB\n", True),
         ("[2026-11-29 10:00:00 TP0] RuntimeError: no room\n" + WORK, True),
         ("done: 12 passed, 0 failed, no errors\n", False),
+        ("2026-11-29  0:02:37 66 [Warning] Aborted connection 66 to db: 'app' (Got an error reading packets)\n", False),
+        (f"{WORK}Aborted\n", True),
+        ("[2026-11-29 10:00:00,290 I 12 34] a.cc:2: state: DEAD, death context type=ActorDiedError\n", False),
+        ("[2026-11-29 10:00:00,472 W 12 34] rpc_client.h:1: Failed to connect to GCS at address 10.9.0.1:1\n", True),
+        (f"[2026-11-29 10:00:00 TP0] RuntimeError: no room\n{WORK}PASS: {{'requests': 2}}\n", False),
+        (f"[2026-11-29 10:00:00 TP0] RuntimeError: no room\n{WORK}PASSED tests/test_a.py::test_b\n", True),
     ],
 )
 def test_who_prints_a_complaint_and_what_follows_decide_whether_it_is_a_failure(text: str, failed: bool) -> None:
@@ -54,3 +60,33 @@ def test_a_cause_of_a_program_that_went_on_is_a_guess() -> None:
     stopped, went_on = (examined(f"{WORK}OSError: [Errno 28] No space left on device\n{more}") for more in ("", WORK))
     assert stopped.causes[0].confidence >= 0.5 > went_on.causes[0].confidence
     assert stopped.causes[0].key == went_on.causes[0].key == "disk-full"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- Scheduling pending placement group count: 0",
+        "No CUDA runtime is found, using CUDA_HOME='/usr/local/cuda'",
+    ],
+)
+def test_a_count_of_nothing_and_a_way_taken_instead_blame_nothing(line: str) -> None:
+    """Guards a counter that is zero and a notice that tells what is used instead."""
+    found = examined(f"[2026-11-29 10:00:00,000 I 12 34] a.cc:1: begins\n{line}\n/lib/site-packages/torch/a.py:1: x\n")
+    assert not found.failure
+    assert not [cause.key for cause in found.causes if cause.confidence >= 0.5]
+
+
+def test_a_group_that_waits_is_still_blamed() -> None:
+    """Guards the counter that is not zero."""
+    found = examined("- Scheduling pending placement group count: 1\n")
+    assert found.causes[0].key == "ray-placement-group-unsatisfiable"
+
+
+def test_a_warning_beside_a_line_of_progress_is_no_failure() -> None:
+    """Guards a sign of two lines of which the one that reports something bad is only a warning."""
+    found = examined(
+        "(Worker_TP1 pid=7) WARNING 03-10 20:09:32 [compilation.py:9] Op 'x' not present in model, it has no effect\n"
+        "(Worker_TP0 pid=6)  Loading safetensors checkpoint shards:   0% Completed | 0/141 [00:00<?, ?it/s]\n"
+    )
+    assert not found.failure
+    assert not [cause.key for cause in found.causes if cause.confidence >= 0.5]

@@ -14,12 +14,14 @@ from typing import Any
 import click
 import pytest
 
+from sparkwright.adapters import log_files
 from sparkwright.adapters.extras import install_command
 from sparkwright.adapters.files import Places, open_recipe, recipe_names, split_profile
 from sparkwright.cli import main as cli
 from sparkwright.cli.kinds import Duration
 from sparkwright.cli.main import run
 from sparkwright.cli.options import enveloped
+from sparkwright.domain.errors import UsageError
 from sparkwright.wiring import places
 from unit.for_each import for_each
 
@@ -380,3 +382,51 @@ def test_xdg_folders_are_honoured(empty_home: Path, monkeypatch: pytest.MonkeyPa
     assert not (empty_home / ".local").exists() and not (empty_home / ".config").exists()
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     assert places().state == empty_home / ".local/state/sparkwright"
+
+
+@for_each(
+    "words, said",
+    [
+        ("up twin --replace", "error: --replace needs a value"),
+        ("plan twin --json=3", "error: --json takes no value"),
+        ("recipes list --nodes 100", "error: --nodes: found '100', expected a whole number from 1 to 64"),
+        ("runs export last --format xml", "error: --format: 'xml' is not one of 'json', "),
+        ("plan gpt-oss-120b --nodes 1 --replicas 2", "error: too few for 2 replicas of 1 node: 1 node"),
+        ("recipes source add ./nowhere", "error: ./nowhere: there is no such folder"),
+    ],
+)
+def test_wrong_words_are_named_with_a_hint(empty_home: Path, capsys: Any, words: str, said: str) -> None:
+    """Guards one tone for all: no sentence of the library's, no empty choice, one is no plural."""
+    assert run(words.split()) == 2
+    assert capsys.readouterr().err.startswith(said)
+
+
+def test_a_hint_names_options_that_exist(empty_home: Path, capsys: Any) -> None:
+    """Guards `bench --workload nosuch`, whose hint named the option's older name."""
+    assert run(["bench", "http://127.0.0.1:1", "--workload", "nosuch"]) in (2,)
+    said = capsys.readouterr().err
+    assert "no workload 'nosuch'" in said or "measures on Linux only" in said
+    assert "--profile" not in said
+
+
+@pytest.mark.parametrize("what", ["closed", "many", "deep"])
+def test_a_folder_that_is_no_folder_of_logs_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Guards `diagnose /`: a traceback on the first file that may not be looked at, and no end."""
+    monkeypatch.setattr(log_files, "_MOST_FILES", 2)
+    monkeypatch.setattr(log_files, "_MOST_FOLDERS", 3)
+    if what == "closed":
+        (tmp_path / "good.log").write_text("x")
+        monkeypatch.setattr(Path, "is_file", lambda self: Path.exists(self) if self.name == "good.log" else closed())
+        (tmp_path / "cwd").write_text("x")
+        assert log_files.log_files(tmp_path) == (tmp_path / "good.log",)
+        return
+    for number in range(5):
+        (tmp_path / f"{number}").mkdir() if what == "deep" else (tmp_path / f"{number}.log").write_text("x")
+    with pytest.raises(UsageError, match="more than 2 files" if what == "many" else "more than 3 folders"):
+        log_files.log_files(tmp_path)
+
+
+def closed() -> bool:
+    raise PermissionError(13, "Permission denied")

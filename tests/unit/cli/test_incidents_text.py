@@ -1,5 +1,6 @@
 """Incidents as text: nothing is made up where something is missing."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -69,3 +70,10 @@ def test_the_list_has_a_line_each() -> None:
     first, second = list_text(Remembered((("a", replace(OPEN, simulated=True)), ("a", OVER)))).splitlines()
     assert "SIMULATED  frozen" in first and "open" in first and "no token for 31 s" in first
     assert "serving again, 63 s away" in second and second.endswith("no token for 31 s; cause: a worker died")
+
+
+def test_a_restart_of_our_own_programs_has_no_number() -> None:
+    """Guards a `-` in the column of numbers, which `incidents show` does not take."""
+    restart = IncidentEvent(1e9, "gateway", "the key check was restarted")
+    (line,) = list_text(Remembered((), restarts=(("a", "twin", restart),))).splitlines()
+    assert re.fullmatch(r"\s*\d{4}-\d\d-\d\d .*  twin  gateway  +the key check was restarted", line), line

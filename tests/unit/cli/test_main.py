@@ -47,10 +47,11 @@ def raising(error: BaseException) -> Any:
         (errors.RecipeError("f.yaml:3: m"), 2, ["error: f.yaml:3: m"]),
         (errors.Unreachable("n1", "m", "c"), 3, ["error: n1: m", "hint:  c"]),
         (errors.CommandFailed("n1", "m"), 1, ["error: n1: m"]),
+        (errors.StoreError("m", "c"), 2, ["error: m", "hint:  c"]),
         (errors.Busy("m", "c"), 4, ["error: m", "hint:  c"]),
         (errors.NotReady("m", "c", ("l1", "l2"), "/e"), 5, ["  | l1", "  | l2", "error: m", "logs:  /e", "hint:  c"]),
     ],
-    ids=["usage", "recipe", "unreachable", "command", "busy", "not-ready"],
+    ids=["usage", "recipe", "unreachable", "command", "store", "busy", "not-ready"],
 )
 def test_each_error_has_its_exit_code_and_one_clear_message(
     probe_verb: Any, capsys: Any, error: errors.SparkwrightError, code: int, lines: list[str]

@@ -36,7 +36,7 @@ from sparkwright.planner.speed_rates import (
     width_class,
     width_power,
 )
-from sparkwright.planner.split_cost import read
+from sparkwright.planner.split_cost import drawn_evenly, read
 from unit.planner.speed_samples import (
     GB,
     GEMMA,
@@ -401,3 +401,20 @@ def test_eager_mode_starts_sooner() -> None:
     eager, graphs = (loading(recipe(flags=f), SUPER, 75 * GB)[1] for f in ({"enforce-eager": True}, {}))
     assert eager.prepared == 0 < graphs.prepared
     assert eager.files == graphs.files
+
+
+@given(st.integers(2, 256), st.floats(0.05, 60))
+def test_sequences_share_the_experts_that_are_asked_for_most(sequences: int, evenness: float) -> None:
+    """Guards that n sequences need fewer experts than n even tokens, and no fewer than n - 1 sequences."""
+    needed = drawn_evenly(M27, sequences, evenness)
+    assert 1 <= drawn_evenly(M27, sequences - 1, evenness) <= needed <= sequences * 1.000001
+    assert drawn_evenly(M27, 1, evenness) == 1 and drawn_evenly(QWEN8, sequences, evenness) == sequences
+    assert drawn_evenly(M27, sequences, evenness) <= drawn_evenly(M27, sequences, 2 * evenness) * 1.000001
+
+
+def test_releases_read_gpt_oss_with_16_bits_beside_its_experts() -> None:
+    """Guards that vLLM's own images (34 to 37 tokens/s published) are slower than builds for GB10 (56 to 60)."""
+    built = recipe()
+    release = replace(built, engine=replace(built.engine, image="vllm/vllm-openai:v0.26.0"))
+    speeds = [estimate_speed(each, OSS, 65 * GB, Load(depth=100)).decode.value for each in (release, built)]
+    assert 34 < speeds[0] < 42 and 48 < speeds[1] < 60

@@ -37,6 +37,7 @@ def test_every_ssh_of_a_copy_notices_a_dead_network() -> None:
     """A connection whose other end is gone lasts for hours without it, and the copy with it."""
     peer = staging.Peer("ai", "10.0.0.2", 22, "10.0.0.2 ssh-ed25519 KEY\n", name="spark-2", source="spark-1")
     copies = staging.push_tree("/a", "/b", peer, Transfer()), staging.copy_tree("/a", "/b", peer)
+    assert '"patience": 60.0' in " ".join(copies[0].argv), "both ends give up a silent peer after a minute"
     for command in (*copies, staging.copy_image("a:1", peer)):
         assert "-o ServerAliveInterval=5 -o ServerAliveCountMax=6" in command.argv[2]
         assert "KEY" not in " ".join(command.argv[3:]) and len(" ".join(command.argv[3:])) < 500

@@ -1,12 +1,14 @@
-"""The usage of keys by day and model: one small database on the head, written at the begin and the end of a request.
+"""The usage of keys by day and model: one small database on the head, with rows for the begin and the end of a request.
 
-A process that is killed loses nothing, a machine without power the last seconds. A file that is damaged all the same is
-set aside, and a new one begun.
+What was written survives the process; a machine without power loses the last seconds. A file that is damaged all the
+same is set aside, and a new one begun.
 """
 
 import sqlite3
 import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -59,12 +61,13 @@ T = TypeVar("T")
 class UsageStore:
     """Rows are (day, key, model). A database that cannot be written costs counts, never a request.
 
-    trouble: what is wrong with it now, '' for nothing; each new one is also a line on stderr.
+    trouble: what is wrong with it now, '' for nothing; each new one is also a line on stderr. Threads take turns.
     """
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._path, self._clock = folder / FILE, clock
         self._link: sqlite3.Connection | None = None
+        self._lock = threading.RLock()
         self._again, self._recorded = 0.0, 0
         self.trouble = ""
         with suppress(OSError):
@@ -104,11 +107,25 @@ class UsageStore:
         """Tokens of a key; 0 where that cannot be read."""
         return self._done(lambda link: int(link.execute(_TODAY, (day, key)).fetchone()[0])) or 0
 
+    def write_together(self, waiting: deque[Callable[[], None]]) -> None:
+        """Take the calls of this store that wait, and make them in one transaction: one write of the disk."""
+        with self._lock:
+            if not waiting:
+                return
+            self._done(lambda link: link.execute("BEGIN IMMEDIATE"))
+            for _ in range(len(waiting)):
+                waiting.popleft()()
+            self._done(lambda link: link.in_transaction and link.execute("COMMIT"))
+
     def _write(self, order: str, *values: str | float | None) -> None:
         self._done(lambda link: link.execute(order, values))
 
     def _done(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """Do it, once more in a new file if this one is damaged. None where that is not possible now."""
+        with self._lock:
+            return self._done_alone(work)
+
+    def _done_alone(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         if self._link is None and self._clock() < self._again:
             return None
         try:
@@ -134,7 +151,7 @@ class UsageStore:
         return done
 
     def _opened(self) -> sqlite3.Connection:
-        link = sqlite3.connect(self._path, timeout=0.1, isolation_level=None)
+        link = sqlite3.connect(self._path, timeout=0.1, isolation_level=None, check_same_thread=False)
         try:
             for order in _SETTINGS:
                 link.execute(order)

@@ -206,7 +206,7 @@ async def _read(services: Services, asked: EstimateRequest) -> _Read:
         return None, ()
     if text is None:
         why = "the hub cannot be reached" if services.headers else "HF_HUB_OFFLINE is set"
-        raise UsageError(f"{name}: {why}", "give the folder with its config.json: sparkwright plan ./FOLDER")
+        raise UsageError(f"{name}: {why}", "give the folder with its config.json in place of the name: ./FOLDER")
     raise UsageError(f"{name}: {text.why}", "a private hub: export HF_ENDPOINT; or give a folder: plan ./FOLDER")
 
 

@@ -7,6 +7,7 @@ from sparkwright.app.services import Services
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.ledger import Fit
 from sparkwright.domain.plan import Plan
+from sparkwright.domain.units import counted
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Estimate, Speed
 
@@ -105,8 +106,8 @@ async def estimate_fleet(
     if replicas and asked.nodes:
         sizes = tuple(size for size in sizes if size * replicas <= asked.nodes)
         if not sizes:
-            own = f" of {asked.recipe.nodes} nodes" if asked.recipe else ""
-            raise UsageError(f"{asked.nodes} nodes are too few for {replicas} replicas{own}")
+            own = f" of {counted(asked.recipe.nodes, 'node')}" if asked.recipe else ""
+            raise UsageError(f"too few for {counted(replicas, 'replica')}{own}: {counted(asked.nodes, 'node')}")
     size, one = sizes[0], await estimate(services, replace(asked, nodes=sizes[0]))
     for larger in sizes[1:]:
         if one.plan.verdict and one.plan.verdict.fit is Fit.FITS:
@@ -114,7 +115,7 @@ async def estimate_fleet(
         size, one = larger, await estimate(services, replace(asked, nodes=larger))
     count = replicas or asked.nodes // size
     if not count:
-        raise UsageError(f"{asked.nodes} nodes are too few for one replica of {size} nodes")
+        raise UsageError(f"too few for one replica of {counted(size, 'node')}: {counted(asked.nodes, 'node')}")
     others = await _other_sizes(services, asked, GroupSize(count, size, one.plan)) if compared and not replicas else ()
     return FleetEstimate(count, size, max(asked.nodes - count * size, 0), one, others)
 

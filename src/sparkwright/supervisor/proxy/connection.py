@@ -57,8 +57,9 @@ class RequestHead:
 
     def __init__(self, request: h11.Request) -> None:
         self.method, self.target = request.method.decode("ascii"), request.target.decode("latin-1")
-        self.raw = [(name, value) for name, value in request.headers if name not in _NOT_PASSED]
-        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
+        found = [(name.lower(), value) for name, value in request.headers.raw_items()]
+        self.raw = [one for one in found if one[0] not in _NOT_PASSED]
+        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in found}
         self.upgrade = False
 
     @property
@@ -117,6 +118,9 @@ class ProxyConnection:
 
     async def head(self) -> RequestHead | None:
         """None if the connection closes without a request. Raises TooSlow."""
+        if not (data := await self._came()):
+            return None
+        self._http.receive_data(data)
         event = await self._event()
         if not isinstance(event, h11.Request):
             return None
@@ -202,17 +206,19 @@ class ProxyConnection:
 
     async def send(self, data: bytes) -> None:
         """More of the answer that has begun. Raises h11.LocalProtocolError beyond its length."""
-        await self._write(self._framing.piece(data))
+        self.put(data)
+        await self.link.write()
 
-    async def flush(self) -> None:
-        """Let the head go before the first piece of its answer is here."""
+    def put(self, data: bytes) -> None:
+        """The same without a wait for the client: b'' lets the head go before its first piece. Raises
+        h11.LocalProtocolError; what else went wrong is raised by the next write."""
+        self._put(self._framing.piece(data))
+
+    def _put(self, data: bytes) -> None:
         if self._head:
-            await self._write(b"")
-
-    async def _write(self, data: bytes) -> None:
-        data, self._head = self._head + data, b""
+            data, self._head = self._head + data, b""
         if data:
-            await self.link.write(data)
+            self.link.put(data)
 
     async def send_raw(self, data: bytes) -> None:
         """Bytes of a websocket."""
@@ -220,7 +226,8 @@ class ProxyConnection:
 
     async def finish(self) -> None:
         """End the answer. Raises h11.LocalProtocolError if it is shorter than its length."""
-        await self._write(self._framing.end())
+        self._put(self._framing.end())
+        await self.link.write()
 
     async def answer(self, answer: GatewayAnswer) -> None:
         if self.opened:

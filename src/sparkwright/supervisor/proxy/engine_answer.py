@@ -81,9 +81,14 @@ class EngineAnswer:
         pieces: list[bytes] = []
         while not self.complete and not self.switched:
             event = http.next_event()
-            if isinstance(event, h11.Data):
+            if type(event) is h11.Data:
                 self._overhead = 0
                 pieces.append(event.data)
+                # Its own end, and nothing after it. Asked once: the rest is copied each time
+                if len(pieces) == 1 and event.chunk_end and http.trailing_data[0] == b"\r\n":
+                    break
+            elif event is h11.NEED_DATA:
+                break
             elif isinstance(event, h11.Response):
                 self._begin(event)
             elif isinstance(event, h11.InformationalResponse) and event.status_code == _SWITCHED:
@@ -92,7 +97,7 @@ class EngineAnswer:
                 pieces.append(http.trailing_data[0])
             elif isinstance(event, h11.EndOfMessage):
                 self.complete = True
-            elif not isinstance(event, h11.InformationalResponse):  # needs more data, or is closed
+            elif not isinstance(event, h11.InformationalResponse):  # it is closed
                 break
         return b"".join(pieces)
 

@@ -56,12 +56,14 @@ from sparkwright.supervisor.proxy.meter import OTHER, Counted, Meter
 from sparkwright.supervisor.proxy.passing import Passing
 from sparkwright.supervisor.proxy.remembering import Remembering
 from sparkwright.supervisor.proxy.replicas import Offer, Replicas, ReplicaSet
+from sparkwright.supervisor.proxy.usage_writer import UsageWriter
 
 _LOOK_AGAIN = 0.1
 _SCAN_EVERY = 0.2
 _TRY_AGAIN = 1.0
 _KEYS_PATIENCE = 2.0
 _FILES, _BACKLOG = 65536, 1024
+_COLLECT_AFTER = 20_000  # new objects; some 100 requests at once have as many
 _TERM_SAME, _FENCE_EVERY = 0.05, 0.25
 _NO_PROMPT = PromptBlocks()
 
@@ -76,8 +78,8 @@ class Doorman:
         self._clock, self._folder = clock, home.parent
         self.setting = from_json(FrontSetting, (home / "door" / FRONT).read_bytes())
         self._keys = Watched(Path(self.setting.keys), parse, Keys(), clock.monotonic, _KEYS_PATIENCE)
-        self._store = UsageStore(Path(self.setting.keys).parent)
-        self._meter = Meter(clock, self._store)
+        self.usage = UsageWriter(UsageStore(Path(self.setting.keys).parent))
+        self._meter = Meter(clock, self.usage)
         self._models = ModelLists(clock.monotonic)
         self.remembering = Remembering(clock)
         self.caddy = CaddyWatch(home / "door", clock)
@@ -140,7 +142,7 @@ class Doorman:
 
     def flights(self) -> bytes:
         """Requests that each engine has now, for supervisors, and what does not work here."""
-        said = self._keys_trouble or self.caddy.trouble or self._store.trouble or self.remembering.trouble
+        said = self._keys_trouble or self.caddy.trouble or self.usage.trouble or self.remembering.trouble
         deployed = self.deployed
         differing = self._replicas.troubles(deployed.values())
         plain = {name: asdict(one.behind.use) for name, one in deployed.items()}
@@ -385,6 +387,7 @@ async def run(home: Path) -> None:
     await asyncio.wait({ended, listens}, return_when=asyncio.FIRST_COMPLETED)
     for task in (remembers, watches, fence):
         task.cancel()
+    doorman.usage.end_gathering()
     await doorman.remembering.end()
 
 
@@ -431,5 +434,6 @@ def main(home: Path) -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(_FILES, most), most))  # every request takes two
     gc.collect()
     gc.freeze()  # what was imported stays: a collection that looks through it holds up every answer
+    gc.set_threshold(_COLLECT_AFTER)  # requests leave no cycles behind; with 700 every third one would wait for a look
     asyncio.run(watched_by_systemd(run(home)))
     return 0

@@ -35,6 +35,7 @@ class SocketLink:
         self._link, self._loop = link, asyncio.get_running_loop()
         self._came: bytes | OSError | None = None
         self._reader: asyncio.Future[None] | None = None
+        self._take: Callable[[bytes], bool] | None = None
         self._watched, self._reads = False, 0
         self._unsent = bytearray()
         self._writers: list[asyncio.Future[None]] = []
@@ -74,15 +75,32 @@ class SocketLink:
     async def read(self) -> bytes:
         """The next bytes, b'' at the end; others get a turn first. Raises OSError."""
         while self._came is None:
-            self._reader = self._loop.create_future()
-            if not self._watched:
-                self._loop.add_reader(self._link.fileno(), self._arrived)
-                self._watched = True
-            await self._reader
+            await self._arrival()
         came, self._came = self._came, None
         if isinstance(came, OSError):
             raise came
         return came
+
+    async def read_each(self, take: Callable[[bytes], bool]) -> None:
+        """Give `take` what comes, b'' at the end, in the turn in which it comes, until it returns False. Raises OSError
+        and what `take` raises."""
+        if self._came is not None and not take(await self.read()):
+            return
+        self._take = take
+        try:
+            await self._arrival()
+        finally:
+            self._take = None
+        came, self._came = self._came, None
+        if isinstance(came, OSError):
+            raise came
+
+    def _arrival(self) -> asyncio.Future[None]:
+        self._reader = self._loop.create_future()
+        if not self._watched:
+            self._loop.add_reader(self._link.fileno(), self._arrived)
+            self._watched = True
+        return self._reader
 
     def _arrived(self) -> None:
         if self._reader is None or self._reader.done():  # nobody reads now: the other side has to wait
@@ -90,12 +108,20 @@ class SocketLink:
             self._watched = False
             return
         try:
-            self._came = self._link.recv(PIECE)
+            came: bytes | OSError = self._link.recv(PIECE)
         except _NOT_NOW:
             return
         except OSError as error:
-            self._came = error
-        self._reader.set_result(None)
+            came = error
+        try:
+            if self._take is None or isinstance(came, OSError):
+                self._came = came
+            elif self._take(came) and came:
+                return
+        except Exception as error:  # it is the reader's
+            self._reader.set_exception(error)
+        else:
+            self._reader.set_result(None)
 
     def put(self, data: bytes) -> None:
         """Send what the kernel takes now, and the rest as it takes more. The next `write` raises what went wrong."""
@@ -114,6 +140,11 @@ class SocketLink:
                 return
             self._loop.add_writer(self._link.fileno(), self._flush)
         self._unsent += memoryview(data)[sent:]
+
+    @property
+    def blocked(self) -> bool:
+        """True while the kernel takes no more, or for good."""
+        return bool(self._unsent) or self._broken is not None
 
     async def write(self, data: bytes = b"") -> None:
         """Send it after what was put before, and return once the kernel has all. Raises OSError."""

@@ -14,6 +14,7 @@ from sparkwright.gateway.keys import Key
 from sparkwright.gateway.usage import ASK, MINUTE, STREAMS, Body, Counting, KeyLoad, answer_limit, asks_nothing, enough
 from sparkwright.ports import Clock
 from sparkwright.supervisor.proxy.engine_answer import EngineAnswer
+from sparkwright.supervisor.proxy.usage_writer import UsageWriter
 
 ENGINES_OWN, OTHER = "(the engine's own key)", "(other)"
 
@@ -21,7 +22,7 @@ ENGINES_OWN, OTHER = "(the engine's own key)", "(other)"
 class Meter:
     """All requests of one gateway. Minutes go by the monotonic clock; a day is UTC's when a request begins."""
 
-    def __init__(self, clock: Clock, store: UsageStore) -> None:
+    def __init__(self, clock: Clock, store: UsageStore | UsageWriter) -> None:
         self._clock, self._store = clock, store
         self._minutes: dict[str, deque[float]] = defaultdict(deque)
         self._at_once: dict[str, int] = defaultdict(int)
@@ -53,7 +54,7 @@ class Meter:
         return Metered(self, entry, row, path, entry.at, began, answer_guard, limit=limit)
 
     def sent(self, metered: "Metered") -> None:
-        """Write down that a request has begun: once its engine has it, so that it does not wait for the disk."""
+        """Write down that a request has begun, once its engine has it."""
         if metered.entry.key.per_minute:
             self._store.minute(metered.entry.name, metered.at, metered.at - MINUTE)
         self._store.begin(metered.row)

@@ -401,16 +401,21 @@ async def _answer(
     if passing is None:
         await _switched(engine, client, answer, body)
         return True
-    while True:
-        await passing.more(tap.saw(body) if body else b"")
-        if tap.over:
-            await passing.end()
-            return True
-        if answer.complete:
-            break
-        body = answer.feed(await engine.read())
-    await passing.more(tap.rest())
-    await passing.end()
+
+    def pass_on(data: bytes) -> bool:
+        """Pass a piece in the turn in which it comes; False if the task has to wait for the client or end."""
+        piece = answer.feed(data)
+        passing.put(tap.saw(piece) if piece else b"")
+        return not (client.link.blocked or answer.complete or tap.over)
+
+    passing.put(tap.saw(body) if body else b"")
+    await client.link.write()
+    while not answer.complete and not tap.over:
+        await engine.read_each(pass_on)
+        await client.link.write()
+    if not tap.over:
+        passing.put(tap.rest())
+    await passing.finish()
     return True
 
 
@@ -451,42 +456,26 @@ async def _switched(engine: SocketLink, client: ProxyConnection, answer: EngineA
         data = b""
 
 
-class _Passed:
-    """The engine's answer as the client's own."""
-
-    def __init__(self, client: ProxyConnection) -> None:
-        self._client = client
-
-    async def more(self, piece: bytes) -> None:
-        if piece:
-            await self._client.send(piece)
-        else:
-            await self._client.flush()
-
-    async def end(self) -> None:
-        await self._client.finish()
-
-
 class _Refusal:
     """The engine's refusal of a stream that has begun: it becomes the stream's last event."""
 
     def __init__(self, client: ProxyConnection, status: int) -> None:
         self._client, self._status, self._said = client, status, b""
 
-    async def more(self, piece: bytes) -> None:
+    def put(self, piece: bytes) -> None:
         self._said = (self._said + piece)[:_LONGEST_ERROR]
 
-    async def end(self) -> None:
+    async def finish(self) -> None:
         said = self._said.decode("utf-8", "replace")[:_SHOWN]
         text = f"The engine answered {self._status}: {said}"
         await self._client.answer(GatewayAnswer(self._status, "engine_error", "engine_error", text))
 
 
-async def _begun(client: ProxyConnection, answer: EngineAnswer) -> _Passed | _Refusal | None:
+async def _begun(client: ProxyConnection, answer: EngineAnswer) -> ProxyConnection | _Refusal | None:
     """Write the head, not before Caddy can have seen the end of the body; None for a change to a websocket. Raises
     MalformedAnswer."""
     if client.opened:
-        return _Passed(client) if answer.status == 200 else _Refusal(client, answer.status)
+        return client if answer.status == 200 else _Refusal(client, answer.status)
     if answer.switched:
         return None
     if answer.status == 101:
@@ -497,4 +486,4 @@ async def _begun(client: ProxyConnection, answer: EngineAnswer) -> _Passed | _Re
         client.begin(answer.status, answer.reason, answer.passed_headers)
     except h11.LocalProtocolError as error:
         raise MalformedAnswer(f"the engine's answer has a head that is none: {error}") from error
-    return _Passed(client)
+    return client

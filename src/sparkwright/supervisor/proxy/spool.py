@@ -5,7 +5,7 @@ import mmap
 import tempfile
 from collections.abc import Callable
 from types import TracebackType
-from typing import TypeVar
+from typing import IO, TypeVar
 
 from sparkwright.domain.units import GIB, MIB
 from sparkwright.gateway.decide import GatewayAnswer, retry_later
@@ -42,7 +42,8 @@ class HeldBody:
 
     def __init__(self, spool: Spool, in_memory: int) -> None:
         self._spool, self._in_memory = spool, in_memory
-        self._file = tempfile.SpooledTemporaryFile(in_memory, dir=".")  # noqa: SIM115 - closed by __exit__
+        self._memory, self._read = bytearray(), 0
+        self._file: IO[bytes] | None = None
         self.size = 0
 
     def __enter__(self) -> "HeldBody":
@@ -50,7 +51,8 @@ class HeldBody:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._spool.held -= self.size
-        self._file.close()
+        if self._file:
+            self._file.close()
 
     async def write(self, piece: bytes) -> None:
         """Add at the end. Raises SpoolFull."""
@@ -58,31 +60,34 @@ class HeldBody:
             raise SpoolFull(f"it holds {self._spool.held / MIB:,.0f} MiB of at most {self._spool.most / MIB:,.0f}")
         self._spool.held += len(piece)
         self.size += len(piece)
+        if self.size <= self._in_memory:
+            self._memory += piece
+            return
         try:
-            if self.size > self._in_memory:  # a disk may be slow; others go on meanwhile
-                await asyncio.to_thread(self._file.write, piece)
-            else:
-                self._file.write(piece)
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=".")  # noqa: SIM115 - closed by __exit__
+                piece, self._memory = bytes(self._memory) + piece, bytearray()
+            await asyncio.to_thread(self._file.write, piece)  # a disk may be slow; others go on meanwhile
         except OSError as error:
             raise SpoolFull(f"its disk took no more ({error.strerror})") from error
 
     def rewind(self) -> None:
-        self._file.seek(0)
+        self._read = 0
+        if self._file:
+            self._file.seek(0)
 
     async def read(self, most: int) -> bytes:
-        """The next bytes after `rewind`, b'' at the end."""
-        if self.size > self._in_memory:
+        """The next bytes after `rewind`, b'' at the end. Nothing is added any more."""
+        if self._file:
             return await asyncio.to_thread(self._file.read, most)
-        return self._file.read(most)
+        piece = bytes(self._memory[self._read : self._read + most])
+        self._read += len(piece)
+        return piece
 
     def examine(self, look: Callable[[Body], T]) -> T:
-        """Apply `look` to all that is here, mapped if it is a file. The next write goes to the end as before."""
-        self._file.seek(0)
-        try:
-            if self.size <= self._in_memory:
-                return look(self._file.read())
-            self._file.flush()
-            with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-                return look(mapped)
-        finally:
-            self._file.seek(0, 2)
+        """Apply `look` to all that is here, mapped if it is a file."""
+        if self._file is None:
+            return look(bytes(self._memory))
+        self._file.flush()
+        with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+            return look(mapped)

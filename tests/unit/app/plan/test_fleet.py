@@ -32,11 +32,11 @@ async def test_nodes_that_are_left_over_are_told() -> None:
 
 
 async def test_too_few_nodes_for_so_many() -> None:
-    with pytest.raises(UsageError, match=f"{2 * SIZE - 1} nodes are too few for 2 replicas of {SIZE} nodes"):
+    with pytest.raises(UsageError, match=f"too few for 2 replicas of {SIZE} nodes: {2 * SIZE - 1} nodes"):
         await estimate_fleet(make_scene().services, EstimateRequest(recipe=MINIMAX, nodes=2 * SIZE - 1), replicas=2)
 
     wide = replace(MINIMAX, nodes=16, parallelism=replace(MINIMAX.parallelism, tp=16))
-    with pytest.raises(UsageError, match="9 nodes are too few for one replica of 16 nodes"):
+    with pytest.raises(UsageError, match="too few for one replica of 16 nodes: 9 nodes"):
         await estimate_fleet(make_scene().services, EstimateRequest(recipe=wide, nodes=9))
 
 

@@ -163,3 +163,12 @@ async def test_up_tells_that_clients_need_another_ca(
     assert len(list(tmp_path.glob("desk/ca-*.crt"))) == kept
     noted = [command for command in host.changes if "the CA that clients are given" in command]
     assert len(noted) == (given != "B")
+
+
+async def test_clients_get_the_address_that_ssh_connects_to() -> None:
+    """Guards a URL with an alias of ssh's configuration: it leads clients nowhere, and no certificate has it."""
+    host = gateway_head(Expose.ALL, behind="big")
+    host.called = "spark-7.example.org"
+    made, _ = await installed(host, plan(Expose.ALL))
+    assert made.url == "https://spark-7.example.org:8443/v1"
+    assert "spark-7.example.org" in host.files["/s/supervision/_gateway-8443/door/caddy.json"].decode()

@@ -34,6 +34,13 @@ async def test_nothing_runs_and_nothing_is_reported() -> None:
     assert await reported(here, recipe()) == ""
 
 
+async def test_the_address_for_clients_is_the_one_that_ssh_connects_to() -> None:
+    """Guards an engine's URL with an alias of ssh's configuration, which no client can resolve."""
+    here = make_scene()
+    here.nodes[0].called = "spark-7.example.org"
+    assert (await prepare(here.services, request())).called == "spark-7.example.org"
+
+
 async def test_a_running_deployment_is_reported_before_it_is_stopped() -> None:
     """Guards half an hour of loading: a changed recipe of the same name ends what serves now."""
     here = make_scene()

@@ -93,3 +93,29 @@ async def test_the_link_of_a_cancelled_request_is_closed(socket_pair: tuple[sock
                 while listening.served:
                     await asyncio.sleep(0)
                 assert client.recv(1) == b""
+
+
+@pytest.mark.parametrize(
+    ("pieces", "taken"), [((b"a", b"b", b"stop", b"left"), b"abstop"), ((b"a", b""), b"a"), ((b"bad",), b"")]
+)
+async def test_pieces_are_given_on_as_they_come_until_the_taker_has_enough(
+    socket_pair: tuple[socket.socket, socket.socket], pieces: tuple[bytes, ...], taken: bytes
+) -> None:
+    """Guards answers that are passed on in the turn of their arrival: none after their end, and an error is the
+    reader's."""
+    link, got = SocketLink(socket_pair[0]), bytearray()
+
+    def take(data: bytes) -> bool:
+        if data == b"bad":
+            raise ValueError
+        got.extend(data)
+        return data != b"stop"
+
+    reading = asyncio.create_task(link.read_each(take))
+    for piece in pieces:
+        await asyncio.sleep(0.001)
+        socket_pair[1].send(piece) if piece else socket_pair[1].shutdown(socket.SHUT_WR)
+    found = (await asyncio.gather(reading, return_exceptions=True))[0]
+    assert isinstance(found, ValueError) == (b"bad" in pieces)
+    assert (bytes(got), link.ready()) == (taken, b"left" if b"left" in pieces else b"" if b"" in pieces else None)
+    link.close()
