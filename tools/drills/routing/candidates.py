@@ -109,7 +109,7 @@ def candidates(folder: Path, engine: int, replica: int) -> list[RoutingCandidate
 
 
 def listens(candidate: RoutingCandidate) -> bool:
-    """Whether it does within 20 s. One that does not (a package of it may be missing) is ended."""
+    """True if it does within 20 s. One that does not (a package of it may be missing) is ended."""
     until = time.monotonic() + 20
     family, at = (socket.AF_UNIX, candidate.socket) if candidate.socket else (socket.AF_INET, ("", candidate.port))
     while time.monotonic() < until and all(process.poll() is None for process in candidate.processes):
