@@ -10,6 +10,7 @@ from pathlib import Path
 
 from drills import results
 from drills.all import DrillRun
+from drills.eighth_plan import EIGHTH
 from drills.fifth_plan import FIFTH
 from drills.fourth_plan import FOURTH
 from drills.fresh_plan import FRESH
@@ -37,7 +38,7 @@ def main(words: list[str]) -> int:
     stages = (
         QUICK
         if chosen.quick
-        else (*OUTAGES, *TRIAL, *FRESH, *THIRD, *FOURTH, *FIFTH, *SEVENTH, *MEMORY)
+        else (*OUTAGES, *TRIAL, *FRESH, *THIRD, *FOURTH, *FIFTH, *SEVENTH, *EIGHTH, *MEMORY)
         if chosen.outages
         else FULL
     )

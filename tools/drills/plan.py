@@ -7,6 +7,7 @@ from typing import Any
 
 from drills import faults
 from drills.drill import Drill
+from drills.eighth_plan import EIGHTH
 from drills.fifth_plan import FIFTH
 from drills.figures import FROZEN, REFUSED, DrillTarget
 from drills.fourth_plan import FOURTH
@@ -294,6 +295,7 @@ FULL = (
     *FOURTH,
     *FIFTH,
     *SEVENTH,
+    *EIGHTH,
     *MEMORY,
 )
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from cluster.drive import NAME
 from drills.outage_drill import OutageScene
 from drills.outage_faults import Script
 from testbed import ContainerNode
@@ -59,6 +60,15 @@ def note_proof(scene: OutageScene, node: ContainerNode, proof: str) -> None:
 
 def do_work(node: ContainerNode, work: NodeWork) -> object:
     return node.sh(work) if isinstance(work, str) else work(node)
+
+
+def give_restart(scene: OutageScene) -> None:
+    """A person gives `restart`, which may be refused: what counts is what becomes of the clients."""
+    done = scene.ground.drive.run("restart", NAME, timeout=240)
+    scene.restored = time.time()
+    said = [line for line in done.err.splitlines() if line.startswith("error:")] or ["no error"]
+    scene.check("Traceback" not in done.err, f"`restart`: {done.err[-200:]}")
+    scene.notes.append(f"`restart`: exit {done.code}, {said[0][:160]}")
 
 
 def cure_by_up(scene: OutageScene, seconds: float) -> None:
