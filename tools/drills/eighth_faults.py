@@ -62,9 +62,8 @@ NO_FORK = "! su spark -c 'sleep 0 & wait' 2>&1"
 
 def limit_tasks(node: ContainerNode) -> None:
     """Gives the user fewer tasks than run at each login; the kernel counts this machine's of the same number."""
-    run = (
-        subprocess.run(["ps", "-eLo", "ruid="], capture_output=True, text=True, check=True).stdout.split().count("1000")
-    )
+    told = subprocess.run(["ps", "-eLo", "ruid="], capture_output=True, text=True, check=True).stdout
+    run = told.split().count("1000")
     node.write(LIMITS, f"spark hard nproc {run * 2 // 3}\n")
     node.sh(SESSIONS)
 

@@ -149,7 +149,9 @@ DISK = OutageDrill(
     limit=150.0,
 )
 EIGHTH = (
-    DrillStage((HIDDEN, LOOPBACK, NO_NEW, LIAR, ODD), runtime="process"),
-    DrillStage((INODES, PRINTER, TASKS, LOGIN), runtime="process", before=lambda ground: harm.small_state(ground.head)),
+    DrillStage((HIDDEN, LOOPBACK, NO_NEW), runtime="process"),
+    DrillStage((LIAR, LOGIN, PRINTER), runtime="process"),
+    DrillStage((TASKS, ODD), runtime="process"),
+    DrillStage((INODES,), runtime="process", before=lambda ground: harm.small_state(ground.head)),
     DrillStage((DISK,), runtime="process", before=faults.link_state),
 )
