@@ -12,25 +12,20 @@ HIDE_OTHERS = "mount -o remount,hidepid={} /proc"
 OTHERS_ARE_HIDDEN = "! su spark -c 'ls -d /proc/1' 2>&1"
 LOSE_FIRST = "for w in INPUT OUTPUT; do iptables {} $w -p tcp --syn -j DROP; done"
 FIRST_ARE_LOST = "iptables -L INPUT -v -n -x | awk '/DROP/ {n += $1} END {print n, \"first packets lost\"; exit !n}'"
-PAM = "/etc/pam.d/sshd"
-KEEP_PAM, GIVE_PAM_BACK = f"cp -p {PAM} /root/pam.kept", f"mv /root/pam.kept {PAM}"
 ODD = "TZ=Pacific/Chatham LC_ALL=tr_TR.ISO-8859-9 LANG=tr_TR.ISO-8859-9 LANGUAGE=tr PYTHONIOENCODING=iso8859-9"
 ODD_SETTINGS = (
-    f"su spark -c '{USER_MANAGER} set-environment {ODD}'; {KEEP_PAM}; "
-    f"echo 'session optional pam_umask.so umask=0000' >>{PAM}; "
-    f"printf '%s\\n' {ODD} >>/etc/environment"
+    f"su spark -c '{USER_MANAGER} set-environment {ODD}'; printf '%s\\n' {ODD} >>/etc/environment"  # and at each login
 )
 USUAL_SETTINGS = (
-    f"su spark -c '{USER_MANAGER} unset-environment TZ LC_ALL LANG LANGUAGE PYTHONIOENCODING'; {GIVE_PAM_BACK}; "
-    ": >/etc/environment"
+    f"su spark -c '{USER_MANAGER} unset-environment TZ LC_ALL LANG LANGUAGE PYTHONIOENCODING'; : >/etc/environment"
 )
 SETTINGS_ARE_ODD = (
     f"su spark -c '{USER_MANAGER} show-environment' | grep -e TZ -e LC_ALL; "
     "p=$(pgrep -f '[s]parkwright.*run --home' | head -n 1); "
-    "tr '\\0' '\\n' </proc/$p/environ | grep Chatham && grep Umask /proc/$p/status"
+    "tr '\\0' '\\n' </proc/$p/environ | grep Chatham"
 )
 
-NO_INODE = f"mount -o remount,nr_inodes=$(df --output=iused {HOME} | tail -n 1) {HOME}"
+NO_INODE = f"mount -o remount,nr_inodes=$(df --output=iused {HOME} | tail -n 1 | tr -d ' ') {HOME}"
 INODES_AGAIN = f"mount -o remount,nr_inodes=100000 {HOME}"
 INODES_ARE_GONE = f"df --output=itotal,iavail {HOME} | tail -n 1; ! touch {HOME}/probe 2>&1"
 
@@ -49,11 +44,12 @@ PRINTER_IS_STOPPED = (
     "echo $(cat $t/comm) waits for the pipe; exit 0;; esac; done; exit 1"
 )
 
+PAM = "/etc/pam.d/[s]shd"  # SESSIONS must not find its own shell
 SLOW_LOGIN = (
-    f"{KEEP_PAM}; printf '#!/bin/sh\\ndate +%%T >>/tmp/slow-logins; sleep 25\\n' >/root/slow-login; "
+    f"cp -p {PAM} /root/pam.kept; printf '#!/bin/sh\\ndate +%%T >>/tmp/slow-logins; sleep 25\\n' >/root/slow-login; "
     f"chmod 755 /root/slow-login; sed -i '1i account required pam_exec.so /root/slow-login' {PAM}; {SESSIONS}"
 )
-USUAL_LOGIN = f"{GIVE_PAM_BACK}; rm -f /root/slow-login; pkill -f '^sleep 25' || :"
+USUAL_LOGIN = f"mv /root/pam.kept {PAM}; rm -f /root/slow-login; pkill -f '^sleep 25' || :"
 LOGINS_ARE_SLOW = "echo logins of 25 s: $(cat /tmp/slow-logins); [ -s /tmp/slow-logins ]"
 
 LIMITS = "/etc/security/limits.d/90-theirs.conf"

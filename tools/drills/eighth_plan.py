@@ -51,8 +51,8 @@ NO_NEW = OutageDrill(
     limit=150.0,
 )
 ODD = OutageDrill(
-    "odd time zone, locale and umask",
-    "the head's user has the time of Chatham, a Turkish locale in Latin 5 and umask 0; SIGKILL to the supervisor, then "
+    "odd time zone and locale",
+    "the head's user has the time of Chatham and a locale that is not installed; SIGKILL to the supervisor, then "
     "`restart`",
     spoil_node(
         HEAD,
