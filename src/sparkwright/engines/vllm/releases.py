@@ -27,11 +27,12 @@ _UNTAGGED = (0, 10)
 # 0.20.2 prints tokens as concurrency x context; before, the blocks of one group, wrong for models with several.
 PRINTS_CONTEXTS = (0, 20, 2)
 # 0.26.0 counts the tokens of all steps in flight into every window, 0.24.0 does not; since 0.27.1 groups lie over each
-# other in a block, so that blocks are what concurrency counts. Published builds of 0.25.2 for GB10 do both, and the
-# pool of one of 0.23.1rc1 (1.43 M tokens of DeepSeek V4) is as small as only that makes it.
-_COUNTS_FLIGHT = (0, 25)
+# other in a block, so that blocks are what concurrency counts. Published builds of 0.25.2 for GB10 do both, two boots
+# of 0.25.1 (Laguna with DFlash) neither, and the pool of one of 0.23.1rc1 (1.43 M tokens of DeepSeek V4) is as small as
+# only that makes it.
+_COUNTS_FLIGHT = (0, 25, 2)
 _OVERLAYS = (0, 27)
-_DID_BEFORE = ((0, 23), (0, 25))
+_DID_BEFORE = (((0, 23), (0, 24)), ((0, 25, 2), (0, 26)))  # from, to
 PADS_PAGES = (0, 24)  # pages that do not divide are padded; before, the engine did not start
 PACKS_BLOCKS = (0, 24)  # DeepSeek V4: a block is as large as its layers of each page size, not the same for all
 CHECKS_BLOCKS = (0, 30)  # ... and what a request needs is counted in such blocks; before, in the larger ones of 0.21.0
@@ -93,7 +94,7 @@ def _around(recipe: Recipe) -> tuple[str, ...]:
 
 def overlays_groups(recipe: Recipe) -> bool:
     """True if groups of layers overlap in a block."""
-    return has_release(recipe, _OVERLAYS) or version(recipe)[:2] in _DID_BEFORE
+    return has_release(recipe, _OVERLAYS) or any(first <= version(recipe) < end for first, end in _DID_BEFORE)
 
 
 def in_flight(recipe: Recipe) -> int:
