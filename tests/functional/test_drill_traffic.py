@@ -33,7 +33,7 @@ ANSWERS = {
 
 
 @asynccontextmanager
-async def gateway(how: str) -> AsyncIterator[GatewayTarget]:
+async def gateway(how: str, patience: float = 60) -> AsyncIterator[GatewayTarget]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(EOFError, OSError):
             await answer(reader, writer)
@@ -53,7 +53,7 @@ async def gateway(how: str) -> AsyncIterator[GatewayTarget]:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server:
-        yield GatewayTarget(f"http://127.0.0.1:{port}/v1", "k", "m", patience=0.3)
+        yield GatewayTarget(f"http://127.0.0.1:{port}/v1", "k", "m", patience=patience)
         await asyncio.sleep(0.05)  # the last connections end in order
 
 
@@ -71,7 +71,7 @@ async def gateway(how: str) -> AsyncIterator[GatewayTarget]:
 )
 async def test_each_end_is_reported_rightly(how: str, fate: Fate, status: int) -> None:
     """The client's view decides: an error, a cut, silence, an answer that ends too early, or a refusal."""
-    async with gateway(how) as there:
+    async with gateway(how, patience=0.3 if how == "silent" else 60) as there:
         client = TrafficClient(there)
         seen = await client.ask(client.body(TrafficLoad()))
         await client.close()

@@ -37,7 +37,7 @@ def enable_linger(state: str) -> Command:
 
 def unpack(state: str, digest: str, archive: bytes) -> Command:
     """Nothing where it is there already, whole. Exit 1 for an archive that is not the digest's."""
-    changes, seconds = f"unpack the supervisor's program {digest}", 60.0 + len(archive) / 1e5
+    changes, seconds = f"unpack the supervisor's program {digest}", 180.0 + len(archive) / 1e5
     return script(_sh("whole", "unpack"), state, digest, stdin=archive, timeout=seconds, changes=changes)
 
 

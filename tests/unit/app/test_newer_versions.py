@@ -75,23 +75,23 @@ async def test_status_of_a_version_that_does_not_exist_yet() -> None:
     assert (running.state, trouble) == (DeploymentState.READY, ())
 
 
-def worker_killed() -> tuple[bytes, bytes]:
-    """The log of a worker that was killed, and the same one of a version that does not exist yet."""
-    text = (CAPTURES / "vllm-0.32.0/worker-killed.log").read_text(errors="replace")
-    return text.encode(), text.replace("0.32.0", "0.99.0").encode()
+def worker_killed(version: str) -> bytes:
+    """Beginning and end of the log of a worker that was killed, as this version of vLLM would write it."""
+    lines = (CAPTURES / "vllm-0.32.0/worker-killed.log").read_text(errors="replace").splitlines(keepends=True)
+    return "".join(lines[:30] + lines[-160:]).replace("0.32.0", version).encode()
 
 
-def test_a_failure_of_a_version_that_does_not_exist_yet_has_its_cause() -> None:
-    """The version in a log speaks about ranges of versions; it hides no cause that is not bound to one."""
-    now, then = (examine([("log", [log])], 2026, {}) for log in worker_killed())
-    assert now.causes[0].key == then.causes[0].key == "peer-rank-died"
-    assert (now.untold.count(NEWER_LOG), then.untold.count(NEWER_LOG)) == (0, 1)
+@pytest.mark.parametrize(("version", "told"), [("0.32.0", 0), ("0.99.0", 1)])
+def test_a_failure_has_its_cause_whatever_its_version(version: str, told: int) -> None:
+    """The version in a log speaks about ranges of versions; one that does not exist yet hides no other cause."""
+    found = examine([("log", [worker_killed(version)])], 2026, {})
+    assert (found.causes[0].key, found.untold.count(NEWER_LOG)) == ("peer-rank-died", told)
 
 
 def test_what_is_new_to_the_data_is_said_once_for_all_logs() -> None:
     """Guards a group of ranks: each of them prints the version."""
-    later = worker_killed()[1][:20_000]
-    assert examine([("a", [later]), ("b", [later])], 2026, {}).untold.count(NEWER_LOG) == 1
+    begin = worker_killed("0.99.0")[:4000]
+    assert examine([("a", [begin]), ("b", [begin])], 2026, {}).untold.count(NEWER_LOG) == 1
 
 
 def test_a_version_is_compared_with_the_newest_data_only_by_its_number() -> None:

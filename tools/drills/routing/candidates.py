@@ -105,21 +105,24 @@ def candidates(folder: Path, engine: int, replica: int) -> list[RoutingCandidate
         for engines in ((engine,), (engine, replica)):
             made = rust_router(program, folder, *engines)
             found += [made] if made else []
-    for one in found:
-        wait_for_answer(one)
-    return found
+    return [one for one in found if listens(one)]
 
 
-def wait_for_answer(candidate: RoutingCandidate) -> None:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        family, at = (socket.AF_UNIX, candidate.socket) if candidate.socket else (socket.AF_INET, ("", candidate.port))
+def listens(candidate: RoutingCandidate) -> bool:
+    """True if it does within 20 s. One that does not (a package of it may be missing) is ended."""
+    until = time.monotonic() + 20
+    family, at = (socket.AF_UNIX, candidate.socket) if candidate.socket else (socket.AF_INET, ("", candidate.port))
+    while time.monotonic() < until and all(process.poll() is None for process in candidate.processes):
         with socket.socket(family) as link:
             if link.connect_ex(at) == 0:
                 time.sleep(1)
-                return
+                return True
         time.sleep(0.1)
-    raise SystemExit(f"{candidate.name} does not listen")
+    print(f"left out: {candidate.name} does not listen", flush=True)
+    for process in candidate.processes:
+        process.kill()
+        process.wait()
+    return False
 
 
 def started(name: str, port: int, argv: list[str], folder: Path) -> RoutingCandidate:

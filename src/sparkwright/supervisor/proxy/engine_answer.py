@@ -84,7 +84,8 @@ class EngineAnswer:
             if type(event) is h11.Data:
                 self._overhead = 0
                 pieces.append(event.data)
-                if event.chunk_end and http.trailing_data[0] == b"\r\n":  # its own end, and nothing after it
+                # Its own end, and nothing after it. Asked once: the rest is copied each time
+                if len(pieces) == 1 and event.chunk_end and http.trailing_data[0] == b"\r\n":
                     break
             elif event is h11.NEED_DATA:
                 break

@@ -415,7 +415,7 @@ async def _answer(
         await client.link.write()
     if not tap.over:
         passing.put(tap.rest())
-    await passing.end()
+    await passing.finish()
     return True
 
 
@@ -456,19 +456,6 @@ async def _switched(engine: SocketLink, client: ProxyConnection, answer: EngineA
         data = b""
 
 
-class _Passed:
-    """The engine's answer as the client's own."""
-
-    def __init__(self, client: ProxyConnection) -> None:
-        self._client = client
-
-    def put(self, piece: bytes) -> None:
-        self._client.put(piece)
-
-    async def end(self) -> None:
-        await self._client.finish()
-
-
 class _Refusal:
     """The engine's refusal of a stream that has begun: it becomes the stream's last event."""
 
@@ -478,17 +465,17 @@ class _Refusal:
     def put(self, piece: bytes) -> None:
         self._said = (self._said + piece)[:_LONGEST_ERROR]
 
-    async def end(self) -> None:
+    async def finish(self) -> None:
         said = self._said.decode("utf-8", "replace")[:_SHOWN]
         text = f"The engine answered {self._status}: {said}"
         await self._client.answer(GatewayAnswer(self._status, "engine_error", "engine_error", text))
 
 
-async def _begun(client: ProxyConnection, answer: EngineAnswer) -> _Passed | _Refusal | None:
+async def _begun(client: ProxyConnection, answer: EngineAnswer) -> ProxyConnection | _Refusal | None:
     """Write the head, not before Caddy can have seen the end of the body; None for a change to a websocket. Raises
     MalformedAnswer."""
     if client.opened:
-        return _Passed(client) if answer.status == 200 else _Refusal(client, answer.status)
+        return client if answer.status == 200 else _Refusal(client, answer.status)
     if answer.switched:
         return None
     if answer.status == 101:
@@ -499,4 +486,4 @@ async def _begun(client: ProxyConnection, answer: EngineAnswer) -> _Passed | _Re
         client.begin(answer.status, answer.reason, answer.passed_headers)
     except h11.LocalProtocolError as error:
         raise MalformedAnswer(f"the engine's answer has a head that is none: {error}") from error
-    return _Passed(client)
+    return client

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import h11
 import pytest
 
 from sparkwright.supervisor.proxy.engine_answer import HEAD_LIMIT, EngineAnswer, MalformedAnswer
@@ -92,3 +93,13 @@ def test_headers_of_the_connection_stay_here() -> None:
     """The client's side has framing of its own."""
     _, answer = read(HEAD.replace(b"\r\n\r\n", b"\r\nConnection: close\r\nKeep-Alive: 5\r\nX-A: 1\r\n\r\n"), 11)
     assert answer.passed_headers == [(b"content-type", b"text/event-stream"), (b"x-a", b"1")]
+
+
+def test_many_small_chunks_in_one_read_cost_no_more_than_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards other streams from an engine that sends much at once: what is left is copied once a read, not a chunk."""
+    copies = []
+    rest = h11.Connection.trailing_data.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(h11.Connection, "trailing_data", property(lambda http: copies.append(1) or rest(http)))
+    answer = EngineAnswer("POST")
+    assert (answer.feed(HEAD + b"1\r\na\r\n" * 500), answer.feed(b"1\r\nb\r\n")) == (b"a" * 500, b"b")
+    assert len(copies) == 2
