@@ -124,7 +124,7 @@ def size_contradicted(context: Context) -> Iterator[Found]:
 
 
 def files_too_small(context: Context) -> Iterator[Found]:
-    """Without a stated size the verdict says it: the weights are not known then."""
+    """Files smaller than their config.json says; without a stated size the verdict says so: weights are not known."""
     recipe = context.recipe
     if recipe is None or context.advice is None or played(recipe) or not recipe.model.size:
         return
