@@ -50,7 +50,7 @@ _KEEPS_CHECKPOINTS = (0, 31)
 _CHECKPOINT_TOKENS = {"gdn": 64, "kda": 16, "mamba2": 1}
 # Defaults (batched tokens, sequences) on a GPU with much memory, and on a GB10 since 0.33.0, which calls it a small one
 # (engine/arg_utils.py, get_batch_defaults). Before, the size came from NVML, which has none for memory that CPU and GPU
-# share: five logs of 0.25.1 on a GB10 say 2048. Memory is still counted for the larger batch: a build may read it.
+# share: three logs of 0.25.1 on a GB10 say 2048. Memory is still counted for the larger batch: a build may read it.
 _LARGE, _SMALL, _SMALL_SINCE = (8192, 1024), (2048, 256), (0, 33)
 # Tiles of MXFP4 experts, of hidden and of intermediate width (0.21.0, fused_moe/oracle/mxfp4.py).
 _MARLIN, _CUTLASS = (256, 128), (128, 128)
