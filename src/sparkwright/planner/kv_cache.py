@@ -83,12 +83,12 @@ def _drafted(recipe: Recipe, shape: ModelShape, found: KvCapacity, doubt: str) -
 
 def _batched(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], found: KvCapacity) -> KvCapacity:
     """The capacity with the range of vLLM's other default batch: its windows hold the tokens of a step, too."""
-    batch = releases.larger_batch(recipe) if traits(recipe).cache is Cache.BLOCKS else 0
+    batch = releases.smaller_batch(recipe) if traits(recipe).cache is Cache.BLOCKS else 0
     if not batch or found.unknown or not any(kind.kind is CacheKind.WINDOW for kind in kinds):
         return found
-    larger = _held(replace(recipe, serving=replace(recipe.serving, batched_tokens=batch)), shape, kinds, found.bytes)
-    low, high = min(found.low or found.tokens, larger.tokens), found.high or found.tokens
-    why = f"no batched tokens in the recipe: {low:,} tokens if a step has {batch:,}"
+    smaller = _held(replace(recipe, serving=replace(recipe.serving, batched_tokens=batch)), shape, kinds, found.bytes)
+    low, high = found.low or found.tokens, max(found.high or found.tokens, smaller.tokens)
+    why = f"no batched tokens in the recipe: {high:,} tokens if a step has {batch:,}"
     return found if low == high else replace(found, low=low, high=high, doubts=(*found.doubts, why))
 
 

@@ -50,7 +50,7 @@ _KEEPS_CHECKPOINTS = (0, 31)
 _CHECKPOINT_TOKENS = {"gdn": 64, "kda": 16, "mamba2": 1}
 # Defaults (batched tokens, sequences) on a GPU with much memory, and on a GB10 since 0.33.0, which calls it a small one
 # (engine/arg_utils.py, get_batch_defaults). Before, the size came from NVML, which has none for memory that CPU and GPU
-# share: three logs of 0.25.1 on a GB10 say 2048. Memory is still counted for the larger batch: a build may read it.
+# share: three logs of 0.25.1 on a GB10 say 2048. The larger batch is counted, since a build may read the size.
 _LARGE, _SMALL, _SMALL_SINCE = (8192, 1024), (2048, 256), (0, 33)
 # Tiles of MXFP4 experts, of hidden and of intermediate width (0.21.0, fused_moe/oracle/mxfp4.py).
 _MARLIN, _CUTLASS = (256, 128), (128, 128)
@@ -138,12 +138,12 @@ def _caches_prefixes(recipe: Recipe) -> bool:
 
 
 def _batched(recipe: Recipe) -> int:
-    return recipe.serving.batched_tokens or _SMALL[0]
+    return recipe.serving.batched_tokens or default_limits(recipe, True)[0]
 
 
-def larger_batch(recipe: Recipe) -> int:
-    """The default of batched tokens of a build that knows how much memory a GB10 has; 0 if the batch is known."""
-    return 0 if recipe.serving.batched_tokens or newer(recipe, *_SMALL_SINCE) else _LARGE[0]
+def smaller_batch(recipe: Recipe) -> int:
+    """The default of batched tokens of a build that does not know how much memory a GB10 has; 0 if the batch is known."""
+    return 0 if recipe.serving.batched_tokens or newer(recipe, *_SMALL_SINCE) else _SMALL[0]
 
 
 def default_limits(recipe: Recipe, unified: bool) -> tuple[int, int]:
