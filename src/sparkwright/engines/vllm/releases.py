@@ -142,7 +142,7 @@ def _batched(recipe: Recipe) -> int:
 
 
 def smaller_batch(recipe: Recipe) -> int:
-    """The default of batched tokens of a build that does not know how much memory a GB10 has; 0 if the batch is known."""
+    """The default of batched tokens of a build that does not know a GB10's memory; 0 if the batch is known."""
     return 0 if recipe.serving.batched_tokens or newer(recipe, *_SMALL_SINCE) else _SMALL[0]
 
 
