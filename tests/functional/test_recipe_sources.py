@@ -294,7 +294,7 @@ def test_a_repository_that_is_too_large_is_not_kept(
         ("--upload-pack=id", "no option"),
         ("https://user:word@host.invalid/x.git", "has a password in it"),
         ("file:///does/not/exist", "does not appear to be a git repository"),
-        ("./none", "is no source"),
+        ("./none", "no such folder"),
         ("ssh://-oProxyCommand=id/x", "blocked"),
     ],
 )

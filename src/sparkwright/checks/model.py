@@ -123,6 +123,15 @@ def size_contradicted(context: Context) -> Iterator[Found]:
         yield Found(found, subject="model")
 
 
+def files_too_small(context: Context) -> Iterator[Found]:
+    """Files smaller than their config.json says; without a stated size the verdict says so: weights are not known."""
+    recipe = context.recipe
+    if recipe is None or context.advice is None or played(recipe) or not recipe.model.size:
+        return
+    for node, why in context.advice.too_small:
+        yield Found(f"{why}; the plan counts model.size, {gib(recipe.model.size)}", subject=node)
+
+
 _STARTS = "llama.cpp starts all the same, and gives no request more tokens than the model was trained for"
 
 
@@ -161,4 +170,5 @@ CHECKS = explained(
     Check("MODEL012", INFO, "model planned from hub metadata", planned_from_hub),
     Check("MODEL013", OVERRIDE, "context longer than the model supports", context_over_model),
     Check("MODEL014", WARN, "statements about the model's size contradict each other", size_contradicted),
+    Check("MODEL015", WARN, "files on a node are too small for the model", files_too_small),
 )

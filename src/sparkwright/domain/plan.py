@@ -54,7 +54,8 @@ class Advice:
 
     architecture, quantization: what config.json calls them.
     why: what is not known, or what the figures leave out. other_nodes: node counts near by that some split works on.
-    contradictions: figures for the size of the model that cannot all be right.
+    contradictions: figures for the size of the model that cannot all be right. too_small: nodes whose files are smaller
+    than the model that their config.json describes, each with the command that completes them.
     """
 
     source: str = ""
@@ -65,6 +66,7 @@ class Advice:
     why: str = ""
     other_nodes: tuple[int, ...] = ()
     contradictions: tuple[str, ...] = ()
+    too_small: tuple[tuple[str, str], ...] = ()
 
     @property
     def chosen(self) -> Split | None:

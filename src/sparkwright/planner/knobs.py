@@ -25,7 +25,7 @@ from sparkwright.domain.checkpoint import Stored, Use
 from sparkwright.domain.ledger import Lack
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
-from sparkwright.domain.units import GIB
+from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.values import asdict, dataclass, field, replace
 from sparkwright.domain.verdict import Action, ActionKind, Variant
 from sparkwright.engines.catalog import ENGINES, traits
@@ -184,24 +184,44 @@ def _kv_type(recipe: Recipe, world: Surroundings) -> Iterator[KnobStep]:
 
 def _tables(recipe: Recipe, shape: ModelShape | None) -> Iterator[KnobStep]:
     """Tables of which a token needs single rows, on disk; also with an engine that can, where nothing ties to this."""
-    size = recipe.model.size
-    written = None if shape is None or recipe.model.on_disk else settled(shape, size)
-    if shape is None or written is None or missing(written):
-        return
-    stays = int(written.tables * table_size(written))
-    if stays <= 0 or (size and stays >= size):
+    stays = _table_bytes(recipe, shape)
+    if shape is None or not stays:
         return
     disk: tuple[str, Any] = ("model.on_disk", stays - stays % GIB or stays)
     if flags := _off_options(recipe):
         yield KnobStep(Variant((disk, *flags)), 0.3)
     elif not (recipe.flags or recipe.env or recipe.engine.image):
-        for name in ENGINES:
-            version = (versions(name) or ("",))[-1]
-            engine = replace(recipe.engine, name=name, version=version)
-            if traits(replace(recipe, engine=engine)).gguf is not (shape.quantization == "gguf"):
-                continue
-            if flags := _off_options(replace(recipe, engine=engine)):
-                yield KnobStep(Variant((("engine.name", name), ("engine.version", version), disk, *flags)), 0.7)
+        for name, version, flags in _engines_off(recipe, shape):
+            yield KnobStep(Variant((("engine.name", name), ("engine.version", version), disk, *flags)), 0.7)
+
+
+def tables_elsewhere(recipe: Recipe, shape: ModelShape | None) -> str:
+    """The engines that leave the model's tables on disk, where the recipe's own has no option for it; '' else."""
+    stays = _table_bytes(recipe, shape)
+    if shape is None or not stays or _off_options(recipe):
+        return ""
+    able = " or ".join(f"{name} {version}" for name, version, _ in _engines_off(recipe, shape))
+    own = recipe.engine.label
+    return f"{own} keeps {gib(stays)} of the model's tables in memory, {able} can leave them on disk" if able else ""
+
+
+def _table_bytes(recipe: Recipe, shape: ModelShape | None) -> int:
+    """Bytes of tables of single rows that are in memory now; 0 where that is not known."""
+    size = recipe.model.size
+    written = None if shape is None or recipe.model.on_disk else settled(shape, size)
+    if written is None or missing(written):
+        return 0
+    stays = int(written.tables * table_size(written))
+    return 0 if size and stays >= size else max(0, stays)
+
+
+def _engines_off(recipe: Recipe, shape: ModelShape) -> Iterator[tuple[str, str, tuple[tuple[str, Any], ...]]]:
+    """Engines for such files whose newest release leaves tables on disk: name, version, options."""
+    for name in ENGINES:
+        version = (versions(name) or ("",))[-1]
+        other = replace(recipe, engine=replace(recipe.engine, name=name, version=version))
+        if traits(other).gguf is (shape.quantization == "gguf") and (flags := _off_options(other)):
+            yield name, version, flags
 
 
 def _off_options(recipe: Recipe) -> tuple[tuple[str, Any], ...]:

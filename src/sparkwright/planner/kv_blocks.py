@@ -179,10 +179,24 @@ def _shared(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> KvBlock
         ):
             return even
         return _single(recipe, shape, sorted(found, key=lambda page: page.kind is CacheKind.WINDOW))
+    if not any(page.kind is CacheKind.STATE for page in even):
+        even = _merged(even)
     fewest, most = min(page.layers for page in even), max(page.layers for page in even)
     width = most if most < fewest * _NEARLY_EVEN else fewest
     groups = [layer_group(recipe, shape, page) for page in even for _ in range(-(-page.layers // width))]
     return KvBlockPool(width * even[0].bytes, tuple(groups))
+
+
+def _merged(found: Sequence[Page]) -> tuple[Page, ...]:
+    """Layers of one kind with equal pages together: vLLM groups a draft model's layers with the model's own.
+
+    Published for windows next to full attention; models with states next to it hold what two groups give.
+    """
+    counts: dict[Page, int] = {}
+    for page in found:
+        alike = replace(page, layers=0)
+        counts[alike] = counts.get(alike, 0) + page.layers
+    return tuple(replace(page, layers=layers) for page, layers in counts.items())
 
 
 def _packed(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> KvBlockPool:

@@ -38,6 +38,7 @@ def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
     if isinstance(kinds, Unknown):
         return KvCapacity(kv_bytes, unknown=kinds.why)
     found, doubt = doubted(recipe, shape, kinds, _ranged(recipe, shape, kinds, kv_bytes)), assumed_draft(recipe, shape)
+    found = _batched(recipe, shape, kinds, found)
     # SGLang keeps a draft's rows in a pool of its own.
     if doubt and traits(recipe).cache is not Cache.TOKENS:
         found = _drafted(recipe, shape, found, doubt)
@@ -78,6 +79,17 @@ def _drafted(recipe: Recipe, shape: ModelShape, found: KvCapacity, doubt: str) -
     least = int(found.tokens / (share + AT_MOST * (1 - share)))
     low, high = min(found.low or found.tokens, least), max(found.high or found.tokens, most)
     return replace(found, low=low, high=high, doubts=(*found.doubts, f"{doubt}: {low:,} to {high:,} tokens"))
+
+
+def _batched(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], found: KvCapacity) -> KvCapacity:
+    """The capacity with the range of vLLM's other default batch: its windows hold the tokens of a step, too."""
+    batch = releases.smaller_batch(recipe) if traits(recipe).cache is Cache.BLOCKS else 0
+    if not batch or found.unknown or not any(kind.kind is CacheKind.WINDOW for kind in kinds):
+        return found
+    smaller = _held(replace(recipe, serving=replace(recipe.serving, batched_tokens=batch)), shape, kinds, found.bytes)
+    low, high = found.low or found.tokens, max(found.high or found.tokens, smaller.tokens)
+    why = f"no batched tokens in the recipe: {high:,} tokens if a step has {batch:,}"
+    return found if low == high else replace(found, low=low, high=high, doubts=(*found.doubts, why))
 
 
 def _held(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_bytes: int) -> KvCapacity:

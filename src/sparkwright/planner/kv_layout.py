@@ -49,6 +49,9 @@ _OWN_LAYERS = 8
 _OWN_WINDOW = 2048
 _LATENT_LAYERS, _LATENT_HEADS, _LATENT_WIDTH = 5, 8, 128
 AT_MOST = 4
+# vLLM computes these drafts' layers in a window and keeps the whole context for them (laguna_dflash.py; two boots of
+# 0.25.1 with six such layers held within 0.1 % of that).
+_WHOLE_DRAFTS = ("DFlashLaguna",)
 _DSPARK_LAYERS = 3  # DeepSeek V4's DSpark reads layers 40 to 42 and keeps a window for each of its own three
 _FP32, _BF16 = 4, 2
 _V4_PAGE = 64  # tokens a page of DeepSeek V4's windows of 128
@@ -133,7 +136,9 @@ def foreign(recipe: Recipe, shape: ModelShape, row: float) -> Iterator[CacheLaye
         return
     why = assumed_draft(recipe, shape)
     if draft:
-        yield from _attention(without_draft(recipe), draft)
+        whole = draft.architecture.startswith(_WHOLE_DRAFTS)
+        for kind in _attention(without_draft(recipe), draft):
+            yield replace(kind, kind=CacheKind.FULL, window=0) if whole and kind.kind is CacheKind.WINDOW else kind
     elif _drafts_in_a_window(recipe, shape):
         yield CacheLayers(CacheKind.WINDOW, 1, row, window=_OWN_WINDOW, why=why)
     elif shape.latent:

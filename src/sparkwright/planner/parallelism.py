@@ -13,7 +13,7 @@ from sparkwright.engines.catalog import traits
 from sparkwright.planner.parts import missing, settled
 from sparkwright.planner.split_cost import split_cost
 from sparkwright.planner.stated import disagreements
-from sparkwright.planner.weights import checkpoint_size, rank_weights
+from sparkwright.planner.weights import checkpoint_size, rank_weights, too_little
 
 _DEFAULT_BATCH = 8
 _NEAR = 8  # node counts up to this are looked at for one that works
@@ -68,6 +68,11 @@ def advise(recipe: Recipe, checkpoints: Checkpoints, priced: bool = True) -> Adv
         why=known.why or _uncounted(recipe, known),
         other_nodes=_other_nodes(recipe, shape) if not any(s.possible for s in judged) else (),
         contradictions=tuple(disagreements(recipe.model.stated, shape, recipe.model.size)),
+        too_small=tuple(
+            (node, why)
+            for node, c in checkpoints.items()
+            if isinstance(c, Checkpoint) and (why := too_little(recipe, c))
+        ),
     )
 
 

@@ -252,13 +252,27 @@ def _least_bytes(shape: ModelShape) -> int:
 def _too_little(recipe: Recipe, checkpoint: Checkpoint, ranks_here: int) -> LedgerLine:
     """The line of files that are no whole model, with the command that completes them."""
     least = _least_bytes(checkpoint.shape) if isinstance(checkpoint.shape, ModelShape) else 0
-    p, name = recipe.parallelism, recipe.model.id or "ORG/MODEL"
-    why = (
+    p, why = recipe.parallelism, too_little(recipe, checkpoint)
+    return LedgerLine(WEIGHTS, 0, Origin.ASSUMED, why, low=least * ranks_here // (p.tp * p.pp), known=False)
+
+
+def too_little(recipe: Recipe, checkpoint: Checkpoint) -> str:
+    """Files that are smaller than their config.json says, and the command that completes them; '' if they are not."""
+    if not holds_too_little(checkpoint):
+        return ""
+    least = _least_bytes(checkpoint.shape) if isinstance(checkpoint.shape, ModelShape) else 0
+    name = recipe.model.id or "ORG/MODEL"
+    return (
         f"the files at {checkpoint.path} hold {checkpoint.weights:,} bytes, and their config.json describes a model "
         f"of at least {gib(least)}: part of it, or another's config.json; `hf download {name} --local-dir "
         f"{checkpoint.root or checkpoint.path}` completes them"
     )
-    return LedgerLine(WEIGHTS, 0, Origin.ASSUMED, why, low=least * ranks_here // (p.tp * p.pp), known=False)
+
+
+def whole_size(recipe: Recipe, shape: ModelShape, checkpoint: Found) -> int:
+    """Bytes of the checkpoint; 0 if they are not known, or fewer than the dimensions take in any packing."""
+    size = checkpoint_size(recipe, checkpoint)[0]
+    return 0 if _less_than(size + recipe.model.on_disk, shape) else size
 
 
 def fitted(model: float, draft: float, size: int, exact: bool) -> WeightFactors:

@@ -102,6 +102,10 @@ def cached(mount: str, total: int, free: int) -> Context:
     return context({"disks": (seen,)}, replace(RECIPE, serving=serving))
 
 
+TOO_SMALL = Advice(too_small=(("spark-1", "the files at /models/big hold 42,000,000 bytes"),))
+SIZED = replace(RECIPE, model=replace(RECIPE.model, size=16 * GIB))
+UNSIZED = replace(RECIPE, model=replace(RECIPE.model, size=0))
+
 FIRING = {
     "REC001": context(recipe=replace(RECIPE, state=RecipeState.REFUSED, state_reason="no sm_121 build")),
     "REC002": context(recipe=replace(RECIPE, state=RecipeState.DOCUMENTED)),
@@ -132,6 +136,7 @@ FIRING = {
     "MODEL012": replace(context(checkpoints=OTHERS), published=Published("org/big", "main", "{}", 9)),
     "MODEL013": context(recipe=beyond(), checkpoints={}),
     "MODEL014": context(advice=Advice(contradictions=("model.size 16 GiB; at least 1,229 GiB of GPU memory",))),
+    "MODEL015": context(recipe=SIZED, advice=TOO_SMALL),
     "PAR001": split_context(3, "tp 3 does not divide 32 query heads"),
     "DISK001": context({"disks": (make_disk("~/.cache/huggingface/hub", 100),)}, checkpoints={"spark-1": ABSENT}),
     "DISK005": cached("/data", 500, 150),
@@ -320,6 +325,8 @@ SILENT = [
     ("MODEL013", "rope scaling by the recipe", context(recipe=beyond(flags={"hf-overrides": _YARN}), checkpoints={})),
     ("MODEL013", "the file says more", context(recipe=beyond(), checkpoints={"spark-1": replace(WHOLE, shape=DENSE)})),
     ("MODEL014", "the statements agree", context(advice=Advice())),
+    ("MODEL015", "no stated size: the weights are not known", context(recipe=UNSIZED, advice=TOO_SMALL)),
+    ("MODEL015", "the files are whole", context(recipe=SIZED, advice=Advice())),
     ("PAR001", "it works", split_context(2)),
     ("PAR001", "nothing was compared", context()),
     ("DISK001", "it is there", context({"disks": (make_disk("~/.cache/huggingface/hub", 1),)})),

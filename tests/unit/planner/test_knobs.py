@@ -7,7 +7,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import EngineChoice, Parallelism, Recipe, Speculation
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Variant
-from sparkwright.planner.knobs import Knob, contexts, eight_bits, list_knobs, setting
+from sparkwright.planner.knobs import Knob, contexts, eight_bits, list_knobs, setting, tables_elsewhere
 from sparkwright.planner.remedies import changed, written, yaml_lines
 from unit.for_each import for_each
 from unit.planner.memory_samples import model_shape
@@ -131,4 +131,6 @@ def test_another_engine_for_the_tables_only_where_nothing_ties_to_this_one() -> 
     bare = replace(RECIPE, flags={}, env={}, engine=EngineChoice("vllm", "0.33.0"))
     knob = tables_of(bare, with_tables)
     assert knob and knob.steps[0].variant.keys["engine.name"] == "sglang"
-    assert tables_of(replace(bare, flags={"enforce-eager": True}), with_tables) is None
+    tied = replace(bare, flags={"enforce-eager": True})
+    assert tables_of(tied, with_tables) is None
+    assert "sglang" in tables_elsewhere(tied, with_tables) and not tables_elsewhere(tied, SHAPE)

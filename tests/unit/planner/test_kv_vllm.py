@@ -277,3 +277,38 @@ def test_why_reports_the_arithmetic() -> None:
         "a sequence of 262,144 tokens holds 179: 1 x 164 blocks of 1,600 tokens, 3 x 5 blocks of 1,600 tokens",
     )
     assert found.per_sequence == 179 * 55705600
+
+
+LAGUNA = replace(model_shape("laguna-xs-2.1"), layers=48, full_layers=12, window_layers=36, positions=1048576)
+PUBLISHED_LAGUNA = [("", 6.97, 94135), ("fp8", 35.2, 950420)]
+# Its drafts: six layers of the same heads, computed in the same window.
+DRAFTED = replace(LAGUNA, architecture="DFlashLagunaForCausalLM", layers=6, full_layers=0, window_layers=6)
+
+
+def laguna(kv: str = "", draft: ModelShape | None = DRAFTED, batched: int = 2048) -> Recipe:
+    """0.25.1 on one GB10 at a context of 65,536; its log says 2,048 batched tokens."""
+    made = recipe(65536, "0.25.1", kv=kv, batched=batched, sequences=32, draft=("dflash", 15))
+    return replace(made, speculation=replace(made.speculation, draft=draft))
+
+
+@for_each("kv, gib, tokens", PUBLISHED_LAGUNA)
+def test_drafts_of_laguna_share_the_groups_of_the_model(kv: str, gib: float, tokens: int) -> None:
+    """A DFlash draft model keeps the whole context in the groups of the model's own layers."""
+    assert capacity(laguna(kv), LAGUNA, int(gib * GIB)).tokens == pytest.approx(tokens, rel=0.002)
+    unstated = capacity(laguna(kv, batched=0), LAGUNA, int(gib * GIB))
+    assert unstated.low is not None and unstated.high is not None
+    assert unstated.low < unstated.high == pytest.approx(tokens, rel=0.002)
+
+
+@for_each("kv, gib, tokens", PUBLISHED_LAGUNA)
+def test_a_draft_model_nobody_described_is_in_the_range(kv: str, gib: float, tokens: int) -> None:
+    """The published tokens lie in the range that an unknown draft model leaves."""
+    found = capacity(laguna(kv, None, batched=0), LAGUNA, int(gib * GIB))
+    assert found.low is not None and found.high is not None and found.low <= tokens <= found.high
+
+
+def test_batched_tokens_nobody_stated_widen_the_range() -> None:
+    """Windows hold a step's tokens: the default of another build gives the upper end, a stated batch leaves none."""
+    open_ended = capacity(recipe(65536, "0.24.0", batched=0), LAGUNA, 10 * GIB)
+    smaller = capacity(recipe(65536, "0.24.0", batched=2048), LAGUNA, 10 * GIB)
+    assert open_ended.tokens < smaller.tokens == open_ended.high and smaller.high is None

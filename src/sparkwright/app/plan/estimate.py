@@ -28,14 +28,14 @@ from sparkwright.engines.traits import Claim
 from sparkwright.facts import checkpoint
 from sparkwright.facts.tensor_shape import inferred
 from sparkwright.planner.judge import Ground, RealJudge, speeds, verdict
-from sparkwright.planner.knobs import Surroundings, context_of, contexts, kv_dtypes, splits_for
+from sparkwright.planner.knobs import Surroundings, context_of, contexts, kv_dtypes, splits_for, tables_elsewhere
 from sparkwright.planner.ledger import memory_fraction
 from sparkwright.planner.parallelism import advise
 from sparkwright.planner.parts import main, missing
 from sparkwright.planner.remedies import first_good, remedies
 from sparkwright.planner.stock import NodeType, node_types, stock_node
 from sparkwright.planner.usable import with_published
-from sparkwright.planner.weights import checkpoint_size, holds_too_little
+from sparkwright.planner.weights import holds_too_little, whole_size
 from sparkwright.recipes.vocabulary import in_recipe
 from sparkwright.remote import staging
 
@@ -299,6 +299,7 @@ def _plan(recipe: Recipe, judge: RealJudge, library: FlagLibrary, own: bool, see
     advice = advise(recipe, checkpoints)
     proposed: tuple[Remedy, ...] = ()
     obstacles: tuple[str, ...] = ()
+    elsewhere = tables_elsewhere(recipe, judge.ground.shape(recipe)) if sought else ""
     if sought:
         families = () if own else _OF_MODELS
         proposed, obstacles = remedies(
@@ -315,7 +316,7 @@ def _plan(recipe: Recipe, judge: RealJudge, library: FlagLibrary, own: bool, see
         specs=(),
         ledgers=counted,
         findings=tuple(
-            with_remedy(one, proposed, obstacles) if sought else one
+            with_remedy(one, proposed, obstacles, elsewhere) if sought else one
             for one in worst_first(every)
             if own or one.code.startswith(_OF_MODELS)
         ),
@@ -339,7 +340,7 @@ def _others(recipe: Recipe, judge: RealJudge, variants: Sequence[tuple[str, int]
     shape = judge.ground.shape(recipe)
     if shape is None:
         return
-    whole = checkpoint_size(recipe, judge.ground.checkpoints.get(judge.ground.nodes[0]))[0] or _count(shape)
+    whole = whole_size(recipe, shape, judge.ground.checkpoints.get(judge.ground.nodes[0])) or _count(shape)
     if not variants and shape.format == "bf16" and not shape.expert_format and whole:
         variants = [(f"a checkpoint of {bits} bits", int(whole * share)) for bits, share in _NARROWER]
     for name, size in variants:

@@ -20,7 +20,7 @@ from sparkwright.engines.tables import DEFAULT, LOAD_FORMAT
 from sparkwright.engines.traits import Claim
 from sparkwright.planner import calibrate
 from sparkwright.planner.judge import Ground, RealJudge, speeds, verdict
-from sparkwright.planner.knobs import Surroundings, kv_dtypes
+from sparkwright.planner.knobs import Surroundings, kv_dtypes, tables_elsewhere
 from sparkwright.planner.ledger import memory_fraction, simulated
 from sparkwright.planner.optimize import optimize
 from sparkwright.planner.parallelism import Checkpoints, known_shape
@@ -86,7 +86,8 @@ def pool_bytes(found: ClusterState, node: str, recipe: Recipe, deployment: str) 
 class Weighed:
     """ledgers: in the order of ranks. sought: whether remedies were: it is real, and does not surely fit.
 
-    obstacles: checks that refused what would have fitted. loaders: what each costs, the recipe's own first.
+    obstacles: checks that refused what would have fitted. loaders: what each costs, the recipe's own first. elsewhere:
+    the engines that leave tables on disk, where the recipe's own cannot.
     """
 
     ledgers: tuple[MemoryLedger, ...]
@@ -96,6 +97,7 @@ class Weighed:
     sought: bool
     obstacles: tuple[str, ...] = ()
     loaders: tuple[LoaderCost, ...] = ()
+    elsewhere: str = ""
 
 
 def unreal(cluster: Cluster, recipe: Recipe) -> bool:
@@ -120,7 +122,8 @@ def weighed(
     world = surroundings(services, request, cluster_state, judge)
     proposed, obstacles = remedies(request.recipe, judge, world, refusal) if sought else ((), ())
     costs = tuple(_learned(services, request.recipe, cluster_state, cost) for cost in judge.loaders(request.recipe))
-    return Weighed(counted, found, proposed, speeds(request.recipe, judge, found), sought, obstacles, costs)
+    elsewhere = tables_elsewhere(request.recipe, judge.ground.shape(request.recipe)) if sought else ""
+    return Weighed(counted, found, proposed, speeds(request.recipe, judge, found), sought, obstacles, costs, elsewhere)
 
 
 def _learned(services: Services, recipe: Recipe, found: ClusterState, cost: LoaderCost) -> LoaderCost:

@@ -78,7 +78,7 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
     checked = check_all(context, stopping=not seek)
     findings += (
         *unknown,
-        *(with_remedy(f, found.remedies, found.obstacles) if found.sought else f for f in checked),
+        *(with_remedy(f, found.remedies, found.obstacles, found.elsewhere) if found.sought else f for f in checked),
     )
     heeded = attention(worst_first(findings), {}, services.cluster.ignore)
     return Plan(
@@ -186,11 +186,12 @@ def first_refusal(
     return f"{stops[0].code} ({stops[0].title})" if stops else ""
 
 
-def with_remedy(finding: Finding, remedies: Sequence[Remedy], obstacles: Sequence[str]) -> Finding:
+def with_remedy(finding: Finding, remedies: Sequence[Remedy], obstacles: Sequence[str], elsewhere: str = "") -> Finding:
     """Put the cheapest remedy that the search found, or that there is none, in place of what a rule alone can guess."""
     if finding.code not in _OF_MEMORY:
         return finding
     none = f"{_OBSTACLE} {obstacles[0]}" if obstacles else _NOTHING
+    none = f"{none}; {elsewhere}" if elsewhere else none
     return replace(finding, remedy=remedies[0].change if remedies else none)
 
 

@@ -27,11 +27,12 @@ _UNTAGGED = (0, 10)
 # 0.20.2 prints tokens as concurrency x context; before, the blocks of one group, wrong for models with several.
 PRINTS_CONTEXTS = (0, 20, 2)
 # 0.26.0 counts the tokens of all steps in flight into every window, 0.24.0 does not; since 0.27.1 groups lie over each
-# other in a block, so that blocks are what concurrency counts. Published builds of 0.25.2 for GB10 do both, and the
-# pool of one of 0.23.1rc1 (1.43 M tokens of DeepSeek V4) is as small as only that makes it.
-_COUNTS_FLIGHT = (0, 25)
+# other in a block, so that blocks are what concurrency counts. Published builds of 0.25.2 for GB10 do both, two boots
+# of 0.25.1 (Laguna with DFlash) neither, and the pool of one of 0.23.1rc1 (1.43 M tokens of DeepSeek V4) is as small as
+# only that makes it.
+_COUNTS_FLIGHT = (0, 25, 2)
 _OVERLAYS = (0, 27)
-_DID_BEFORE = ((0, 23), (0, 25))
+_DID_BEFORE = (((0, 23), (0, 24)), ((0, 25, 2), (0, 26)))  # from, to
 PADS_PAGES = (0, 24)  # pages that do not divide are padded; before, the engine did not start
 PACKS_BLOCKS = (0, 24)  # DeepSeek V4: a block is as large as its layers of each page size, not the same for all
 CHECKS_BLOCKS = (0, 30)  # ... and what a request needs is counted in such blocks; before, in the larger ones of 0.21.0
@@ -48,7 +49,8 @@ _HISTORY = ("mamba1", "mamba2")
 _KEEPS_CHECKPOINTS = (0, 31)
 _CHECKPOINT_TOKENS = {"gdn": 64, "kda": 16, "mamba2": 1}
 # Defaults (batched tokens, sequences) on a GPU with much memory, and on a GB10 since 0.33.0, which calls it a small one
-# (engine/arg_utils.py, get_batch_defaults).
+# (engine/arg_utils.py, get_batch_defaults). Before, the size came from NVML, which has none for memory that CPU and GPU
+# share: three logs of 0.25.1 on a GB10 say 2048. The larger batch is counted, since a build may read the size.
 _LARGE, _SMALL, _SMALL_SINCE = (8192, 1024), (2048, 256), (0, 33)
 # Tiles of MXFP4 experts, of hidden and of intermediate width (0.21.0, fused_moe/oracle/mxfp4.py).
 _MARLIN, _CUTLASS = (256, 128), (128, 128)
@@ -92,7 +94,7 @@ def _around(recipe: Recipe) -> tuple[str, ...]:
 
 def overlays_groups(recipe: Recipe) -> bool:
     """True if groups of layers overlap in a block."""
-    return has_release(recipe, _OVERLAYS) or version(recipe)[:2] in _DID_BEFORE
+    return has_release(recipe, _OVERLAYS) or any(first <= version(recipe) < end for first, end in _DID_BEFORE)
 
 
 def in_flight(recipe: Recipe) -> int:
@@ -137,6 +139,11 @@ def _caches_prefixes(recipe: Recipe) -> bool:
 
 def _batched(recipe: Recipe) -> int:
     return recipe.serving.batched_tokens or default_limits(recipe, True)[0]
+
+
+def smaller_batch(recipe: Recipe) -> int:
+    """The default of batched tokens of a build that does not know a GB10's memory; 0 if the batch is known."""
+    return 0 if recipe.serving.batched_tokens or newer(recipe, *_SMALL_SINCE) else _SMALL[0]
 
 
 def default_limits(recipe: Recipe, unified: bool) -> tuple[int, int]:
