@@ -76,15 +76,14 @@ i=0; until answers 30 || [ $i -ge 25 ]; do sleep 0.2; i=$((i+1)); done
 linger
 
 #: unpack
-# Under a lock where the file system has them; what a power cut has left there goes. Only its own files are synced: a
-# sync of the whole file system waits for the gigabytes that a download beside it has not written yet.
+# Under a lock where the file system has them; what a power cut has left there goes. The whole file system is synced,
+# which may wait for what a download beside it writes: one sync for each of 1,700 files took four times as long.
 d="$(x "$1")/runtime"; mkdir -p "$d" && chmod 700 "$d" && cd "$d" || exit 1
 exec 9<.; flock -E 9 -w 150 9; [ $? != 9 ] || { echo "$d is locked by another process since 150 s" >&2; exit 1; }
 ! whole "$2" "$2" || exit 0
 rm -rf .[0-9a-f]*; t=$(mktemp -d ".$2.XXXXXX") || exit 1
 trap 'rm -rf "$t"' EXIT; trap 'exit 143' TERM INT HUP
-cat >"$t/@ARCHIVE@" && tar -xzf "$t/@ARCHIVE@" -C "$t" && whole "$t" "$2" &&
-  find "$t" -exec sync {} + || exit 1
+cat >"$t/@ARCHIVE@" && tar -xzf "$t/@ARCHIVE@" -C "$t" && whole "$t" "$2" && sync -f "$t" || exit 1
 rm -rf "$2" && mv -T "$t" "$2" && sync .
 
 #: restore
