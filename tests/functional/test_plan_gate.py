@@ -25,7 +25,7 @@ def user_shell(tmp_path: Path) -> UserShell:
     folder = tmp_path / "models" / "m"
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(CONFIG | SMALL))
-    write_sparse_model(folder / "model.safetensors", 4096)
+    write_sparse_model(folder / "model.safetensors", 48 << 20)
     entry = "  - {{name: {0}, ssh: local, paths: {{state: {1}/state-{0}, models: {1}/models}}}}\n"
     (tmp_path / "cluster.yaml").write_text("head: a\nnodes:\n" + "".join(entry.format(n, tmp_path) for n in "ab"))
     return UserShell(tmp_path)
@@ -107,7 +107,7 @@ def test_the_checkpoint_that_fits_has_been_on_the_disk_all_along(user_shell: Use
     write_sparse_model(models / "m" / "model.safetensors", 1 << 40)
     (models / "m-small").mkdir()
     (models / "m-small" / "config.json").write_text((models / "m" / "config.json").read_text())
-    write_sparse_model(models / "m-small" / "model.safetensors", 4096)
+    write_sparse_model(models / "m-small" / "model.safetensors", 48 << 20)
     found = plan(user_shell, {"context": 4096, "memory_fraction": 0.4})
     remedies = found["remedies"]
     assert isinstance(remedies, list)
