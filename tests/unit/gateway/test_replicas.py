@@ -131,26 +131,34 @@ def test_without_a_prompt_the_least_loaded_one_is_asked() -> None:
 
 def test_new_conversations_spread_and_find_back() -> None:
     """Guards equal replicas: each gets its part, and each choice is the same in another process, after a restart."""
-    code = "import sys; from unit.gateway.test_replicas import spread; print(*spread())"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_environ())
-    assert found.stdout.split() == spread()
-    assert all(spread().count(name) >= 15 for name in "abcd")
-
-
-def _environ() -> dict[str, str]:
-    return {"PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": "random"}
+    code = """if True:
+        import sys
+        from sparkwright.gateway.replicas import KnownBeginnings, Replica, choose, prompt_of
+        four = [Replica(name) for name in "abcd"]
+        for body in sys.stdin.buffer.read().splitlines():
+            print(choose(four, prompt_of(body), KnownBeginnings()).name)
+        """
+    environ = {"PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": "random"}
+    bodies = b"\n".join(map(new_conversation, range(100)))
+    found = subprocess.run([sys.executable, "-c", code], input=bodies, capture_output=True, check=True, env=environ)
+    chosen = spread()
+    assert found.stdout.decode().split() == chosen
+    assert all(chosen.count(name) >= 15 for name in "abcd")
 
 
 def spread() -> list[str]:
     four = [Replica(name) for name in "abcd"]
-    prompts = (prompt_of(request_body(SYSTEM, {"role": "user", "content": f"task {n}"})) for n in range(100))
-    return [choose(four, prompt, KnownBeginnings()).name for prompt in prompts]
+    return [choose(four, prompt_of(new_conversation(n)), KnownBeginnings()).name for n in range(100)]
+
+
+def new_conversation(number: int) -> bytes:
+    return request_body(SYSTEM, {"role": "user", "content": f"task {number}"})
 
 
 def test_few_conversations_move_when_a_replica_comes() -> None:
     """Guards scaling up: of a hundred, about every fifth goes to the new one, and no other moves."""
     four = [Replica(name) for name in "abcd"]
-    prompts = [prompt_of(request_body(SYSTEM, {"role": "user", "content": f"task {n}"})) for n in range(100)]
+    prompts = (prompt_of(new_conversation(n)) for n in range(100))
     moved = [choose([*four, Replica("e")], one, KnownBeginnings()).name for one in prompts]
     assert all(new in (old, "e") for old, new in zip(spread(), moved, strict=True))
     assert 8 <= moved.count("e") <= 35
