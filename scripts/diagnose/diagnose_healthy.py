@@ -86,8 +86,9 @@ anything was changed for it: 28 pieces of public logs of repositories that no ea
 llama.cpp on a DGX Spark and elsewhere, Ollama 0.11 to 0.30, image builds, NCCL tests, Docker daemons, Ray, Terraform, a
 kernel), shortened by lines that repeat themselves, six whole outputs of an evaluation on a DGX Spark and nine own
 recordings of tools. Its windows come from few lines, so that each has more of what is unusual. The eleventh set was
-scored before anything was changed for it: 96 public logs, nearly all of them whole and of repositories that no earlier set has (vLLM
-on a DGX Spark and on other GPUs, SGLang, TensorRT-LLM and llama.cpp that serve, evaluations, NCCL tests and bandwidths,
+scored before anything was changed for it: 96 public logs, nearly all of them whole and of repositories that no earlier
+set has (vLLM on a DGX Spark and on other GPUs, SGLang, TensorRT-LLM and llama.cpp that serve, evaluations, NCCL tests
+and bandwidths,
 image builds, wheels from source, kernels of five machines, Ray's own logs, MySQL, ZooKeeper, access logs, services of
 Compose, tables of hardware; some of their users write Japanese, Chinese, German or Spanish). By reading them beforehand
 44 others were taken out that had failed, just end while they start, or show no outcome, and one of two alike. One
