@@ -359,10 +359,11 @@ def test_a_failure_that_a_playbook_ignores_is_none() -> None:
         "./server: --hosts unknown argument",
         "Failed: Cuda error /src/reduce.cuh:164 'invalid argument'",
         "install failed: docker run failed (exit 125)",
+        "[TRT-LLM] [E] Failed to parse: 1 validation error for Args\n  Value error, max_batch_size [8] is greater than 4",
     ],
 )
 def test_a_single_line_may_report_a_failure(line: str) -> None:
-    """Guards a bare exception, a chain that ends in a system error, a refused command line."""
+    """Guards a bare exception, a chain that ends in a system error, a refused command line, pydantic's message."""
     assert examine_logs(f"{line}\n").failure
 
 
