@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import httpcore
 
+from sparkwright.adapters.process import end_process
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.incident import News
 from sparkwright.domain.notify import is_safe_address
@@ -157,7 +158,7 @@ async def run_bounded(argv: Sequence[str], content: bytes, env: Mapping[str, str
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        await end_process(process, 0.0)
     return process.returncode or 0
 
 

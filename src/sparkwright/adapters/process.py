@@ -111,8 +111,9 @@ async def complaint(process: Process) -> str:
 
 async def end_process(process: Process, grace: float = GRACE) -> None:
     """Closes stdin, which ends the command on the node; after `grace` seconds kills what is left here."""
-    if process.stdin and not process.stdin.is_closing():
-        process.stdin.transport.abort()
+    # A pipe that is closing keeps its file open until the last byte is written, which nobody may ever read.
+    if (stdin := process.stdin) and (not stdin.is_closing() or stdin.transport.get_write_buffer_size()):
+        stdin.transport.abort()
     try:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
@@ -124,13 +125,15 @@ async def end_process(process: Process, grace: float = GRACE) -> None:
                     for drain in drains:
                         drain.cancel()
     finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), _KILLED)
-        # asyncio has no public way to let go of pipes that a stray grandchild still holds.
-        process._transport.close()  # type: ignore[attr-defined]
+        try:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(process.wait(), _KILLED)
+        finally:
+            # asyncio has no public way to let go of pipes that a stray grandchild still holds.
+            process._transport.close()  # type: ignore[attr-defined]
 
 
 async def feed_stdin(process: Process, data: bytes) -> None:

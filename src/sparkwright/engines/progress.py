@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from statistics import median
 
-from sparkwright.domain.deployment import PHASE_ORDER, Phase
+from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
 from sparkwright.domain.values import dataclass
 from sparkwright.engines.dialect import dialect, log_read_up_to
 from sparkwright.engines.tables import SEPARATE
@@ -14,6 +15,7 @@ from sparkwright.logscan.matcher import Hit
 from sparkwright.logscan.sign import Story
 
 _SAMPLED = 300  # lines by which the engine is found
+_REMEMBERED = 1 << 13  # lines: a diagnosis asks several times for the engine and the progress of the same log
 # What a signature may ask for, and the values.
 CONDITIONS: Mapping[str, Collection[str]] = {"rank": ("head", "worker"), "engine": SEPARATE, "phase": PHASE_ORDER}
 _WORKER = re.compile(r"\bnode[-_]rank(?:[=: '\"]{1,4})[1-9]|\s--headless\b")
@@ -75,9 +77,15 @@ def origin_of(source: str, lines: Sequence[tuple[int, str]]) -> LogOrigin:
     return LogOrigin(engine, "worker" if is_worker else "head", progress(lines))
 
 
+@lru_cache(_REMEMBERED)
+def read_line(engine: str, text: str) -> LogEvent | None:
+    """The event of a line in the dialect of that engine."""
+    return dialect(engine).read(text)
+
+
 def engine_of(lines: Sequence[tuple[int, str]]) -> str:
     """The one that understands most of the first lines, '' where none understands any."""
-    known = {name: sum(dialect(name).read(text) is not None for _, text in lines[:_SAMPLED]) for name in SEPARATE}
+    known = {name: sum(read_line(name, text) is not None for _, text in lines[:_SAMPLED]) for name in SEPARATE}
     best = max(SEPARATE, key=lambda name: known[name])
     return best if known[best] else ""
 
@@ -86,8 +94,7 @@ def newer_than_read(lines: Sequence[tuple[int, str]]) -> str:
     """The engine and version that a log names, and the newest version whose log was read, if that is older; ''."""
     if not (engine := engine_of(lines)):
         return ""
-    own = dialect(engine)
-    events = (own.read(text) for _, text in lines[:_SAMPLED])
+    events = (read_line(engine, text) for _, text in lines[:_SAMPLED])
     named = next((value for event in events if event for name, value in event.facts if name == "version"), "")
     newest = log_read_up_to(engine, named)
     if newest and version_key(engine, named)[:3] > version_key(engine, newest)[:3]:
@@ -97,11 +104,11 @@ def newer_than_read(lines: Sequence[tuple[int, str]]) -> str:
 
 def progress(lines: Sequence[tuple[int, str]]) -> LogProgress:
     """The progress, by the engine that understands most of the lines."""
-    engine = dialect(engine_of(lines) or SEPARATE[0])
+    engine = engine_of(lines) or SEPARATE[0]
     phases: list[tuple[int, Phase]] = []
     furthest, served = -1, 0
     for number, text in lines:
-        event = engine.read(text)
+        event = read_line(engine, text)
         if event is None:
             continue
         served = number if event.ready else served

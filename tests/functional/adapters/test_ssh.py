@@ -279,7 +279,7 @@ class agent:
     def __enter__(self) -> dict[str, str]:
         argv = ["ssh-agent", "-D", "-a", self._environ["SSH_AUTH_SOCK"]]
         self._process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
-        while not Path(self._environ["SSH_AUTH_SOCK"]).exists():
+        while not self._listens():
             assert self._process.poll() is None
         subprocess.run(["ssh-add", "-q", str(self._key)], env=self._environ, check=True)
         return self._environ
@@ -287,6 +287,11 @@ class agent:
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
         self._process.wait(60)
+
+    def _listens(self) -> bool:
+        """The socket's name exists a moment before anybody listens at it."""
+        with socket.socket(socket.AF_UNIX) as end:
+            return end.connect_ex(self._environ["SSH_AUTH_SOCK"]) == 0
 
 
 async def test_killed_sparkwright_leaves_no_stream(client_box: Box) -> None:

@@ -14,9 +14,9 @@ from functional.report.browser import BROWSER, BrowserPage, PageLeft, browser
 from patience import wait_until
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def console_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleCluster]:
-    """It serves a model whose name would be a script."""
+    """It serves a model whose name would be a script. It ends with the module: its polling takes a tenth of a core."""
     if not has_caddy():
         pytest.skip("caddy is not installed")
     with made_desk(tmp_path_factory.mktemp("desk")) as made:
@@ -27,7 +27,7 @@ def console_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consol
 EVIL = "<script>document.title='taken'</script><img/src=x/onerror=alert(1)>"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserPage]:
     if not BROWSER:
         pytest.skip("chromium is not installed")
@@ -35,7 +35,7 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserPage]:
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def operator(console_cluster: ConsoleCluster) -> str:
     return console_cluster.key("me", "operator")
 
