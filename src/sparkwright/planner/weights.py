@@ -267,8 +267,8 @@ def too_little(recipe: Recipe, checkpoint: Checkpoint) -> str:
     name = recipe.model.id or "ORG/MODEL"
     return (
         f"the files at {checkpoint.path} hold {checkpoint.weights:,} bytes, and their config.json describes a model "
-        f"of at least {gib(_described_least(checkpoint))}: part of it, or another's config.json; `hf download {name} --local-dir "
-        f"{checkpoint.root or checkpoint.path}` completes them"
+        f"of at least {gib(_described_least(checkpoint))}: part of it, or another's config.json; `hf download {name} "
+        f"--local-dir {checkpoint.root or checkpoint.path}` completes them"
     )
 
 
