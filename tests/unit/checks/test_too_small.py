@@ -22,7 +22,7 @@ def stated(size: int) -> Recipe:
     return replace(made, nodes=2, model=replace(made.model, size=size))
 
 
-def held(size: int) -> Checkpoint:
+def held_files(size: int) -> Checkpoint:
     return Checkpoint("/models/m", "/models/m", "", size, 1, weights=size, shape=SHAPE)
 
 
@@ -31,7 +31,7 @@ def test_a_node_with_too_few_bytes_is_named_where_the_plan_counts_a_stated_size(
     size: int, files: int, node: str
 ) -> None:
     """Guards that the plan counts model.size, and that the node whose files cannot be the model is a finding."""
-    of, there = stated(size), {"spark-1": held(SIZE), "spark-2": held(files)}
+    of, there = stated(size), {"spark-1": held_files(SIZE), "spark-2": held_files(files)}
     context = Context(CLUSTER, {}, of, checkpoints=there, advice=advise(of, there))
     assert [found.subject for found in check_all(context) if found.code == "MODEL015"] == ([node] if node else [])
     weighed = rank_weights(of, SHAPE, there["spark-2"])
