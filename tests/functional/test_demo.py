@@ -51,7 +51,7 @@ def test_it_shows_the_product_on_one_screen(user_shell: UserShell) -> None:
         out
     )
     assert re.search(r"http://127\.0\.0\.1:\d+/console/   key sk-", out)
-    # Which happens depends on the machine: a model that is back soon keeps its clients waiting, a busy one answers late.
+    # Which happens depends on the machine: a model that is back soon makes clients wait, a busy one answers late.
     assert re.search(r"503 +after [\d.]+ s: .*rank 1 on spark-2 ended and left no exit code|(held|refused) +a", out)
     assert re.search(r"incident +1: rank killed by an external signal \[LIVE009\]", out)
     assert re.search(r"proof +rank 1 on spark-2 was killed by signal 9 from outside", out)
