@@ -129,7 +129,7 @@ def test_other_forms_are_the_standard_librarys() -> None:
 
 
 @values.dataclass(frozen=True, slots=True)
-class Pair:
+class ChangedValue:
     left: int
     right: tuple[int, ...] = ()
 
@@ -140,10 +140,11 @@ def test_a_changed_copy_is_the_standard_librarys(changes: Any) -> None:
     found = []
     for replace in (dataclasses.replace, values.replace):
         try:
-            found.append(replace(Pair(1, (2,)), **changes))
+            found.append(replace(ChangedValue(1, (2,)), **changes))
         except TypeError as error:
             found.append(str(error))
-    assert found[0] == found[1] and (found[1] == Pair(**{"left": 1, "right": (2,), **changes}) or "middle" in changes)
+    assert found[0] == found[1]
+    assert isinstance(found[1], str) == ("middle" in changes)
 
 
 @pytest.mark.parametrize("made", [point_class(values.dataclass)(1), 7])
