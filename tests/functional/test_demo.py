@@ -72,6 +72,7 @@ def test_as_json(user_shell: UserShell) -> None:
     assert demo_leftovers(user_shell) == []
 
 
+@pytest.mark.full
 def test_kept_it_can_be_looked_at_and_ended(user_shell: UserShell) -> None:
     """`status`, `top`, `connect`, `incidents` and the console work on it; the printed command ends it."""
     code, out, err = user_shell.run("demo", "--keep")
