@@ -49,6 +49,7 @@ def finished(both_nodes: GatewaySite) -> list[float]:
     return [both_nodes.live(name)["engine"]["finished"] for name in TWO]
 
 
+@pytest.mark.full
 def test_two_replicas_serve_one_model(both_nodes: GatewaySite, testbed_nodes: list[ContainerNode]) -> None:
     """The life of a model on both nodes, in one deployment: spread, killed, restarted in turn, scaled, taken away."""
     drive, (head, worker) = both_nodes.drive, testbed_nodes

@@ -18,6 +18,7 @@ def driver(driver: CommandDriver) -> CommandDriver:
     return driver
 
 
+@pytest.mark.full
 def test_a_restart_is_planned_and_no_fault(driver: CommandDriver, testbed_nodes: list[ContainerNode]) -> None:
     """New ranks, no incident, nothing that counts; clients get a 503 that gives the reason."""
     driver.good("up", driver.recipe("process", serving={"expose": "all"}))

@@ -95,6 +95,7 @@ def relaunched(odd: OddDeployment) -> bool:
     return bool(live["relaunches"])
 
 
+@pytest.mark.full
 @pytest.mark.each_row
 @pytest.mark.parametrize(
     ("fault", "extra", "said"),
@@ -122,6 +123,7 @@ def test_an_odd_server_that_ends_says_why(odd_deployment: OddDeployment, fault: 
         pass
 
 
+@pytest.mark.full
 def test_a_server_that_listens_everywhere_is_found_by_check(odd_deployment: OddDeployment) -> None:
     """Guards the gateway and its keys: a server that ignores the address it was given serves whoever reaches it."""
     odd_deployment.good("up", odd_deployment.recipe("open"), "--no-supervise", "--force", "no GPU here")

@@ -19,7 +19,8 @@ from functional.gateway.gateways import has_caddy
 
 LINES = 24
 MORE = [
-    pytest.param(word, marks=pytest.mark.full) for word in ("plan", "address", "fault", "(?:503|held)", "recovered")
+    pytest.param(word, marks=pytest.mark.full)
+    for word in ("plan", "address", "fault", "(?:503|held|refused)", "recovered")
 ]
 
 
@@ -46,12 +47,12 @@ def test_it_shows_the_product_on_one_screen(user_shell: UserShell) -> None:
     assert lines[0].startswith("SIMULATED: two embedded nodes")
     words = [found[1] for line in lines if (found := re.match(r" *[\d.]+ s  (\w+) ", line))]
     steps = ["check", "plan", "up", "ready", "address", "console", "fault", "recovered", "incident", "proof"]
-    assert [word for word in words if word not in ("503", "held")] == [*steps, "doubt", "down", "nothing"], out
-    assert re.search(r"http://127\.0\.0\.1:\d+/console/   key sk-", out)
-    # Which of both happens depends on the machine: a model that is back soon keeps its clients waiting.
-    assert re.search(
-        r"503 +after [\d.]+ s: .*rank 1 on spark-2 ended and left no exit code|held +a request waited", out
+    assert [word for word in words if word not in ("503", "held", "refused")] == [*steps, "doubt", "down", "nothing"], (
+        out
     )
+    assert re.search(r"http://127\.0\.0\.1:\d+/console/   key sk-", out)
+    # Which happens depends on the machine: a model that is back soon makes clients wait, a busy one answers late.
+    assert re.search(r"503 +after [\d.]+ s: .*rank 1 on spark-2 ended and left no exit code|(held|refused) +a", out)
     assert re.search(r"incident +1: rank killed by an external signal \[LIVE009\]", out)
     assert re.search(r"proof +rank 1 on spark-2 was killed by signal 9 from outside", out)
     assert demo_leftovers(user_shell) == []
@@ -64,13 +65,14 @@ def test_as_json(user_shell: UserShell) -> None:
     assert (code, err) == (0, "")
     data = json.loads(out)
     assert data["simulated"] is True and data["answer"]["simulated"] is True
-    assert (data["fault"]["status"], data["fault"]["refused"] > 0) in ((503, True), (200, False))
+    assert (data["fault"]["status"], data["fault"]["refused"] > 0) in ((503, True), (0, True), (200, False))
     assert data["fault"]["node"] == "spark-2"
     assert data["incident"]["number"] == 1 and data["incident"]["proof"] and data["incident"]["doubts"]
     assert data["status"][0]["state"] == "ready"
     assert demo_leftovers(user_shell) == []
 
 
+@pytest.mark.full
 def test_kept_it_can_be_looked_at_and_ended(user_shell: UserShell) -> None:
     """`status`, `top`, `connect`, `incidents` and the console work on it; the printed command ends it."""
     code, out, err = user_shell.run("demo", "--keep")

@@ -232,6 +232,7 @@ def content(path: Path) -> bytes:
         return b""
 
 
+@pytest.mark.full
 def test_an_owner_is_told_of_a_killed_rank(user_shell: UserShell, http_inbox: tuple[type[Inbox], str]) -> None:
     """`notify test` sends from the head; `up` brings the settings there; a killed rank makes one sentence."""
     handler, url = http_inbox

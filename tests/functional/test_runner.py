@@ -83,6 +83,7 @@ def test_a_failed_test_fails_the_run_and_is_not_tried_again(folder: Path) -> Non
     assert test_results.finish("make registry", [outcome], 60.0, None) == 1
 
 
+@pytest.mark.full
 def test_the_two_halves_of_a_full_run_run_each_test_once(folder: Path) -> None:
     """Guards `.ci/run`: nothing is lost and nothing is run twice."""
     assert counts(run(folder, marks="not full")) == (2, 0, 0)
@@ -145,6 +146,7 @@ def test_a_run_after_another_takes_its_counts(folder: Path, monkeypatch: pytest.
     assert [run and run.command for run in seen] == [None, "make test"]
 
 
+@pytest.mark.full
 def test_a_part_without_full_tests_is_no_failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards `make test-rest` in CI, where a part that finds no test at all has failed."""
     monkeypatch.setenv("CI", "true")
@@ -168,6 +170,7 @@ def test_in_ci_only_hardware_and_data_may_be_skipped(
     assert counts(run(folder, skip=reason)) == in_ci
 
 
+@pytest.mark.full
 def test_the_summary_adds_up_both_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Guards the closing line of `.ci/run`, and that a failure of the first run fails the whole."""
     assert test_results.finish("make test", [run(folder, sound=False, marks="not full", part="quick")], 60.0, None) == 1

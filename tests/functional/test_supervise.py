@@ -67,6 +67,7 @@ def end_samplers(root: Path) -> None:
                 os.killpg(group, signal.SIGKILL)
 
 
+@pytest.mark.full
 async def test_a_node_that_its_watchdog_reset_is_the_cause(simulator: SupervisedSimulator) -> None:
     """Guards a freeze end to end: the worker's next boot has the watchdog's record, and the incident names it."""
     root = Path(dict(simulator.cluster.nodes[1].env)["SPARKWRIGHT_SYSROOT"])

@@ -69,6 +69,7 @@ def folded(shell: UserShell) -> Iterator[Fold]:
     shell.run("down", "fold")
 
 
+@pytest.mark.full
 def test_tensorfold_serves_on_two_nodes_and_what_it_printed_is_used(folded: Fold) -> None:
     """Guards its form: order of ranks, key, readiness, figures, the estimate in `status` and in the next plan."""
     done = folded.good("up", folded.recipe(), *FORCE, SPARKWRIGHT_SUPERVISOR_SCALE="0.1")
@@ -106,6 +107,7 @@ def test_a_refusal_before_loading_is_the_reason(folded: Fold) -> None:
     assert code == 1 and "cannot fit requested context 4096" in " ".join(out.split()), out + err
 
 
+@pytest.mark.full
 def test_drafts_off_are_the_reference_of_eval_same(folded: Fold) -> None:
     """Guards the oracle: equal with right drafts, worse where drafts change the answer, refused where it has none."""
     words = ("eval", "same", f"http://127.0.0.1:{folded.port}", "--serial", "--prompts", "8", "--json")

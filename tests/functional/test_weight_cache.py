@@ -65,6 +65,7 @@ async def test_the_weights_are_kept_over_a_relaunch_and_go_with_down(tmp_path: P
     assert not folder(simulator, 0).exists() and not folder(simulator, 0).parent.exists()
 
 
+@pytest.mark.full
 async def test_one_that_died_is_started_again_with_the_ranks(tmp_path: Path) -> None:
     """All or none: over several nodes they meet each other while they load."""
     simulator = make_keeping(tmp_path)
@@ -82,6 +83,7 @@ async def test_one_that_died_is_started_again_with_the_ranks(tmp_path: Path) -> 
         await simulator.down()
 
 
+@pytest.mark.full
 async def test_where_it_cannot_be_its_log_says_why_and_nothing_is_left(tmp_path: Path) -> None:
     """A platform without CUDA IPC. A person is told how to start without it; a relaunch serves from files."""
     simulator = make_keeping(tmp_path, SPARKWRIGHT_SIMULATOR_PRELOAD_FAILS="1")

@@ -237,10 +237,12 @@ class MemoryLedger:
         """True if all lines stay within the pool, while loading and after.
 
         What comes on top of the claim counts with the least that has been seen: nodes started with less room than its
-        middle leaves, and serve.
+        middle leaves, and serve. So do all lines where the size of the KV pool is given and takes no part of a range.
         """
         slack = (line.bytes - line.low for line in self.lines if line.name in self.outside and line.low is not None)
-        return self.left + sum(slack) >= 0 and self.loads
+        given = self._pinned and bool(self._pool_end("low"))
+        spare = max(sum(slack), self._below) if given else sum(slack)
+        return self.left + spare >= 0 and self.loads
 
     @property
     def claims_too_much(self) -> bool:
@@ -292,16 +294,26 @@ class MemoryLedger:
             return Lack.CLAIM
         if self.claim > 0 and least <= 0:
             return Lack.POOL
-        pinned = (kv := self.line(KV_POOL)) is not None and kv.low in (None, kv.bytes)
-        if self.left < (self._above if pinned else 0) or (self.loading and self.loading.bytes > self.free):
+        if self.left < (self._above if self._pinned else 0) or (self.loading and self.loading.bytes > self.free):
             return Lack.NODE
         return Lack.CONTEXT if self.kv_needed and least < self.kv_needed else None
+
+    @property
+    def _pinned(self) -> bool:
+        """True if the size of the KV pool is given: nothing shrinks when the engine needs more."""
+        return (kv := self.line(KV_POOL)) is not None and kv.known and kv.low in (None, kv.bytes)
+
+    @property
+    def _below(self) -> int:
+        """Bytes by which the engine's lines may fall short of their figures, like `_above`."""
+        wide = [line.bytes - line.low for line in self.lines if line.low is not None and line.name != IN_USE]
+        return int(sum(width**2 for width in wide if width > 0) ** 0.5)
 
     @property
     def _above(self) -> int:
         """Bytes by which the engine's lines may exceed their figures; widths of independent lines add as squares.
 
-        They decide where the size of the KV pool is given: nothing shrinks when the engine needs more.
+        They decide where the size of the KV pool is given.
         """
         wide = [line.high - line.bytes for line in self.lines if line.high is not None and line.name != IN_USE]
         smaller = 0 if self.pool.low is None else self.pool.bytes - self.pool.low

@@ -52,7 +52,8 @@ class Surroundings:
     """The world around a recipe. nodes: of the cluster. kv_dtypes: types of KV cache that the engine takes.
 
     fraction: what the engine takes when the recipe gives none, 0 for one that claims no share. actions: each group does
-    one thing on one or more nodes. checkpoints: of the same model in another form, on some node's disk.
+    one thing on one or more nodes. checkpoints: of the same model in another form, on some node's disk. file_split: the
+    parallelism in the user's file, where the recipe was planned for another number of nodes.
     """
 
     nodes: int = 1
@@ -61,6 +62,7 @@ class Surroundings:
     fraction: float = 0.0
     actions: tuple[tuple[Action, ...], ...] = ()
     checkpoints: tuple[tuple[Stored, Use], ...] = ()
+    file_split: Parallelism | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +258,13 @@ def _nodes(recipe: Recipe, world: Surroundings) -> Iterator[KnobStep]:
         if not allowed:
             continue
         best = allowed[0]
-        other = [(f"parallelism.{name}", new) for name, new in asdict(best).items() if new != getattr(own, name)]
+        other = [(f"parallelism.{name}", new) for name, new in asdict(best).items() if _other(name, new, own, world)]
         yield KnobStep(Variant((("nodes", count), *other)), log2(count / recipe.nodes))
+
+
+def _other(name: str, new: Any, own: Parallelism, world: Surroundings) -> bool:
+    """True if a key of the split changes in the recipe that is planned, or in the file that the user changes."""
+    return bool(new != getattr(own, name) or (world.file_split and new != getattr(world.file_split, name)))
 
 
 def splits_for(recipe: Recipe, shape: ModelShape | None, count: int) -> tuple[Parallelism, ...]:

@@ -47,6 +47,13 @@ def bits_of(name: str) -> float:
     return max((bits for pattern, bits in _BITS_IN_NAME if re.search(pattern, name, re.IGNORECASE)), default=0.0)
 
 
+def fewest_bits(name: str) -> float:
+    """Bits of a weight at least by a name: the fewest of the formats that it has (`NVFP4-BF16`), 0 without one."""
+    if packed := packed_bits(name):
+        return packed
+    return min((bits for pattern, bits in _BITS_IN_NAME if re.search(pattern, name, re.IGNORECASE)), default=0.0)
+
+
 def claims(stated: Stated | None) -> tuple[WeightClaim, ...]:
     """Every statement about the size, the best one first."""
     return tuple(_claims(stated)) if stated else ()

@@ -35,7 +35,7 @@ from sparkwright.planner.parts import (
     settled,
 )
 from sparkwright.planner.split_cost import bytes_on_rank
-from sparkwright.planner.stated import WeightClaim, bits_of, claims
+from sparkwright.planner.stated import WeightClaim, bits_of, claims, fewest_bits
 
 DRAFT = "draft model"
 # A draft model of its own, in layers of the target's width: DFlash and plain drafts have several, EAGLE one.
@@ -231,8 +231,12 @@ def _counted(recipe: Recipe, shape: ModelShape, checkpoint: Found) -> _Counted |
 
 def holds_too_little(checkpoint: Checkpoint) -> bool:
     """True if files that are all there are together smaller than the model that their own config.json describes."""
-    shape, size = checkpoint.shape, checkpoint.weights
-    return checkpoint.sound and isinstance(shape, ModelShape) and size > 0 and _less_than(size, shape)
+    return checkpoint.sound and 0 < checkpoint.weights < _described_least(checkpoint)
+
+
+def _described_least(checkpoint: Checkpoint) -> int:
+    """Bytes that the model of a folder's config.json takes at least; 0 where its dimensions are not known."""
+    return _least_bytes(checkpoint.shape) if isinstance(checkpoint.shape, ModelShape) else 0
 
 
 def _less_than(size: int, shape: ModelShape) -> bool:
@@ -251,21 +255,20 @@ def _least_bytes(shape: ModelShape) -> int:
 
 def _too_little(recipe: Recipe, checkpoint: Checkpoint, ranks_here: int) -> LedgerLine:
     """The line of files that are no whole model, with the command that completes them."""
-    least = _least_bytes(checkpoint.shape) if isinstance(checkpoint.shape, ModelShape) else 0
     p, why = recipe.parallelism, too_little(recipe, checkpoint)
-    return LedgerLine(WEIGHTS, 0, Origin.ASSUMED, why, low=least * ranks_here // (p.tp * p.pp), known=False)
+    low = _described_least(checkpoint) * ranks_here // (p.tp * p.pp)
+    return LedgerLine(WEIGHTS, 0, Origin.ASSUMED, why, low=low, known=False)
 
 
 def too_little(recipe: Recipe, checkpoint: Checkpoint) -> str:
     """Files that are smaller than their config.json says, and the command that completes them; '' if they are not."""
     if not holds_too_little(checkpoint):
         return ""
-    least = _least_bytes(checkpoint.shape) if isinstance(checkpoint.shape, ModelShape) else 0
     name = recipe.model.id or "ORG/MODEL"
     return (
         f"the files at {checkpoint.path} hold {checkpoint.weights:,} bytes, and their config.json describes a model "
-        f"of at least {gib(least)}: part of it, or another's config.json; `hf download {name} --local-dir "
-        f"{checkpoint.root or checkpoint.path}` completes them"
+        f"of at least {gib(_described_least(checkpoint))}: part of it, or another's config.json; `hf download {name} "
+        f"--local-dir {checkpoint.root or checkpoint.path}` completes them"
     )
 
 
@@ -304,13 +307,13 @@ def least_by_name(name: str) -> tuple[int, str]:
     """Bytes that a model takes at least by its name (`550B`, `BF16`), and the sentence for it; (0, '') without a hint.
 
     A name proves nothing, so this can only make a verdict worse: the count is rounded down by a tenth (a fifth for a
-    packing, whose mixes have less than their name says), and a name without a format is taken at 1.5 bits per
-    parameter, less than any published quantization (IQ1_S has 1.6).
+    packing, whose mixes have less than their name says), of several formats the smallest counts, and a name without a
+    format is taken at 1.5 bits per parameter, less than any published quantization (IQ1_S has 1.6).
     """
     counts = [float(found) for found in _COUNT_IN_NAME.findall(name)]
     if not counts:
         return 0, ""
-    bits = bits_of(name) or _LEAST_BITS
+    bits = fewest_bits(name) or _LEAST_BITS
     sure = 1 - _NAMED[0] if packed_bits(name) else 0.9
     least = int(sure * max(counts) * 1e9 * bits / 8)
     return least, f"; by its name at least {gib(least)} ({max(counts):g}B parameters at {bits:g} bits)"

@@ -122,6 +122,7 @@ async def test_a_killed_engine_has_its_context_again(tmp_path: Path, remember: b
         assert f"{told.tokens:,} tokens re-sent" in told.text
 
 
+@pytest.mark.full
 async def test_slots_come_back_from_the_disk(tmp_path: Path) -> None:
     """Guards serving.disk_cache with llama.cpp: saved after work, restored after kill -9, and a folder that is gone."""
     folder = tmp_path / "kv"
@@ -151,6 +152,7 @@ async def test_slots_come_back_from_the_disk(tmp_path: Path) -> None:
     assert cold > 3000 and after < cold / 10
 
 
+@pytest.mark.full
 async def test_half_a_file_of_a_slot_costs_one_start_at_most(tmp_path: Path) -> None:
     """Guards the start after a power cut in the middle of a write: llama.cpp dies of such a file, and is not given it
     again."""

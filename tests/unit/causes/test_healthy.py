@@ -359,7 +359,7 @@ def test_a_failure_that_a_playbook_ignores_is_none() -> None:
         "./server: --hosts unknown argument",
         "Failed: Cuda error /src/reduce.cuh:164 'invalid argument'",
         "install failed: docker run failed (exit 125)",
-        "[TRT-LLM] [E] Failed to parse: 1 validation error for Args\n  Value error, max_batch_size [8] is greater than 4",
+        "[TRT-LLM] [E] Failed: 1 validation error for Args\n  Value error, max_batch_size [8] is greater than 4",
     ],
 )
 def test_a_single_line_may_report_a_failure(line: str) -> None:

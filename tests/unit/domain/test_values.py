@@ -126,3 +126,34 @@ def test_other_forms_are_the_standard_librarys() -> None:
     one = Open(1)
     one.x = 2
     assert (one.x, dataclasses.is_dataclass(Open)) == (2, True)
+
+
+@values.dataclass(frozen=True, slots=True)
+class ChangedValue:
+    left: int
+    right: tuple[int, ...] = ()
+
+
+@pytest.mark.parametrize("changes", [{}, {"left": 3}, {"right": (4,)}, {"middle": 1}])
+def test_a_changed_copy_is_the_standard_librarys(changes: Any) -> None:
+    """Guards the quicker `replace`: the same copy, and the same refusal of a field that is not there."""
+    found = []
+    for replace in (dataclasses.replace, values.replace):
+        try:
+            found.append(replace(ChangedValue(1, (2,)), **changes))
+        except TypeError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
+    assert isinstance(found[1], str) == ("middle" in changes)
+
+
+@pytest.mark.parametrize("made", [point_class(values.dataclass)(1), 7])
+def test_a_copy_with_fields_that_are_no_arguments(made: Any) -> None:
+    """Guards classes that the quicker way does not know: theirs are the standard library's copy and its refusal."""
+    found = []
+    for replace in (dataclasses.replace, values.replace):
+        try:
+            found.append(replace(made, x=5))
+        except TypeError as error:
+            found.append(str(error))
+    assert found[0] == found[1]

@@ -63,7 +63,9 @@ def test_narrow_ranges_are_for_what_is_understood() -> None:
     assert len(sure) >= 95
 
 
-@for_each("key", ("expert_ffn_widths", "moe_inner_size", "num_mem_blocks", "block_ffn_rank", "n_loops"))
+@for_each(
+    "key", ("expert_ffn_widths", "moe_inner_size", "num_mem_blocks", "block_ffn_rank", "n_loops", "ffn_multiplier")
+)
 def test_a_key_that_sizes_experts_and_is_not_understood(key: str) -> None:
     """Guards the next LongCat: what may change the weights several times over makes them unknown."""
     found = parse(json.dumps(PLAIN | {key: 16}))
@@ -72,7 +74,9 @@ def test_a_key_that_sizes_experts_and_is_not_understood(key: str) -> None:
     assert not line.known and key in line.why
 
 
-@for_each("key, value", (("latent_sum_dim", 64), ("num_memory_slots", 32), ("adapter_rank", 128)))
+@for_each(
+    "key, value", (("latent_sum_dim", 64), ("num_memory_slots", 32), ("adapter_rank", 128), ("hidden_multiplier", 2))
+)
 def test_another_key_that_looks_like_a_size(key: str, value: int) -> None:
     """Guards that such a key widens the range."""
     found, usual = counted(PLAIN | {key: value}), counted(PLAIN)
@@ -80,7 +84,10 @@ def test_another_key_that_looks_like_a_size(key: str, value: int) -> None:
     assert (found[1].low or 0) < (usual[1].low or 0) and (found[1].high or 0) > (usual[1].high or 0)
 
 
-@for_each("key, value", (("router_aux_loss_coef", 0.01), ("moe_router_topk_scaling", 2), ("expert_scale", 1)))
+@for_each(
+    "key, value",
+    (("router_aux_loss_coef", 0.01), ("moe_router_topk_scaling", 2), ("expert_scale", 1), ("residual_multiplier", 0.2)),
+)
 def test_a_key_without_a_size_changes_nothing(key: str, value: float) -> None:
     found = parse(json.dumps(PLAIN | {key: value}))
     assert isinstance(found, ModelShape) and not found.unread and not found.loose

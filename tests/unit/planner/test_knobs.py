@@ -65,6 +65,13 @@ def test_more_nodes_split_as_the_model_allows() -> None:
     assert node_steps(replace(RECIPE, nodes=8, parallelism=Parallelism(tp=8))) == []
 
 
+def test_more_nodes_name_what_the_file_has_otherwise() -> None:
+    """Guards `plan --nodes 1` of a file with pp 3: tp 4 alone makes it one of twelve ranks on four nodes."""
+    world = replace(WORLD, file_split=Parallelism(pp=3))
+    steps = [knob.steps[0] for knob in list_knobs(RECIPE, world) if knob.kind == "nodes"]
+    assert dict(steps[-1].variant.keys)["parallelism.pp"] == 1
+
+
 def node_steps(given: Recipe, shape: ModelShape = SHAPE) -> list[dict[str, object]]:
     """The changes of each step."""
     found = list_knobs(given, replace(WORLD, shape=shape))

@@ -245,6 +245,15 @@ def test_a_given_pool_fits_only_with_room_for_what_the_others_may_take_more(left
     assert MemoryLedger("a", pool, (used, weights, needs, kv)).fit is fit
 
 
+@pytest.mark.parametrize(("left", "fit"), [(-4, Fit.MAY), (-6, Fit.NOT)])
+def test_a_given_pool_is_refused_only_where_the_others_at_their_least_leave_no_room(left: int, fit: Fit) -> None:
+    """Guards stated sizes of a wide range: lines that may be 3 and 4 GiB smaller are 5 GiB together."""
+    weights = LedgerLine(WEIGHTS, 60 * GIB, Origin.ASSUMED, low=57 * GIB, high=90 * GIB)
+    needs = LedgerLine(OVERHEAD, 10 * GIB, Origin.ASSUMED, low=6 * GIB, high=10 * GIB)
+    kv = LedgerLine(KV_POOL, (30 - left) * GIB, Origin.COMPUTED)
+    assert MemoryLedger("a", LedgerLine("pool", 100 * GIB, Origin.MEASURED), (weights, needs, kv)).fit is fit
+
+
 def test_only_vllm_asks_for_a_whole_context() -> None:
     """Guards that SGLang is not refused for a pool of less than one context: published runs of it serve like that."""
     serving = {"memory_fraction": 0.3, "context": 1 << 20}

@@ -18,7 +18,7 @@ from sparkwright.planner.kv_cache import capacity
 from sparkwright.planner.ledger import ledger
 from sparkwright.planner.parts import by_bytes, settled
 from sparkwright.planner.speed import estimate_speed
-from sparkwright.planner.weights import WeightFactors, checkpoint_size, fitted, least_by_name, rank_weights
+from sparkwright.planner.weights import WeightFactors, checkpoint_size, fitted, least_by_name, rank_weights, whole_size
 from unit.checks.samples import ABSENT, WHOLE
 from unit.for_each import for_each
 from unit.planner.memory_samples import gb10_node, model_shape, recipe
@@ -197,6 +197,8 @@ def test_nothing_known_reports_it() -> None:
         ("Qwen/Qwen3-235B-A22B-FP8", 235, 8),
         ("org/Hy3-295B-NVFP4-W4A16", 295, 4),
         ("org/big-70B", 70, 1.5),
+        ("cyburn/Qwopus3.6-35B-A3B-v1-Blackwell-NVFP4-BF16-vllm-4.75bits", 35, 4),
+        ("bleysg/Qwen3.5-122B-A10B-int4-fp8-hybrid", 122, 4),
     ],
 )
 def test_a_name_gives_the_least_that_weights_can_take(name: str, billions: float, bits: float) -> None:
@@ -336,3 +338,10 @@ def test_no_format_raises(written: str, experts: str, size: int, cache: str, nam
     assert line.bytes >= 0 and (line.known or not line.bytes)
     assert capacity(made, odd, 10 * GIB).bytes == 10 * GIB
     assert estimate_speed(made, odd, size, Load(depth=4096, prompt=4096)).load.depth == 4096
+
+
+def test_other_checkpoints_are_not_shares_of_a_size_that_cannot_be() -> None:
+    """Guards the table of other checkpoints: shares of a model.size far below the dimensions were 21 MiB."""
+    of = recipe(MINIMAX, tp=2)
+    sizes = {size: whole_size(with_size(of, size), MINIMAX, None) for size in (40 * MIB, 120 * GIB)}
+    assert sizes == {40 * MIB: 0, 120 * GIB: 120 * GIB}

@@ -136,7 +136,7 @@ async def estimate(services: Services, asked: EstimateRequest) -> Estimated:
     kind = _kind(asked)
     read = await _read(services, asked)
     recipe, judge = await _judged(services, asked, read[0])
-    plan = _plan(recipe, judge, _library(services), own=asked.recipe is not None)
+    plan = _plan(recipe, judge, _library(services), asked.recipe)
     assumed = (_assumed(kind, asked, recipe), *_chosen(asked, recipe))
     longest = 0 if traits(recipe).opaque else _longest(recipe, judge)
     return Estimated(plan, longest, assumed, tuple(_others(recipe, judge, read[1])))
@@ -156,7 +156,7 @@ async def compare(services: Services, every: Sequence[EstimateRequest]) -> tuple
             if key not in files:
                 files[key] = await _read(services, asked)
             made, judge = await _judged(services, asked, files[key][0])
-            plan = _plan(made, judge, _library(services), own=recipe is not None, seek=False)
+            plan = _plan(made, judge, _library(services), recipe, seek=False)
             rows.append(ComparisonRow(name, made.nodes, plan))
         except UsageError as error:
             rows.append(ComparisonRow(name, nodes, trouble=error.message))
@@ -283,8 +283,9 @@ def _with_limits(recipe: Recipe, asked: EstimateRequest, found: Checkpoint | Non
     return replace(recipe, nodes=count, parallelism=allowed[0])
 
 
-def _plan(recipe: Recipe, judge: RealJudge, library: FlagLibrary, own: bool, seek: bool = True) -> Plan:
-    """own: the recipe is the user's, and not one that was made for the question. seek: search remedies, too."""
+def _plan(recipe: Recipe, judge: RealJudge, library: FlagLibrary, file: Recipe | None, seek: bool = True) -> Plan:
+    """file: the user's recipe as written; None: it was made for the question. seek: search remedies, too."""
+    own = file is not None
     facts = judge.ground.facts
     counted = judge.ground.ledgers(recipe)
     found, checkpoints = verdict(counted), judge.ground.checkpoints
@@ -293,6 +294,7 @@ def _plan(recipe: Recipe, judge: RealJudge, library: FlagLibrary, own: bool, see
         shape=judge.ground.shape(recipe),
         kv_dtypes=kv_dtypes(recipe),
         fraction=0.0 if traits(recipe).claim is Claim.NONE else memory_fraction(recipe),
+        file_split=file.parallelism if file else None,
     )
     sought = seek and found.known and found.fit is not Fit.FITS
     cluster = Cluster("stock", tuple(Node(name, name) for name in facts), next(iter(facts)))
