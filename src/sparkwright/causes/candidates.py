@@ -45,7 +45,8 @@ class Mechanism:
     """A way in which something fails. next: steps, without those with an empty slot; generic: its place shows the
     family.
 
-    like: the mechanism whose causes are its own, too.
+    like: the mechanism whose causes are its own, too. telling: the slot whose words a cause must have that the log only
+    resembles.
     """
 
     key: str
@@ -56,6 +57,7 @@ class Mechanism:
     causes: Sequence[Mapping[str, Any]] = ()
     generic: bool = False
     like: str = ""
+    telling: str = ""
 
     def match(self, text: str) -> re.Match[str] | None:
         low, known = text.lower(), pattern_needs()

@@ -47,6 +47,7 @@ class Reason:
     fails: more than a word of failure says so (its level, its form or a mechanism), and by who prints it, and where,
     it is a failure.
     described: the few lines that there are are no log, and one of them has a word of failure.
+    telling: what the line names that a cause must name, too, if the log only resembles it.
     """
 
     why: Explanation | None
@@ -56,6 +57,7 @@ class Reason:
     bad: bool = False
     described: bool = False
     fails: bool = False
+    telling: str = ""
 
 
 def reason(
@@ -116,11 +118,16 @@ def reason(
     described = few and _is_described([text for text, _ in around])
     failed = [one for one in found if not outcomes or _has_failure(outcomes[one.source], one)]
     fails = (bad and any(map(_is_a_failure, failed))) or any(map(_ends_in_error, failed))
-    return Reason(why, around, keys, (why.line,), bad, described, fails)
+    return Reason(why, around, keys, (why.line,), bad, described, fails, _telling(best, known))
 
 
 def _proof(one: LineCandidate) -> Proof:
     return Proof(one.source, one.number, one.text.strip()[:_LONGEST], one.at, process_name(one.text))
+
+
+def _telling(one: LineCandidate, known: Mechanism | None) -> str:
+    match = known.match(one.body) if known and known.telling else None
+    return (match.groupdict().get(known.telling) or "") if known and match else ""
 
 
 def _filled_in(one: LineCandidate, known: Mechanism, words: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from functools import cache, lru_cache
 from math import log
 
@@ -60,6 +60,11 @@ def document(cause: LogCause) -> Mapping[str, float]:
     return found
 
 
+def _has_most(cause: LogCause, words: Set[str]) -> bool:
+    """True if more than half of these words are in its texts, or there are none."""
+    return not words or 2 * len(words & document(cause).keys()) > len(words)
+
+
 class CauseIndex:
     """An index of causes by the words of their texts; harmless ones are left out."""
 
@@ -87,7 +92,9 @@ class CauseIndex:
         for word in sorted(worth, key=lambda word: -worth[word])[:_MOST]:
             for code, value in self._by_word.get(word, ()):
                 shared[code].append((given[word] * value, word))
-        scores = {code: sum(value for value, _ in pairs) for code, pairs in shared.items()}
+        told = frozenset(words_of(reason.telling))
+        may_be = (code for code in shared if _has_most(self._causes[code], told))
+        scores = {code: sum(value for value, _ in shared[code]) for code in may_be}
         weighed = {code: score * self._likelier(self._causes[code], reason) for code, score in scores.items()}
         near = sorted(weighed, key=lambda code: -weighed[code])
         if not near:
