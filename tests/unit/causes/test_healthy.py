@@ -419,7 +419,10 @@ def test_a_notice_stays_behind_the_cause_that_a_failure_shows() -> None:
 
 def test_a_cause_that_a_log_only_resembles_has_its_error() -> None:
     """Guards CUDA errors that no cause has: the words around them are those of any CUDA error."""
-    log = "ggml_cuda_compute_forward: ADD failed\nCUDA error: {}\n  current device: 1, in function compute at a.cu\n"
+    log = (
+        "ggml_cuda_compute_forward: MUL_MAT_ID failed\n"
+        "CUDA error: {}\n  current device: 1, in function compute at a.cu:9\n"
+    )
     missing, other = (examine_logs(log.format(error)) for error in ("invalid device function", "invalid argument"))
     assert [cause.key for cause in missing.causes[:1]] == ["no-kernel-image-sm12x"]
     assert other.failure and not other.causes
