@@ -67,20 +67,18 @@ def _request(case: PlannerCase, point: Point) -> tuple[int, int]:
 def _served(case: PlannerCase, found: Speed, load: Load, request: tuple[int, int]) -> Estimate:
     """Tokens/s of requests that begin together, each with its own prompt: what such benchmarks call their aggregate.
 
-    From the first one's first token to the last token of all: the others' prompts are read meanwhile.
+    From the first one's first token to the last token of all: the others' prompts are read meanwhile. An engine may
+    read them with the first one's, so the high end counts them as read by then.
     """
     prompt, written = request
     prompts = _speed(case, Load(concurrency=load.concurrency, prompt=prompt)) if prompt and written else ""
     if isinstance(prompts, str) or not prompts.prefill.known or not found.decode.known:
         return found.decode_all
-    waited = (load.concurrency - 1) * prompt
-    rates = ((p, d) for p, d in zip(_edges(prompts.prefill), _edges(found.decode), strict=True))
-    value, low, high = (load.concurrency * written / (waited / read + written / wrote) for read, wrote in rates)
-    return Estimate(value, low, high)
-
-
-def _edges(estimate: Estimate) -> tuple[float, float, float]:
-    return estimate.value, estimate.low, estimate.high
+    waited, streams = (load.concurrency - 1) * prompt, load.concurrency
+    read, wrote = prompts.prefill, found.decode
+    value = streams * written / (waited / read.value + written / wrote.value)
+    low = streams * written / (waited / read.low + written / wrote.low)
+    return Estimate(value, low, streams * wrote.high)
 
 
 def _calibrated(case: PlannerCase) -> Iterator[PlannerAnswer]:

@@ -287,7 +287,7 @@ def test_secrets_reach_the_engine_and_no_listing(clean_node: Sh) -> None:
     """They come from a 0600 file in the folder; the command lines of this machine do not hold them."""
     folder(clean_node).mkdir(parents=True)
     (folder(clean_node) / "secrets.env").write_text("KEY='s3cret value'\n")
-    start(clean_node, 'echo "key $KEY"; while :; do sleep 0.05; done')
+    start_and_read(clean_node, 'echo "key $KEY"; while :; do sleep 0.05; done')
     assert not running("s3cret")
     clean_node.run(process.stop([FOLDER], 0))
     assert (folder(clean_node) / "log").read_text().splitlines()[0] == "key s3cret value"
