@@ -43,8 +43,10 @@ class Sh:
     @staticmethod
     def end(process: subprocess.Popen[str]) -> None:
         """Ends it with all that it started in its session: whatever holds a pipe open would be waited for."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        for folder in Path("/proc").glob("[0-9]*"):  # `timeout` has a group of its own
+            with contextlib.suppress(OSError):
+                if int((folder / "stat").read_text().rpartition(")")[2].split()[3]) == process.pid:
+                    os.kill(int(folder.name), signal.SIGKILL)
         process.communicate()
 
     def run(self, command: Command) -> Completed:

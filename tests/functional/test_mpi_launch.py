@@ -26,7 +26,7 @@ from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, 
 from sparkwright.engines.catalog import engine
 from sparkwright.engines.engine import RenderContext, files_at
 from sparkwright.engines.stuck import lost_a_peer
-from sparkwright.facts.engine_log import read_log
+from sparkwright.facts.engine_log import LogStory, read_log
 
 pytestmark = pytest.mark.skipif(not shutil.which("mpirun"), reason="hardware: Open MPI's mpirun is not installed")
 KEY = "SPARKWRIGHT_LAUNCH_KEY"
@@ -165,9 +165,12 @@ def test_both_ranks_start_each_with_the_environment_of_its_node(mpi_ranks: MpiRa
         assert "the-key" not in " ".join(mpi_ranks.specs[rank].argv)
     with urllib.request.urlopen(f"http://127.0.0.1:{mpi_ranks.port}/stand_in.py", timeout=60) as answer:
         assert answer.status == 200
-    head = read_log(mpi_ranks.log(0).splitlines(), engine("trtllm").read)
-    assert head.ready_after is not None
-    assert not head.root
+
+    def head() -> LogStory:
+        return read_log(mpi_ranks.log(0).splitlines(), engine("trtllm").read)
+
+    wait_until(lambda: head().ready_after is not None, lambda: mpi_ranks.log(0))
+    assert not head().root
 
 
 def test_the_agent_listens_on_its_own_address_only_and_for_one_head(mpi_ranks: MpiRanks) -> None:

@@ -476,8 +476,12 @@ def test_logs_are_searched_and_downloaded(console_cluster: ConsoleCluster, windo
     sift = "const f = document.getElementById('words'); f.value = arguments[0]; f.dispatchEvent(new Event('input', "
     page.script(sift + "{bubbles: true}))", "jit MONITOR")
     assert page.script(shown) and all("JIT monitor" in line for line in page.script(shown))
-    text = console_cluster.get("logs/twin/download", console_cluster.signed_in(operator)).text
-    assert "rank 0  " in text and "rank 1  " in text
+    cookie = console_cluster.signed_in(operator)
+
+    def text() -> str:
+        return console_cluster.get("logs/twin/download", cookie).text
+
+    wait_until(lambda: all(rank in text() for rank in ("rank 0  ", "rank 1  ")), lambda: text()[-2000:])
 
 
 def test_limits_of_a_key_are_set(console_cluster: ConsoleCluster, window: BrowserPage, operator: str) -> None:
