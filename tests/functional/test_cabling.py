@@ -242,10 +242,12 @@ def test_the_neighbour_on_the_cable_answers_to_its_name() -> None:
         assert all(run_in_namespace(space, settled).ok for space in spaces.values())
         argv = ("ip", "netns", "exec", spaces["b"], sys.executable, "-c", RESPONDER, *sys.path)
         with subprocess.Popen(argv, stdout=subprocess.PIPE) as answering:
-            assert answering.stdout and answering.stdout.readline() == b"ready\n"
-            assert run_in_namespace(spaces["a"], Command((sys.executable, "-c", ask))).stdout.split() == [
-                "spark-2.local"
-            ]
+            try:
+                assert answering.stdout and answering.stdout.readline() == b"ready\n"
+                found = run_in_namespace(spaces["a"], Command((sys.executable, "-c", ask)))
+                assert found.stdout.split() == ["spark-2.local"], found
+            finally:
+                answering.kill()
 
 
 def test_an_address_of_another_machine_is_noticed() -> None:
