@@ -42,16 +42,19 @@ class WeightClaim:
 
 def bits_of(name: str) -> float:
     """Bits of a weight by a name or format; the most of those that it has, 0 without one."""
-    if packed := packed_bits(name):
-        return packed
-    return max((bits for pattern, bits in _BITS_IN_NAME if re.search(pattern, name, re.IGNORECASE)), default=0.0)
+    return max(_bits_in(name), default=0.0)
 
 
 def fewest_bits(name: str) -> float:
     """Bits of a weight at least by a name: the fewest of the formats that it has (`NVFP4-BF16`), 0 without one."""
+    return min(_bits_in(name), default=0.0)
+
+
+def _bits_in(name: str) -> tuple[float, ...]:
+    """The bits of each format in a name; a packing decides alone."""
     if packed := packed_bits(name):
-        return packed
-    return min((bits for pattern, bits in _BITS_IN_NAME if re.search(pattern, name, re.IGNORECASE)), default=0.0)
+        return (packed,)
+    return tuple(bits for pattern, bits in _BITS_IN_NAME if re.search(pattern, name, re.IGNORECASE))
 
 
 def claims(stated: Stated | None) -> tuple[WeightClaim, ...]:
