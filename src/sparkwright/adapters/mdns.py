@@ -1,5 +1,6 @@
-"""Machines on this network that announce ssh by multicast DNS (RFC 6762), as DGX OS does; one question, no daemon."""
+"""Machines on this network that announce ssh by multicast DNS (RFC 6762), as DGX OS does; no daemon."""
 
+import math
 import select
 import socket
 import struct
@@ -17,23 +18,32 @@ _IS_POINTER = 0xC0  # the rest of the name stands elsewhere in the packet
 _LARGEST_PACKET = 9000  # bytes, by the RFC
 _MOST = 64  # hosts, records of a packet, labels of a name
 _MOST_POINTERS = 16
+_ASK_AGAIN = 1.0  # second, by the RFC (5.2)
 
 
 def find_ssh_hosts(seconds: float = 2.0) -> tuple[str, ...]:
     """Host names (`spark-1a2b.local`), sorted; () where no answer comes or multicast is not possible.
 
-    Asked over every interface by IPv6, so that the neighbour on a direct cable answers, too, and by IPv4.
+    Asked over every interface by IPv6, so that the neighbour on a direct cable answers, too, and by IPv4. Asked again
+    each second: a packet may get lost, and a port that has just come up has no address yet to send from.
     """
     found: set[str] = set()
     with _socket(socket.AF_INET) as four, _socket(socket.AF_INET6) as six:
-        _send(four, _GROUP_IPV4)
-        for index, _ in socket.if_nameindex():
-            _send(six, (*_GROUP_IPV6, 0, index))
+        asked = -math.inf
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and len(found) < _MOST:
-            for ready in select.select([four, six], [], [], left)[0]:
+        while (now := time.monotonic()) < until and len(found) < _MOST:
+            if now - asked >= _ASK_AGAIN:
+                _ask(four, six)
+                asked = now
+            for ready in select.select([four, six], [], [], min(until, asked + _ASK_AGAIN) - now)[0]:
                 found |= set(targets(ready.recv(_LARGEST_PACKET)))
     return tuple(sorted(found))
+
+
+def _ask(four: socket.socket, six: socket.socket) -> None:
+    _send(four, _GROUP_IPV4)
+    for index, _ in socket.if_nameindex():
+        _send(six, (*_GROUP_IPV6, 0, index))
 
 
 def _socket(family: int) -> socket.socket:
