@@ -392,6 +392,24 @@ def test_a_page_that_hears_nothing_says_so(console_cluster: ConsoleCluster, wind
     wait_until(lambda: bool(page.script("return document.getElementById('lost').hidden")), "events again")
 
 
+@pytest.mark.full
+def test_a_page_whose_stream_never_begins_says_so(
+    console_cluster: ConsoleCluster, window: BrowserPage, operator: str
+) -> None:
+    """Guards a console that stops between its page and the page's stream: no error ever comes, and nothing is heard."""
+    page = sign_in(window, console_cluster, operator)
+    page.call(
+        "Fetch.enable",
+        patterns=[{"urlPattern": page.script("return document.querySelector('main').dataset.live") + "*"}],
+    )
+    try:
+        page.open(console_cluster.url())
+        wait_until(lambda: not page.script("return document.getElementById('lost').hidden"), "it calls the page old")
+    finally:
+        page.call("Fetch.disable")
+    wait_until(lambda: bool(page.script("return document.getElementById('lost').hidden")), "events again")
+
+
 def test_it_comes_back_when_it_was_killed(console_cluster: ConsoleCluster, window: BrowserPage, operator: str) -> None:
     """Guards that the console's process is started again, and that open pages and sessions continue with it."""
     page = sign_in(window, console_cluster, operator)

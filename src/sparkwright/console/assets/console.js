@@ -40,7 +40,8 @@
     setTimeout(again, 1000, address);
   }
 
-  // A stream that stops without an end is asked for again: the server says something at least every 15 s.
+  // A stream that stops without an end, or never begins, is asked for again: the server says something at least every
+  // 15 s.
   const silent = 40000;
   let away = 0, heard = 0, stream = null;
   function follow(address) {
@@ -64,7 +65,7 @@
   }
 
   setInterval(() => {
-    if (stream && stream.events.readyState === EventSource.OPEN && Date.now() - heard > silent) {
+    if (stream && stream.events.readyState !== EventSource.CLOSED && Date.now() - heard > silent) {
       away = away || heard;
       stream.events.close();
       again(stream.address);
