@@ -112,7 +112,16 @@ def test_a_full_disk_costs_history_and_not_service(
     wait_until(again, "to serve again")
     assert all(set(before[name]).isdisjoint(running(testbed_nodes)[name]) for name in before)
     assert any(said in why for why in whys), whys
-    what = "".join(told for told in incident_reasons(driver) if "rank 1" in told) if which else "".join(whys)
+    told = whys
+    if which:
+        told = set[str]()
+
+        def is_written() -> bool:
+            told.update(incident_reasons(driver))
+            return any("rank 1" in what for what in told)
+
+        wait_until(is_written, lambda: f"rank 1 in {told}")
+    what = "".join(what for what in told if not which or "rank 1" in what)
     assert runtime == "docker" or ("left no exit code" in what and "137" not in what), what
     harm.empty_state(full)
     wait_until(lambda: read_live(head).get("phase") == "ready", "the trouble to be over")
