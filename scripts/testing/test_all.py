@@ -111,7 +111,7 @@ MANY_NODES = replace(CLUSTER[0], workers=REST_TESTBEDS)
 QUICK = (*TOOLS, HOUSE, UNIT, *(replace(part, marks="not full") for part in (FUNCTIONAL, CLUSTER[0])))
 ALL = (*TOOLS, UNIT_FULL, FUNCTIONAL, REGISTRY, MANY_NODES, CLUSTER[1])
 REST = (
-    replace(UNIT, name="unit-rest", marks="full and not house"),
+    replace(UNIT, name="unit-rest", marks="full and not house", seconds=HUNG),
     replace(FUNCTIONAL, name="functional-rest", marks="full"),
     replace(REGISTRY, lane=FUNCTIONAL.lane),  # real vLLM and qemu use both cores
     *(replace(part, name=f"{part.name}-rest", marks="full") for part in (MANY_NODES, CLUSTER[1])),
