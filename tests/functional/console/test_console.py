@@ -398,10 +398,8 @@ def test_a_page_whose_stream_never_begins_says_so(
 ) -> None:
     """Guards a console that stops between its page and the page's stream: no error ever comes, and nothing is heard."""
     page = sign_in(window, console_cluster, operator)
-    page.call(
-        "Fetch.enable",
-        patterns=[{"urlPattern": page.script("return document.querySelector('main').dataset.live") + "*"}],
-    )
+    live = page.script("return document.querySelector('main').dataset.live")
+    page.call("Fetch.enable", patterns=[{"urlPattern": f"*{live}*"}])
     try:
         page.open(console_cluster.url())
         wait_until(lambda: not page.script("return document.getElementById('lost').hidden"), "it calls the page old")
