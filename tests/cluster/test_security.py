@@ -61,6 +61,7 @@ def client_status(
     return who.run(*argv, "-H", f"Authorization: Bearer {key}", f"https://{node.mgmt}:{GATEWAY}{path}")
 
 
+@pytest.mark.full
 @RUNTIME
 def test_from_outside_only_ssh_and_the_gateway_answer(
     driver: CommandDriver, testbed_nodes: list[ContainerNode], outsider: Stranger, runtime: str

@@ -110,7 +110,6 @@ def test_an_odd_server_is_ready_by_its_answer(odd_deployment: OddDeployment, fau
     assert code == 0 and said in err and json.loads(out)["answer"]["text"] == "odd four", err
 
 
-@pytest.mark.each_row
 @pytest.mark.parametrize(
     ("fault", "said"),
     [("background", "gone into the background"), ("broken", "the odd model file is corrupt")],

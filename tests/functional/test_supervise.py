@@ -165,6 +165,7 @@ async def test_a_person_who_takes_over_disarms_it(simulator: SupervisedSimulator
     assert simulator.starts(0) == 1
 
 
+@pytest.mark.full
 async def test_a_lost_connection_is_not_a_lost_worker(simulator: SupervisedSimulator) -> None:
     """Guards promise 4: the worker that cannot be reached is reported as unseen, nothing is stopped, and seen again."""
     simulator.gone["spark-2"] = asyncio.Event()

@@ -39,6 +39,7 @@ def sockets(simulator: SupervisedSimulator) -> list[Path]:
     return [Path((folder(simulator, rank) / "temporary").read_text().strip()) for rank in range(2)]
 
 
+@pytest.mark.full
 async def test_the_weights_are_kept_over_a_relaunch_and_go_with_down(tmp_path: Path) -> None:
     """Guards its whole life: before the ranks, the same process after a killed rank, nothing left by `down`."""
     simulator = make_keeping(tmp_path)

@@ -12,6 +12,7 @@ from functional.test_runs import add_runs, run_of_ten
 
 DOCS = Path(__file__).parents[3] / "docs/reference"
 SCHEMA = json.loads((DOCS / "documents.schema.json").read_text())
+pytestmark = pytest.mark.full
 LOG = "INFO loading\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
 
 
