@@ -61,22 +61,8 @@ def test_everyone_can_read_it(
 ) -> None:
     """Guards contrast, names, landmarks and structure of each page as axe-core checks them, and that nothing is cut."""
     sign_in(window, console_cluster, operator)
-    for path in (
-        "",
-        "logs",
-        "incidents",
-        "incidents/1",
-        "usage",
-        "requests",
-        "connect",
-        "runs",
-        "chat",
-        "keys",
-        "keys/limit?name=me",
-        "stop/twin",
-        "switch/twin",
-        "login",
-    ):
+    paths = "logs incidents incidents/1 usage requests connect runs chat keys keys/limit?name=me stop/twin switch/twin"
+    for path in ("", *paths.split(), "login"):
         page = window.open(console_cluster.url(path), size, theme)
         assert (found := page.violations()) == [], (path, found)
         assert page.overflow() <= 0, path
