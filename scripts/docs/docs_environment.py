@@ -6,6 +6,7 @@ Raises AssertionError for a name in the code without words, and for words withou
 import re
 import tomllib
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 from sparkwright.adapters.files import Places
@@ -80,11 +81,13 @@ def compare_names(kind: str, code: set[str], words: set[str]) -> None:
     assert code == words, f"{kind}: without words {sorted(code - words)}, no longer in the code {sorted(words - code)}"
 
 
+@cache
 def variables() -> set[str]:
     source = [path for kind in ("*.py", "*.sh") for path in _SOURCE.rglob(kind)]
     return {name for path in source for name in _VARIABLE.findall(path.read_text())}
 
 
+@cache
 def machine_paths() -> set[str]:
     """`state/keys` for each place that the code makes from `Places`."""
     text = "\n".join(path.read_text() for path in _SOURCE.rglob("*.py"))

@@ -135,6 +135,7 @@ def test_a_server_that_listens_everywhere_is_found_by_check(odd_deployment: OddD
     assert "SEC011" not in {one["code"] for one in json.loads(out)["findings"]}
 
 
+@pytest.mark.full
 def test_two_ranks_of_a_custom_engine_start_and_end(odd_deployment: OddDeployment) -> None:
     """Guards more than one rank: each gets its number, and `down` ends both."""
     odd_deployment.good("up", odd_deployment.recipe(nodes=2), "--no-supervise", "--force", "no GPU here")

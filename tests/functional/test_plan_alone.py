@@ -141,6 +141,7 @@ def test_a_table_with_many_nodes_has_groups_too(user_shell: UserShell) -> None:
     assert [(one["nodes"], one["replicas"], len(one["memory"])) for one in rows] == [(2, 1, 2), (16, 8, 2)]
 
 
+@pytest.mark.full
 def test_files_start_no_process_that_keeps_weights(user_shell: UserShell, tmp_path: Path) -> None:
     """Their ranks read weights from files, and do not look for it first."""
     text = "engine: {name: vllm, version: 0.33.0, runtime: process, venv: /opt/vllm}\nloading: {weight_cache: true}\n"

@@ -150,6 +150,7 @@ command = ["acmeserve", "{model}", "--port", "{port}", "--host", "{host}"]
 USES = "title: t\nmodel: {path: /m/a.bin, served_name: a}\nengine: {name: acmeserve, runtime: process}\n"
 
 
+@pytest.mark.full
 def test_an_engine_file_of_a_registry_comes_with_its_recipes(user_shell: UserShell, repository: Repository) -> None:
     """Guards `engines/NAME.toml` at a registry's root: shown when it is added or changes, and used offline."""
     repository.write("official/deep/own.yaml", USES)
@@ -195,6 +196,7 @@ def test_an_update_shows_what_changes_and_takes_effect_when_asked_to(
     assert document(user_shell, "list")["sources"] == []
 
 
+@pytest.mark.full
 def test_a_rewritten_history_is_not_taken_over(user_shell: UserShell, repository: Repository) -> None:
     """The pinned commit is gone from it: its owner should say why before anybody follows."""
     document(user_shell, "add", repository.url, "--name", "spark")

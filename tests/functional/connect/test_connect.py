@@ -172,6 +172,7 @@ def bare_engine(tmp_path: Path) -> Iterator[str]:
     simulator.end()
 
 
+@pytest.mark.full
 def test_what_a_client_will_trip_over_is_named(connect_setup: ConnectSetup, bare_engine: str) -> None:
     """No tool parser, a small context, a wrong key, a model that is not served and an address where nothing listens."""
     code, out, _ = connect_setup.shell.run("connect", "claude-code", bare_engine, "--write")

@@ -16,6 +16,7 @@ from sparkwright.gateway.caddy import ADMIN
 from sparkwright.supervisor.proxy.caddy_watch import CaddyWatch
 
 
+@pytest.mark.full
 async def test_a_stopped_caddy_is_named_and_killed(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards clients that would hang for ever: systemd has no watchdog for Caddy. One that answers is left alone."""
     gateway = opened("127.0.0.1:1")

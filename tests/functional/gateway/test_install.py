@@ -216,6 +216,7 @@ async def test_a_taken_port_is_reported_with_who_has_it(make_head: Made) -> None
     assert "DOOR006" not in {finding.code for finding in (await head.up())[0].findings}
 
 
+@pytest.mark.full
 async def test_keys_with_wrong_rights_or_content_are_reported(make_head: Made) -> None:
     """Guards both findings; with a broken file the gateway keeps out, and the command reports what to do."""
     head = make_head()
@@ -235,6 +236,7 @@ async def test_keys_with_wrong_rights_or_content_are_reported(make_head: Made) -
         await keys.listed(head.services)
 
 
+@pytest.mark.full
 async def test_a_list_of_keys_that_was_emptied_is_named_and_made_again_by_up(make_head: Made) -> None:
     """Guards a way back with a new key only: an old one may have been revoked."""
     head = make_head()
