@@ -5,6 +5,8 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from local_server import local_server
+
 CAPTURES = Path(__file__).resolve().parents[1] / "data" / "captures_sse"
 SSE = "text/event-stream; charset=utf-8"
 
@@ -40,22 +42,17 @@ class ReplayServer:
 
     async def __aenter__(self) -> str:
         self._over = asyncio.Event()
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self._made = local_server(self._serve)
+        server = await self._made.__aenter__()
+        return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
     async def __aexit__(self, *_: object) -> None:
         self._over.set()
-        self._server.close()
-        await self._server.wait_closed()
+        await self._made.__aexit__(None, None, None)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await self._read(reader)
-            await self._write(writer)
-        except (ConnectionError, asyncio.IncompleteReadError):
-            return
-        finally:
-            writer.close()
+        await self._read(reader)
+        await self._write(writer)
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")

@@ -66,7 +66,7 @@ class Box:
         common = self.sshd.common().replace(str(self.sshd.known_hosts), str(self.known_hosts))
         common = common.replace(str(self.sshd.key), str(key or self.sshd.key))
         config.write_text(f"{extra}{self.blocks}{common}")
-        values = {"config": config, "control": self.control, "connect_timeout": 3, **changed}
+        values = {"config": config, "control": self.control, "connect_timeout": 20, **changed}
         return ssh_host(make_node(self.folder, destination), settings(self.sshd, **values), "ann@laptop")
 
     def processes(self) -> list[str]:

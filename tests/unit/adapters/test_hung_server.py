@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from local_server import local_server
 from sparkwright.adapters.hung_server import is_answering
 
 
@@ -17,9 +18,8 @@ async def test_silence_is_told_from_any_answer(says: bytes | None, alive: bool) 
             writer.write(says)
         else:
             await reader.read()
-        writer.close()
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+    async with local_server(serve) as server:
         port = server.sockets[0].getsockname()[1]
         assert await is_answering(f"http://127.0.0.1:{port}/", 0.05 if says is None else 30.0) is alive
     assert await is_answering(f"http://127.0.0.1:{port}/", 30.0), "nobody listens"
