@@ -1,5 +1,5 @@
-"""The passages of a log that are no messages: a program's help, source code, columns, names of tests that passed, and
-what belongs to a record that reports nothing bad.
+"""The passages of a log that are no messages: a program's help, source code, columns, names of tests that passed,
+exceptions that Python ignores, and what belongs to a record that reports nothing bad.
 
 A word of failure in them names a thing. They are known by their form alone, whatever program wrote them.
 """
@@ -13,6 +13,7 @@ _CODE = 4  # lines of code in a row
 _ROWS = 3  # rows in a row that have the same columns
 _NOWHERE = 1 << 20  # a column that no line reaches
 _HEAD = 60  # characters in which a record's time or level stands
+_FRAMES = 64  # lines of a traceback
 _DEEP = 12  # blanks: a lone line that begins so far to the right continues one above it
 Line = tuple[int, str]
 
@@ -25,6 +26,7 @@ def passages(lines: Sequence[Line]) -> frozenset[int]:
         _of_columns,
         _of_table,
         _below_quiet,
+        _of_ignored,
     )
     passed = (number for number, text in lines if line_pattern("passed").search(text))
     return frozenset((*passed, *(number for form in read for number in form(lines))))
@@ -133,6 +135,21 @@ def _below_quiet(lines: Sequence[Line]) -> Iterator[int]:
             head = text
         elif _is_part(text) and (is_quiet(head) if head is not None else indentation(text) >= _DEEP):
             yield number
+
+
+def _of_ignored(lines: Sequence[Line]) -> Iterator[int]:
+    """An exception that Python reports and ignores (PEP 442, the site module), with its traceback."""
+    left = 0
+    for number, text in lines:
+        body = split_prefix(text)[1]
+        if line_pattern("ignored").match(body):
+            left = _FRAMES
+            yield number
+        elif left:
+            is_frame = body[:1].isspace() or line_pattern("frame").search(body) is not None
+            left = left - 1 if is_frame else 0
+            if is_frame or is_exception(body):
+                yield number
 
 
 def _is_part(text: str) -> bool:

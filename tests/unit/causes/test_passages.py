@@ -26,6 +26,8 @@ TESTS = """test_connection_refused ... ok
 tests/test_disk.py::test_no_space_left_on_device_is_an_error PASSED
 --- PASS: TestErrorIsReturned (0.00s)
 ok 3 - fails closed with an error
+# Subtest: connection refused is an error
+# fail 0
 """
 BELOW = """2026-11-29 10:00:00 INFO  reloaded 3 rules
     rule 2: requests that failed with an error, connection refused
@@ -35,6 +37,14 @@ a.c: error handling is slow, cannot inline it: No such file or directory
 2 warnings
 0 errors
 """
+IGNORED = """Error in sitecustomize; set PYTHONVERBOSE for traceback:
+ModuleNotFoundError: No module named 'wrapt'
+(EngineCore pid=7) Exception ignored in: <function Pool.__del__ at 0x7f00>
+(EngineCore pid=7) Traceback (most recent call last):
+(EngineCore pid=7)   File "/usr/lib/pool.py", line 3, in __del__
+(EngineCore pid=7)     self.socket.close()
+(EngineCore pid=7) ConnectionResetError: [Errno 104] Connection reset by peer
+"""
 ENDED = {
     "help": "error: unable to open FILE: No such file or directory\n" + HELP,
     "code": CODE + "PermissionError: permission denied: cannot bind to a port below 1024\n",
@@ -42,13 +52,14 @@ ENDED = {
     "tests": TESTS + "error: cannot open /data/7: No such file or directory\n",
     "below": f"{BELOW}2026-11-29 10:00:01 ERROR stopped: cannot open /data/7\n"
     "app: Main process exited, code=exited, status=1/FAILURE\n",
+    "ignored": IGNORED + "ModuleNotFoundError: No module named 'wrapt'\n",
     "none": NONE + "make: *** [Makefile:7: all] Error 2\n",
 }
 
 
-@pytest.mark.parametrize("text", [HELP, CODE, ROWS, TESTS, BELOW, NONE], ids=ENDED)
+@pytest.mark.parametrize("text", [HELP, CODE, ROWS, TESTS, BELOW, IGNORED, NONE], ids=ENDED)
 def test_a_passage_that_is_no_message_fails_nowhere(text: str) -> None:
-    """Guards help texts, source code, columns, tests that passed, parts of quiet records and counts of nothing."""
+    """Guards help, source code, columns, tests that passed, parts of quiet records, ignored exceptions, counts."""
     found = examine([("log", [text.encode()])], 2026, {})
     assert not found.failure
     assert not [cause.key for cause in found.causes if cause.confidence >= 0.5]
