@@ -51,13 +51,16 @@ def test_from_recipe_to_a_streamed_chat(
     gguf_bytes: bytes,
     ssh_config: Path,
 ) -> None:
-    """`up` ends ready with a real answer, `status` and `logs` agree, a client streams, `down` leaves nothing."""
+    """`up` ends ready with a real answer, what the plan had said is kept beside what came, `status` and `logs` agree,
+    a client streams, `down` leaves nothing."""
     head = testbed_nodes[0]
     head.put(GGUF, gguf_bytes)
     told = up(driver, derived)
     assert told.code == 0, told.text
     assert "tiny-llama-cpp: ready" in told.out and "tokens, the first after" in told.out
     assert "SIMULATED" not in told.text
+    compared = json.loads(driver.run("plan", "--history", "--json").out)["rows"]
+    assert [(one["node"], one["quantity"], one["measured"] > 0) for one in compared] == [(head.name, "start", True)]
     assert "already serving" in driver.run("up", "./tiny-llama-cpp.yaml").out
     seen = json.loads(driver.run("status", "--json").out)
     assert [(d["name"], d["state"], d["simulated"]) for d in seen["deployments"]] == [

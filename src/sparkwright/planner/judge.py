@@ -277,9 +277,10 @@ def speeds(recipe: Recipe, judge: RealJudge, found: Verdict) -> tuple[Speed, ...
     allow."""
     depth = context_of(recipe, judge.ground.shape(recipe))
     held = found.kv.tokens // (2 * BUSY) if found.kv else 1
-    loads = [Load(prompt=PROMPT)]
+    prompt = min(PROMPT, depth // 2) if depth else PROMPT  # the answer is in the context, too
+    loads = [Load(prompt=prompt)]
     # What is written decides how many drafts are accepted: three times as fast for a list than for a story.
-    loads += [Load(prompt=PROMPT, text=text) for text in TEXTS] if drafted(recipe.speculation) else []
+    loads += [Load(prompt=prompt, text=text) for text in TEXTS] if drafted(recipe.speculation) else []
     loads += [Load(depth=depth)] if depth > 2 * PROMPT else []
     loads += (
         [Load(depth=BUSY, prompt=BUSY, concurrency=busy)] if (busy := min(limits.sequences(recipe), held)) > 1 else []

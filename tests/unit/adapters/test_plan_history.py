@@ -79,7 +79,7 @@ def test_the_screen() -> None:
     """The screen has node and quantity first, then the latest figures with their ranges."""
     shown = history_text((ROW, replace(ROW, measured=80.0 * GIB)))
     assert "spark-1  weights" in shown and "1 of 2" in shown and "-12.5%, outside" in shown
-    assert "no start has been compared" in history_text(())
+    assert "nothing to compare yet" in history_text(())
     assert history_json((ROW,))["rows"][0]["inside"] is True
 
 

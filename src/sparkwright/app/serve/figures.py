@@ -24,8 +24,8 @@ def save_figures(services: Services, plan: Plan, found: ClusterState, watch: Sta
         under = conditions_of(plan.recipe, found, rank.spec.rank, rank.spec.node)
         there, at = pool_bytes(found, rank.spec.node, plan.recipe, plan.deployment), services.clock.now()
         one = calibrate.measured(rank.figures.facts, under, at=at, source=plan.deployment, pool=there)
-        one = replace(one, kept=_kept(watch, rank.spec.node, one.weights) if timed else None)
-        trouble = "" if one.is_empty else services.calibrations.save(replace(one, phases=phases))
+        one = replace(one, kept=_kept(watch, rank.spec.node, one.weights) if timed else None, phases=phases)
+        trouble = "" if one.is_empty else services.calibrations.save(one)
         if trouble:
             services.notice(f"the engine's figures are not kept for the next plan: {trouble}", warning=True)
             return
