@@ -203,14 +203,21 @@ def remedies(
         return (), ()
     now = _Way(Variant(), 0.0, _surely(asked))
     every = list_knobs(recipe, world)
-    single = [way for knob in every if (way := _turned(ask, knob, now))]
-    found: _Found = {way.kinds: way for way in reversed(single) if way.verdict.fits}
+    single: list[_Way] = []
+    for knob in every:  # what costs more than three that fit is not shown, so nobody need ask
+        if knob.steps and knob.steps[0].loss <= _dearest(_fitting(single)) and (way := _turned(ask, knob, now)):
+            single.append(way)
+    found = _fitting(single)
     if len(found) < WANTED:
         weak = [way for way in single if way.kinds not in found]
         _add_pairs(ask, [knob for knob in every if frozenset({knob.kind}) not in found], weak, found)
     cheapest = sorted(found.values(), key=lambda way: way.loss)[:WANTED]
     made = tuple(_remedy(now.verdict, recipe, way, judge, world) for way in cheapest)
     return made, tuple(ask.obstacles)
+
+
+def _fitting(ways: Sequence[_Way]) -> _Found:
+    return {way.kinds: way for way in reversed(ways) if way.verdict.fits}
 
 
 def _turned(ask: Tries, knob: Knob, base: _Way) -> _Way | None:
