@@ -49,12 +49,3 @@ def test_the_buffers_of_this_node_add_up() -> None:
     )
     facts = dict(read_log(log, READ).facts)
     assert (facts["weights_mib"], facts["kv_mib"]) == ("4250.50", "606.00")
-
-
-def test_the_breakdown_of_todays_builds_is_read() -> None:
-    """Builds of 2026 print no buffers by default, but one line a GPU, once before they load and once at their end."""
-    head = "common_memory_breakdown_print: |   - CUDA0 (GB10)       | 124609 = "
-    line = head + "{} + (23012 = 22454 +     286 +     271) + {} |"
-    log = ("build_info: b8999-b97ebdc98", line.format(117404, "     -15807"), line.format(92125, "       9471"))
-    facts = dict(read_log(log, READ).facts)
-    assert (facts["weights_mib"], facts["kv_mib"]) == ("22454", "286")
