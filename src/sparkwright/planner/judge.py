@@ -276,13 +276,14 @@ def speeds(recipe: Recipe, judge: RealJudge, found: Verdict) -> tuple[Speed, ...
     """Speeds of one stream after a short prompt, of one at full depth, and of as many as the limits and the KV pool
     allow."""
     depth = context_of(recipe, judge.ground.shape(recipe))
-    held = found.kv.tokens // (2 * BUSY) if found.kv else 1
-    prompt = min(PROMPT, depth // 2) if depth else PROMPT  # the answer is in the context, too
+    prompt = min(PROMPT, max(1, depth // 2)) if depth else PROMPT  # the answer is in the context, too
+    half = min(BUSY, prompt)
+    held = found.kv.tokens // (2 * half) if found.kv else 1
     loads = [Load(prompt=prompt)]
     # What is written decides how many drafts are accepted: three times as fast for a list than for a story.
     loads += [Load(prompt=prompt, text=text) for text in TEXTS] if drafted(recipe.speculation) else []
     loads += [Load(depth=depth)] if depth > 2 * PROMPT else []
     loads += (
-        [Load(depth=BUSY, prompt=BUSY, concurrency=busy)] if (busy := min(limits.sequences(recipe), held)) > 1 else []
+        [Load(depth=half, prompt=half, concurrency=busy)] if (busy := min(limits.sequences(recipe), held)) > 1 else []
     )
     return tuple(speed for load in loads if (speed := judge.speed(recipe, load)) is not None)
