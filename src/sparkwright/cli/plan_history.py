@@ -15,7 +15,7 @@ _SHOWN = 12  # latest figures
 def history_text(rows: Sequence[PredictionError]) -> str:
     """The planner's accuracy here, by node and quantity, then the latest figures."""
     if not rows:
-        return "nothing to compare yet: `sparkwright up` adds what the engine prints, `sparkwright bench` its speed"
+        return "nothing to compare yet: `sparkwright up` adds its start and what the engine prints, a bench its speed"
     head = ("node", "quantity", "predictions", "figures", "median error", "worst", "inside the range")
     table = aligned([head, *map(_score, scores(rows))])
     latest = ("when", "recipe", "node", "quantity", "predicted", "range", "measured", "error")
