@@ -142,11 +142,11 @@ def _of_ignored(lines: Sequence[Line]) -> Iterator[int]:
     left = 0
     for number, text in lines:
         body = split_prefix(text)[1]
-        if line_pattern("ignored").match(body):
+        if line_pattern("ignored").search(body):
             left = _FRAMES
             yield number
         elif left:
-            is_frame = body[:1].isspace() or line_pattern("frame").search(body) is not None
+            is_frame = not body.strip() or body[:1].isspace() or line_pattern("frame").search(body) is not None
             left = left - 1 if is_frame else 0
             if is_frame or is_exception(body):
                 yield number

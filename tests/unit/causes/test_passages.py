@@ -44,6 +44,14 @@ ModuleNotFoundError: No module named 'wrapt'
 (EngineCore pid=7)   File "/usr/lib/pool.py", line 3, in __del__
 (EngineCore pid=7)     self.socket.close()
 (EngineCore pid=7) ConnectionResetError: [Errno 104] Connection reset by peer
+  lib/unraisable.py:67: PytestUnraisableExceptionWarning: Exception ignored while calling deallocator <function f>
+
+  Traceback (most recent call last):
+    File "/usr/lib/subprocess.py", line 126, in __del__
+  RuntimeError: Event loop is closed
+Creating device (/gpu:0) -> (device: 0, name: GeForce GTX 1060 6GB, pci bus id: 0000:06:00.0)
+Exception ignored in: 'h5py._errors.set_error_handler'
+RuntimeError: Failed to retrieve old handler
 """
 ENDED = {
     "help": "error: unable to open FILE: No such file or directory\n" + HELP,
