@@ -1,8 +1,9 @@
 """The programs on the head node: `python3 -I -S RUNTIME PROGRAM --home DIR`."""
 
 import argparse
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -30,11 +31,22 @@ def main(words: Sequence[str] | None = None) -> int:
             import_module(name)
         return 0
     try:
-        code: int = import_module(_PROGRAMS[given.verb]).main(given.home)
-        return code
+        return load_program(_PROGRAMS[given.verb])(given.home)
     except SparkwrightError as error:
         print(f"sparkwright supervisor: {error.message}; {error.hint}", file=sys.stderr)  # noqa: T201
         return error.exit_code
+
+
+def load_program(name: str) -> Callable[[Path], int]:
+    """A program's `main`. What a module makes when it is loaded stays for good: the collector looks through it neither
+    then (a quarter of the start's CPU time) nor later."""
+    gc.disable()
+    try:
+        found: Callable[[Path], int] = import_module(name).main
+    finally:
+        gc.freeze()
+        gc.enable()
+    return found
 
 
 if __name__ == "__main__":
