@@ -47,6 +47,6 @@ chmod "$2" "$n"; mv -fT "$n" "$p"; n=
 # The log may not be writable (disk full, home read-only) and `down` must work all the same: the shell's complaint
 # then stands in the command's stderr, and the command runs.
 (
-umask 077; d=$(x @STATE@); mkdir -p "$d" &&
+umask 077; d=$(x @STATE@); { [ -d "$d" ] || mkdir -p "$d"; } &&
 printf '%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" @REST@ >>"$d/audit.log"
 ) </dev/null 3<&-

@@ -18,5 +18,7 @@ at() { if [ -e "$R$1" ]; then printf %s "$R$1"; else printf %s "$1"; fi; }
 #: pid_functions
 # `started PID`: field 22 of /proc/PID/stat, nothing for a zombie: it has ended, however late its parent notices.
 # `alive FOLDER`: whether the process of FOLDER/pid (`PID START`) runs; its pid in $p. A reused pid is not taken for it.
-started() { set -- $(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null); [ "${1:-Z}" = Z ] || echo "${20}"; }
-alive() { [ -s "$1/pid" ] && read -r p s < "$1/pid" && [ "$(started "$p")" = "$s" ]; }
+# Neither starts a program: they are asked many times a second while something is waited for.
+born() { since=; { read -r since <"/proc/$1/stat"; } 2>/dev/null; set -- ${since##*) }; [ "${1:-Z}" != Z ] && since="${20}"; }
+started() { born "$1" && echo "$since"; }
+alive() { [ -s "$1/pid" ] && read -r p s < "$1/pid" && born "$p" && [ "$since" = "$s" ]; }

@@ -42,7 +42,7 @@ answers() {
 #: seat
 # The first of these that is new enough. A home that is not the account's own is not where its systemd looks.
 printf '@@ user\n%s\n@@ state\n%s\n@@ python\n' "$(id -un)" "$(x "$1")"
-new='import sys, ssl, sqlite3, asyncio; sys.exit(sys.version_info < (3, 11))'
+new='import sys, _ssl, _sqlite3, importlib.util as u; sys.exit(sys.version_info < (3, 11) or not u.find_spec("asyncio"))'
 d="$(x "$1")"; shift
 for n in "$@"; do
   p=$(command -v "$n" 2>/dev/null) || continue
@@ -155,17 +155,18 @@ done
 #: alive
 # A zombie has ended, however long its parent takes to notice. Who lives and has not reported yet is waited for: on a
 # node that is busy, or under an emulator, the first start of the program takes minutes.
-lives() { case "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null)" in Z*|"") return 1 ;; esac; }
+lives() { s=; { read -r s <"/proc/$1/stat"; } 2>/dev/null; case "${s##*) }" in Z*|"") return 1 ;; esac; }
 # Its process, by whoever keeps it running: another one later means that the first has ended.
 program() {
   c=$(cat "$1/services/supervisor/child" 2>/dev/null) || c=$(mine "$1" | while read -r m u; do case "$u" in
     sparkwright-supervisor-*) ctl "$m" show -p MainPID --value "$u" ;; esac; done 2>/dev/null)
   [ "${c:-0}" = 0 ] || ! lives "$c" || echo "$c"
 }
-t=$(date +%s); first=; while :; do
-  p=$(cat "$1/lock" 2>/dev/null)
+now() { read -r s _ </proc/uptime; s=${s%.*}; }  # like all here, it starts no program: it is asked ten times a second
+now; t=$s; first=; while :; do
+  p=; { read -r p <"$1/lock"; } 2>/dev/null
   [ -z "$p" ] || ! lives "$p" || ! grep -qs "\"pid\": $p\b" "$1/live.json" || exit 0
-  s=$(($(date +%s) - t))
+  now; s=$((s - t))
   if [ $s -ge "$2" ]; then
     now=$(program "$1"); first="${first:-$now}"
     [ -n "$now" ] && [ "$now" = "$first" ] || break
