@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from fakes.processes import command_lines
+from sparkwright.adapters.bundle import Bundle
 from testbed import ContainerNode, Testbed
+from testbed.daemon import Daemon
 from testbed.rootfs import CONTAINED
 from testbed.shell import wait_until
 
@@ -248,3 +250,33 @@ def test_a_killed_build_leaves_no_process() -> None:
     builder.kill()
     builder.wait()
     wait_until(lambda: not step_runs(), "the step to end", 60)
+
+
+@pytest.mark.parametrize("user", ["root", "spark"])
+def test_a_command_comes_in_as_by_docker(testbed: Testbed, first_node: ContainerNode, user: str) -> None:
+    """User, groups, folder, variables, capabilities, cgroups and exit code are those of `docker exec`."""
+    show = "id; pwd; umask; env | sort; grep -E 'Cap|Seccomp|NoNew' /proc/self/status; grep -v ^0: /proc/self/cgroup"
+    show += "; exit 7"
+    home = "/root" if user == "root" else f"/home/{user}"
+    words = ["exec", "-i", "--user", user, "--workdir", home, "--env", f"HOME={home}", first_node.spec.container]
+    by_docker = subprocess.run(Daemon(testbed.settings).argv(*words, "sh", "-c", show), capture_output=True, text=True)
+    mine = first_node.exec(["sh", "-c", show], user=user, check=False)
+    assert (mine.stdout.splitlines(), mine.returncode) == (by_docker.stdout.splitlines(), 7)
+    first_node.freeze()
+    assert "paused" in first_node.exec(["true"], check=False).stderr
+    first_node.thaw()
+
+
+def test_the_program_is_compiled_once_on_a_node(first_node: ContainerNode) -> None:
+    """What `up` unpacks there is the archive's content, compiled and linked, also after a file of it was damaged."""
+    archive = Bundle().archive()
+    first_node.put("/home/spark/a/BUNDLE.tar.gz", archive)
+    unpack = "mkdir -p $1 && tar -xzf a/BUNDLE.tar.gz -C $1 && cd $1 && sha256sum -c --status MANIFEST"
+    unpack += " && stat -c %h MANIFEST"
+    first = first_node.exec(["sh", "-c", unpack, "sh", "b"], user="spark").stdout
+    second = first_node.exec(["sh", "-c", unpack, "sh", "c"], user="spark").stdout
+    assert (int(first), int(second)) == (2, 3)
+    compiled = "b/sparkwright/supervisor/__pycache__/run.cpython-*.pyc"
+    assert first_node.sh(f"cd /home/spark && stat -c %h {compiled}", check=False) == "3"
+    first_node.sh("cd /home/spark && echo damaged >> c/sparkwright/supervisor/run.py")
+    assert int(first_node.exec(["sh", "-c", unpack, "sh", "d"], user="spark").stdout) == 2

@@ -1,5 +1,6 @@
 """Choice of the functional tests that `make test` runs."""
 
+import os
 import signal
 import zlib
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from functional.command import WARM
+from testbed.settings import OVERLAY
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -21,6 +23,16 @@ def warm_command_ends() -> Iterator[None]:
     """End the warm command with the tests of this process: a worker's namespace must be empty then."""
     yield
     WARM.end()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs_are_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Puts the testbed's `tar` before the real one."""
+    folder = tmp_path_factory.mktemp("tar")
+    text = (OVERLAY / "usr/local/bin/tar").read_text().replace("/var/cache/programs", str(folder / "made"))
+    (folder / "tar").write_text(text)
+    (folder / "tar").chmod(0o755)
+    os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -93,8 +93,12 @@ def test_up_leaves_a_supervisor_and_down_leaves_nothing(user_shell: UserShell) -
     """It outlives its caller, is seen by `status`, comes back when killed, and goes with all its files at the end."""
     told = up(user_shell)["supervision"]
     assert told["node"] == "a" and "SUP002" in [finding["code"] for finding in told["findings"]]
-    status = json.loads(user_shell.run("status", "--json")[1])["deployments"][0]
-    assert status["state"] == "ready" and status["supervised"], status
+
+    def shown() -> Any:
+        return json.loads(user_shell.run("status", "--json")[1])["deployments"][0]
+
+    wait_until(lambda: shown()["state"] == "ready", "the supervisor to have seen it serve")
+    assert shown()["supervised"]
     own = sorted((line for line in command_lines() if str(user_shell.folder) in line), key=len)
     assert len(own) > 4 and len(own[-1]) < 1000, own[-1]  # what `ps` shows is no script
     killed(user_shell)

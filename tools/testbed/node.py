@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.daemon import Daemon
+from testbed.entry import WayIn
 from testbed.images import BASE_IMAGE, ENGINE_IMAGE, LayeredImage, file_digest, write_archive
 from testbed.keys import HostKeys
 from testbed.settings import FABRIC_DEVICE, USERS, NodeSpec
@@ -36,7 +37,7 @@ class NodeProcess:
 
 
 class ContainerNode:
-    """`exec` goes in by the outer dockerd, as from a console: it works whatever has become of sshd or the network."""
+    """`exec` goes in by the kernel, as from a console: it works whatever has become of sshd or the network."""
 
     def __init__(self, spec: NodeSpec, daemon: Daemon, keys: HostKeys) -> None:
         self.spec = spec
@@ -49,6 +50,7 @@ class ContainerNode:
         self.changed = True
         """Set by whatever may change the node; `reset` clears it. Only what is known to read leaves it alone."""
         self._daemon = daemon
+        self._way = WayIn(spec.container, daemon)
 
     def __repr__(self) -> str:
         return f"Node({self.name})"
@@ -73,6 +75,9 @@ class ContainerNode:
 
     def _exec(self, argv: Sequence[str], user: str, text: str | None, check: bool, timeout: float) -> Completed:
         home = f"/home/{user}" if user in USERS else "/root"
+        if way := self._way.words(user):
+            environment = {**self._way.environment, "HOME": home}
+            return self._complete([*way, "env", "-C", home, *argv], text, check, timeout, environment)
         words = ["exec", "-i", "--user", user, "--workdir", home, "--env", f"HOME={home}", self.spec.container]
         return self._complete(self._daemon.argv(*words, *argv), text, check, timeout)
 
@@ -89,9 +94,11 @@ class ContainerNode:
         argv = ["ssh", "-F", str(self.ssh_config), "-o", "BatchMode=yes", f"{user}@{self.name}", command]
         return self._complete(argv, None, check, timeout)
 
-    def _complete(self, argv: list[str], text: str | None, check: bool, timeout: float) -> Completed:
+    def _complete(
+        self, argv: list[str], text: str | None, check: bool, timeout: float, env: dict[str, str] | None = None
+    ) -> Completed:
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        done = run_to_end(argv, timeout, text or "", text=True, **pipes)
+        done = run_to_end(argv, timeout, text or "", text=True, env=env, **pipes)
         if check and done.returncode != 0:
             raise TestbedError(f"{self.name}: {argv[-3:]} ended with {done.returncode}: {done.stderr or done.stdout}")
         return done
@@ -140,7 +147,7 @@ class ContainerNode:
 
     def outer_pid(self, pid: int = 1) -> int:
         """The number by which this machine knows a process of the node."""
-        first = int(self._daemon.docker("inspect", "--format", "{{.State.Pid}}", self.spec.container))
+        first = self._way.first_process()
         space = Path(f"/proc/{first}/ns/pid").readlink()
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError, IndexError):
