@@ -263,7 +263,7 @@ def test_secrets_are_hidden() -> None:
     assert "Zq" not in str(differ(SECRETS, SECRETS.replace("Zq", "Zqq")))
 
 
-@pytest.mark.parametrize("folder", [DATA / "healthy", SHARED])
+@pytest.mark.parametrize("folder", [DATA / "healthy", pytest.param(SHARED, marks=pytest.mark.full)])
 def test_healthy_logs_state_nothing_bad(folder: Path) -> None:
     """Neither a log of an engine that serves nor two ranks of one show a fact or a difference."""
     logs = {path.name: path.read_text("utf-8", "replace") for path in sorted(folder.rglob("*.log"))}
