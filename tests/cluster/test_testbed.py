@@ -268,7 +268,7 @@ def test_a_command_comes_in_as_by_docker(testbed: Testbed, first_node: Container
 
 
 def test_the_program_is_compiled_once_on_a_node(first_node: ContainerNode) -> None:
-    """What `up` unpacks there is the archive's content, compiled and linked, also after a file of it was damaged."""
+    """Guards that `up` unpacks the archive's content there: compiled and linked, also after a file was damaged."""
     archive = Bundle().archive()
     first_node.put("/home/spark/a/BUNDLE.tar.gz", archive)
     unpack = "mkdir -p $1 && tar -xzf a/BUNDLE.tar.gz -C $1 && cd $1 && sha256sum -c --status MANIFEST"

@@ -1,4 +1,4 @@
-"""How the programs of a head node are loaded."""
+"""The start of the programs of a head node."""
 
 import gc
 from pathlib import Path
