@@ -49,9 +49,16 @@ OURS = {
 }
 # Logs that others published; the context and what else it takes are theirs.
 THEIRS = {
-    "states beside MTP": KvLog(QWEN27, recipe(262144, "0.27.1", kv="fp8", draft=MTP3), 66.74, 1883336, "7.18"),
-    "states, MTP, other share": KvLog(QWEN27, recipe(262144, "0.27.1", kv="fp8", draft=MTP3), 46.98, 1325364, "5.06"),
-    "states, without MTP": KvLog(QWEN27, recipe(262144, "0.27.1", kv="fp8"), 35.45, 1114865, "4.25"),
+    "states beside MTP": KvLog(
+        QWEN27, recipe(262144, "0.27.1", kv="fp8", draft=MTP3, enable_prefix_caching=True), 66.74, 1883336, "7.18"),
+    "states, MTP, other share": KvLog(
+        QWEN27, recipe(262144, "0.27.1", kv="fp8", draft=MTP3, enable_prefix_caching=True), 46.98, 1325364, "5.06"),
+    "states, without MTP": KvLog(
+        QWEN27, recipe(262144, "0.27.1", kv="fp8", enable_prefix_caching=True), 35.45, 1114865, "4.25"),
+    "states, nothing asked": KvLog(QWEN27, recipe(32768, "0.27.1", kv="fp8"), 4.45, 126976, "3.88"),
+    "states, MTP, nothing asked": KvLog(QWEN27, recipe(32768, "0.27.1", kv="fp8", draft=MTP3), 2.94, 55606, "1.70"),
+    "Mamba-2, since 0.28": KvLog(
+        model_shape("nemotron-3-super"), recipe(262144, "0.28.0", kv="fp8"), 6, 1179648, "4.50"),
     "states, prefix caching": KvLog(
         QWEN36, recipe(262144, "0.24.0", kv="fp8", draft=MTP3, enable_prefix_caching=True), 41.3, 3487654, "13.30"),
     "pooled index": KvLog(
@@ -60,8 +67,8 @@ THEIRS = {
         GLM53, recipe(500000, "0.30.0", kv="fp8", tp=4, draft=("dflash2", 7)), 24, 3532196, "7.06"),
     "pooled index, fewer batched": KvLog(
         GLM53, recipe(1048576, "0.30.0", kv="fp8", tp=4, draft=("dflash2", 7)), 24, 3895606, "3.72"),
-    "sparse index of qsa": KvLog(FLASH_NEXT, recipe(262144, "0.27.1", batched=2048, draft=MTP3), 21.28, 736837, "2.81"),
-    "qsa, FP8": KvLog(FLASH_NEXT, recipe(262144, "0.27.1", kv="fp8", batched=2048, draft=MTP3), 16.46, 992584, "3.79"),
+    "sparse index of qsa": KvLog(FLASH_NEXT, recipe(262144, "0.28.0", batched=2048, draft=MTP3), 21.28, 736837, "2.81"),
+    "qsa, FP8": KvLog(FLASH_NEXT, recipe(262144, "0.28.0", kv="fp8", batched=2048, draft=MTP3), 16.46, 992584, "3.79"),
 }  # fmt: skip
 
 
@@ -195,11 +202,13 @@ def test_0_26_0_counts_flight_and_does_not_overlay() -> None:
     assert between.why[0] == old.why[0] != new.why[0], "blocks of the same size"
 
 
-def test_0_26_0_keeps_no_states_of_prefixes() -> None:
-    """Guards that prefix caching of hybrids is opt-in there: as much is held as in 0.24.0."""
-    names = ("0.24.0", "0.26.0", "0.27.1")
-    old, between, new = (capacity(recipe(262144, v), QWEN27, 30 * GIB).per_sequence for v in names)
-    assert old == between < new
+def test_prefixes_of_states_are_kept_by_default_since_0_28() -> None:
+    """Guards a pool of hybrids planned too small: before 0.28 who does not ask for prefix caching keeps one state."""
+    names = ("0.24.0", "0.26.0", "0.27.1", "0.28.0")
+    held = [capacity(recipe(262144, v), QWEN27, 30 * GIB).per_sequence for v in names]
+    assert held[0] == held[1] == held[2] < held[3]
+    asked = recipe(262144, "0.27.1", enable_prefix_caching=True)
+    assert capacity(asked, QWEN27, 30 * GIB).per_sequence == held[3]
 
 
 def test_an_unread_version_starts_by_the_costliest_release() -> None:
@@ -244,11 +253,15 @@ def test_windows_kept_whole_when_asked() -> None:
 
 
 def test_a_kept_history_of_states() -> None:
-    """Guards Mamba-2 with prefix caching: a state at the end of every block until 0.33.0, three since."""
+    """Guards Mamba-2 with prefix caching: a state at the end of every block before 0.28, two since, three in 0.33.0."""
     model = model_shape("nemotron-3-super")
-    pools = [capacity(recipe(131072, v), model, 30 * GIB) for v in ("0.21.0", "0.27.1", "0.33.0")]
-    assert [pool.per_sequence // (8 * 8320 * 512) for pool in pools] == [16 + 5 * 1, 16 + 5 * 16, 16 + 5 * 3]
-    asked = capacity(recipe(131072, "0.27.1", mamba_cache_mode="align"), model, 30 * GIB)
+    versions = ("0.21.0", "0.27.1", "0.30.0", "0.33.0")
+    pools = [capacity(recipe(131072, v, enable_prefix_caching=True), model, 30 * GIB) for v in versions]
+    held = [pool.per_sequence // (8 * 8320 * 512) for pool in pools]
+    assert held == [16 + 5 * 16, 16 + 5 * 16, 16 + 5 * 2, 16 + 5 * 3]
+    every = capacity(recipe(131072, "0.30.0", mamba_cache_mode="all"), model, 30 * GIB)
+    assert every.per_sequence == pools[0].per_sequence
+    asked = capacity(recipe(131072, "0.28.0", mamba_cache_mode="align"), model, 30 * GIB)
     assert "5 x 2 blocks" in asked.why[1]
 
 
@@ -271,7 +284,7 @@ def test_a_block_holds_a_state() -> None:
 
 def test_why_reports_the_arithmetic() -> None:
     """Guards `--why`: blocks, their bytes, and what a sequence holds of each group."""
-    found = capacity(recipe(262144, "0.27.1", kv="fp8", draft=MTP3), QWEN27, int(66.74 * GIB))
+    found = capacity(recipe(262144, "0.30.0", kv="fp8", draft=MTP3), QWEN27, int(66.74 * GIB))
     assert found.why == (
         "1,286 blocks of 55,705,600 B",
         "a sequence of 262,144 tokens holds 179: 1 x 164 blocks of 1,600 tokens, 3 x 5 blocks of 1,600 tokens",
