@@ -17,6 +17,7 @@ from sparkwright.engines.traits import Cache
 from sparkwright.engines.version import is_since
 from sparkwright.planner.kv_layout import drafted, layers
 from sparkwright.planner.limits import sequences
+from sparkwright.planner.once import compute_once
 
 _WINDOW_SHARE = 0.8  # swa_full_tokens_ratio: tokens of the window pool for each of the whole-context pool
 _STATE_SHARE = 0.9  # mamba_full_memory_ratio: bytes of states for each byte of KV
@@ -94,6 +95,7 @@ def _uncached(recipe: Recipe) -> bool:
     return str(flag_value(recipe, "disable-radix-cache")).lower() == "true"
 
 
+@compute_once
 def _row(recipe: Recipe, shape: ModelShape) -> float:
     """Bytes of a token in the pools of the model itself: drafts, its own layers or another model's, have their own."""
     alone = layers(replace(recipe, speculation=Speculation()), shape)
