@@ -100,6 +100,9 @@ UNIT_FULL = pytest_part("unit-full", ("tests/unit",), workers=CPUS)
 HOUSE = pytest_part("house", ("tests/unit/test_house.py",))
 FUNCTIONAL = pytest_part("functional", seconds=HUNG, system=True, lane="functional", workers=FUNCTIONAL_WORKERS)
 REGISTRY = pytest_part("registry", seconds=HUNG, network=True)
+# By `make registry` only: what they meet is not of this tree, and they take both cores for more than half an hour
+OF_TODAY = tuple(f"--ignore=tests/registry/{name}.py" for name in ("test_newest_vllm", "test_arm64"))
+SHORT_REGISTRY = pytest_part("registry", (*OF_TODAY, "tests/registry"), seconds=HUNG, network=True)
 LAST = "last"  # the lane that runs alone
 ALONE = ("tests/cluster/test_load_guard.py",)
 OTHERS = ("tests/cluster", *(f"--ignore={path}" for path in ALONE))
@@ -109,11 +112,11 @@ CLUSTER = (
 )
 MANY_NODES = replace(CLUSTER[0], workers=REST_TESTBEDS)
 QUICK = (*TOOLS, HOUSE, UNIT, *(replace(part, marks="not full") for part in (FUNCTIONAL, CLUSTER[0])))
-ALL = (*TOOLS, UNIT_FULL, FUNCTIONAL, REGISTRY, MANY_NODES, CLUSTER[1])
+ALL = (*TOOLS, UNIT_FULL, FUNCTIONAL, SHORT_REGISTRY, MANY_NODES, CLUSTER[1])
 REST = (
     replace(UNIT, name="unit-rest", marks="full and not house", seconds=HUNG),
     replace(FUNCTIONAL, name="functional-rest", marks="full"),
-    replace(REGISTRY, lane=FUNCTIONAL.lane),  # real vLLM and qemu use both cores
+    replace(SHORT_REGISTRY, lane=FUNCTIONAL.lane),
     *(replace(part, name=f"{part.name}-rest", marks="full") for part in (MANY_NODES, CLUSTER[1])),
 )
 SINGLE = (*TOOLS, UNIT, HOUSE, UNIT_FULL, FUNCTIONAL, REGISTRY, cluster_part("cluster"))

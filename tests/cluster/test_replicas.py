@@ -153,7 +153,7 @@ def test_replicas_of_fixed_speed_on_both_nodes(both_nodes: GatewaySite, testbed_
     assert_clean(testbed_nodes)
 
 
-def tokens_a_second(client: httpx.Client, seconds: float = 20.0, model: str = "tiny", clients: int = 8) -> float:
+def tokens_a_second(client: httpx.Client, seconds: float = 8.0, model: str = "tiny", clients: int = 8) -> float:
     """Tokens of so many clients at once, by the engine's own count."""
     began = time.monotonic()
 

@@ -2,6 +2,7 @@
 
 import random
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,6 +84,7 @@ def wait_until_more(copies: Copies, than: int) -> None:
     for _ in range(2000):
         if copies.noted() > than:
             return
+        time.sleep(0.05)
     raise AssertionError(f"no more than {than} bytes have arrived")
 
 
@@ -95,7 +97,7 @@ def test_killed_at_many_points_it_sends_one_range_again(
     copies, dice = Copies(testbed_nodes, ssh_config), random.Random(11)
     here, there = testbed_nodes
     here.sh(f"mkdir -p {FROM} && cd {FROM} && for n in 1 2; do head -c 400M /dev/urandom > $n; done", user="spark")
-    lost = []
+    lost, sound = [], set[str]()
     for cut in range(20):
         before = copies.noted()
         if before > TOTAL - RANGE:  # on a busy machine more arrives between two cuts
@@ -106,8 +108,9 @@ def test_killed_at_many_points_it_sends_one_range_again(
         process.communicate(timeout=60)
         wait_for(there, "! pgrep -u spark -f 'import sys;f=' > /dev/null")
         lost.append(received(there)[0] - wire - (copies.noted() - before))
-        for whole in there.sh(f"find {TO} -maxdepth 1 -name '[12]' -printf '%f '").split():
+        for whole in set(there.sh(f"find {TO} -maxdepth 1 -name '[12]' -printf '%f '").split()) - sound:
             assert there.sh(f"sha256sum < {TO}/{whole}") == here.sh(f"sha256sum < {FROM}/{whole}")
+            sound.add(whole)
     assert len(lost) >= 6, lost
     assert max(lost) <= RANGE, lost
     restore_fabric(slow_sender)
@@ -122,7 +125,7 @@ def test_a_node_that_restarts_in_the_middle_continues(driver: StageDriver, testb
     """The start fails with the reason; the next one sends what the disk of the restarted node lacks."""
     here, there = testbed_nodes
     put_hub_model(there, shards=2, size=48 * MIB)
-    slow_fabric(there, "200mbit")
+    slow_fabric(there, "80mbit")  # a look takes a second on a busy machine: the first file must not be whole by then
     with driver.running("up", driver.write("tiny.yaml", TWIN), "--detach") as first:
         wait_for(here, f"[ $(cat {ROOT}/.sparkwright-partial/*.journal 2>/dev/null | grep -vc of) -ge 4 ]")
         here.reboot()

@@ -75,7 +75,7 @@ class RepeatingClient:
         while not self.over.is_set():
             answer = self.client.post("/v1/chat/completions", json=body)
             self.got.append((answer.status_code, answer.headers.get("Retry-After", ""), answer.text))
-            time.sleep(0.02)
+            time.sleep(0.1)
 
     def end(self) -> set[int]:
         self.over.set()
