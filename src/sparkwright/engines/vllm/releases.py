@@ -38,9 +38,9 @@ PACKS_BLOCKS = (0, 24)  # DeepSeek V4: a block is as large as its layers of each
 CHECKS_BLOCKS = (0, 30)  # ... and what a request needs is counted in such blocks; before, in the larger ones of 0.21.0
 RESERVES_NULL = (0, 31)  # 0.33.0 keeps the null block out of what it checks
 KEEPS_WHOLE = (0, 27)  # windows next to latents whose pages do not go up are kept whole; before, it did not start
-# Prefix caching of hybrids is on by default since 0.28 (vllm pull 50991; opt-in in 0.26.0 and 0.27.1), which since then
-# keeps only the last states ("align"). Before, the history of Mamba-2 states was kept ("all") where the model could;
-# who asks for it gets it until 0.33.0.
+# Prefix caching of hybrids is on by default since 0.28 (vllm pull 50991; opt-in in 0.26.0 and 0.27.1: read in the code
+# of 0.27.1 and 0.28.0), which since then keeps only the last states ("align"). Before, the history of Mamba-2 states
+# was kept ("all") where the model could; who asks for it gets it until 0.33.0.
 _CACHES_HYBRIDS = (0, 28)
 _KEEPS_LAST_ONLY = (0, 31)
 ALIGNS_MLA = (0, 27)  # blocks of MLA hybrids are multiples of 128
