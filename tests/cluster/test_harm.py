@@ -41,10 +41,8 @@ def test_memory_and_the_device_follow_the_ranks(
     assert all(15.0 < available_gib(node) < 16.0 for node in testbed_nodes)
     assert utilization(testbed_nodes[0]) == ["0 %", "0 %"]
     body = '{"prompt": "x", "max_tokens": 2000, "ignore_eos": true}'
-    script = (
-        f"curl -s -H 'Content-Type: application/json' -d '{body}' http://127.0.0.1:8000/v1/completions >/dev/null &"
-    )
-    testbed_nodes[0].sh(script)
+    asks = f"curl -s -H 'Content-Type: application/json' -d '{body}' http://127.0.0.1:8000/v1/completions"
+    testbed_nodes[0].sh(f"{asks} >/dev/null 2>&1 &")
     wait_until(lambda: all(utilization(node) == ["94 %", "58 %"] for node in testbed_nodes), "both devices to work")
     driver.good("down", "drill")
     time.sleep(1.0)

@@ -268,7 +268,8 @@ def test_a_command_comes_in_as_by_docker(testbed: Testbed, first_node: Container
 
 
 def test_the_program_is_compiled_once_on_a_node(first_node: ContainerNode) -> None:
-    """Guards that `up` unpacks the archive's content there: compiled and linked, also after a file was damaged."""
+    """Guards that `up` unpacks the archive's content there: compiled and linked, also after a file was damaged, and
+    unpacked where no link can be."""
     archive = Bundle().archive()
     first_node.put("/home/spark/a/BUNDLE.tar.gz", archive)
     unpack = "mkdir -p $1 && tar -xzf a/BUNDLE.tar.gz -C $1 && cd $1 && sha256sum -c --status MANIFEST"
@@ -278,5 +279,7 @@ def test_the_program_is_compiled_once_on_a_node(first_node: ContainerNode) -> No
     assert (int(first), int(second)) == (2, 3)
     compiled = "b/sparkwright/supervisor/__pycache__/run.cpython-*.pyc"
     assert first_node.sh(f"cd /home/spark && stat -c %h {compiled}", check=False) == "3"
+    elsewhere = unpack + " && rm -r $1"
+    assert int(first_node.exec(["sh", "-c", elsewhere, "sh", "/dev/shm/e"], user="spark").stdout) == 1
     first_node.sh("cd /home/spark && echo damaged >> c/sparkwright/supervisor/run.py")
     assert int(first_node.exec(["sh", "-c", unpack, "sh", "d"], user="spark").stdout) == 2
