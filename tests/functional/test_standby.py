@@ -129,7 +129,7 @@ def seal_on(shell: UserShell, node: str) -> tuple[int, str]:
 
 def restarted_there(served: Served, client: httpx.Client) -> int:
     """The standby starts a rank that ends while the head is away, under its own seal; the new process."""
-    shell, before = served.shell, rank_of(served.shell)
+    shell = served.shell
 
     def watcher() -> dict[str, Any]:
         found = json.loads(shell.run("status", "--json", **SCALED)[1])["deployments"]
@@ -137,6 +137,9 @@ def restarted_there(served: Served, client: httpx.Client) -> int:
 
     wait_until(lambda: watcher().get("node") == "b" and watcher()["taken"], "the standby to supervise", poll=2)
     assert seal_on(shell, "b")[1] == "b" == seal_on(shell, "c")[1]
+    wait_until(lambda: rank_of(shell) > 0, "a rank of the replica")
+    before = rank_of(shell)
+    assert before > 0, "process group 0 is that of this test itself"
     os.killpg(before, signal.SIGKILL)
     wait_until(
         lambda: rank_of(shell) not in (0, before) and ask_chat(client) == 200, "the replica to come back", poll=1
