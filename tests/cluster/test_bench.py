@@ -10,6 +10,7 @@ import pytest
 
 from cluster.drive import NAME, SPARKWRIGHT, Call, CallResult, CommandDriver
 from patience import wait_until
+from sparkwright.loadgen.validity import ERRORS
 from testbed import ContainerNode
 
 GATEWAY = 8443
@@ -148,6 +149,6 @@ def test_a_run_outlives_a_restart_of_what_it_measures(
     run = json.loads(command_output(driver, "runs", "show", "last", "--json"))["run"]
     (level,) = run["levels"]
     assert run["run"]["state"] == "done" and 0 < level["good"] < level["sent"] == 40, run
-    failed = level["sent"] - level["good"]  # a busy machine asks less often while the rank is away
-    assert any("failed" in doubt for doubt in level["doubts"]) == (failed > 4), level["doubts"]
+    failed = level["sent"] - level["good"]  # few, where a busy machine asks seldom while the rank is away
+    assert any("failed" in doubt for doubt in level["doubts"]) == (failed > ERRORS * level["sent"]), level["doubts"]
     assert set(level["errors"]) <= {"http-503", "http-502", "aborted", "cut", "error-in-stream"}, level["errors"]

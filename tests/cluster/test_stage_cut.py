@@ -108,8 +108,9 @@ def test_killed_at_many_points_it_sends_one_range_again(
         process.communicate(timeout=60)
         wait_for(there, "! pgrep -u spark -f 'import sys;f=' > /dev/null")
         lost.append(received(there)[0] - wire - (copies.noted() - before))
-        for whole in set(there.sh(f"find {TO} -maxdepth 1 -name '[12]' -printf '%f '").split()) - sound:
-            assert there.sh(f"sha256sum < {TO}/{whole}") == here.sh(f"sha256sum < {FROM}/{whole}")
+        for whole in set(there.sh(f"find {TO} -maxdepth 1 -name '[12]' -printf '%f:%i:%T@ '").split()) - sound:
+            name = whole[0]  # the rest of the word tells whether it was written again
+            assert there.sh(f"sha256sum < {TO}/{name}") == here.sh(f"sha256sum < {FROM}/{name}")
             sound.add(whole)
     assert len(lost) >= 6, lost
     assert max(lost) <= RANGE, lost

@@ -237,9 +237,9 @@ class ContainerNode:
         found = [f"container {name}" for name in self.containers()]
         # of any login, and what systemd keeps for a user for a while after the last one
         sessions = ("sshd:", "sshd-session:", "/lib/systemd/systemd --user", "(sd-pam)", "/usr/bin/dbus-daemon")
-        sessions += ("[systemd]", "[(sd-pam)]")  # as they end
+        ending = ("[systemd]", "[(sd-pam)]")
         for process in self.processes():
-            if process.user in USERS and not process.command.startswith(sessions):
+            if process.user in USERS and not process.command.startswith(sessions + ending):
                 found.append(f"process {process.pid} {process.command}")
         return found + [f"file {path}" for path in self.look(_LEFT, check=False).split("\n") if path]
 

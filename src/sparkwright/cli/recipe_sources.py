@@ -128,7 +128,7 @@ def list_source(name: str, nodes: int | None, purpose: str | None, as_json: bool
     """`recipes list --source`: the recipes of a registry, as its last update found them."""
     if purpose:
         raise UsageError(
-            "--for knows the recipes that are shipped and your own", f"recipes list --source {name} --nodes 1"
+            "--purpose knows the recipes that are shipped and your own", f"recipes list --source {name} --nodes 1"
         )
     found = recipe_sources().snapshot(name)
     entries = [entry for entry, _ in found.recipes.values() if not nodes or entry.nodes == nodes]

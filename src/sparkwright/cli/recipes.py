@@ -69,7 +69,8 @@ def recipes() -> None:
 def list_recipes(nodes: int | None, purpose: str | None, registry: str, as_json: bool) -> None:
     """List all recipes: shipped ones and those in ~/.config/sparkwright/recipes; older ones last.
 
-    With --nodes or --for, only what suits, with the size of its weights, the expected tokens per second, and its state.
+    With --nodes or --purpose, only what suits, with the size of its weights, the expected tokens per second, and its
+    state.
 
     \b
     Examples:
