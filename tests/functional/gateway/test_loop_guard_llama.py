@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,9 +53,7 @@ async def test_a_real_engine_s_loop_is_ended_and_the_engine_is_free(
         assert len(text) < 2000
         used = await one.used()
         assert used["looped"] == 1 and used["at_least"] < MOST
-        began = time.monotonic()
         headers = {"Authorization": f"Bearer {ENGINE_KEY}"}
         async with asyncio.timeout(60), httpx.AsyncClient(headers=headers, timeout=60) as direct:
             body = {"model": "tiny", "messages": TURNS, "max_tokens": 1}
             (await direct.post(f"http://127.0.0.1:{port}{CHAT}", json=body)).raise_for_status()
-        assert time.monotonic() - began < 30  # the only sequence is free

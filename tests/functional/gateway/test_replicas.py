@@ -21,6 +21,7 @@ from local_server import local_links
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.live import DeploymentState, Live
+from sparkwright.gateway import decide
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
 from sparkwright.supervisor.proxy.gateway import Doorman
 from sparkwright.supervisor.proxy.passing import Passing
@@ -151,9 +152,9 @@ async def replica_scene(tmp_path: Path, *behaviours: Behaviour) -> AsyncIterator
     door = Doorman(tmp_path / "_gateway", SystemClock())
     headers = {"Authorization": f"Bearer {KEY}"}
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(300),
         local_links(Passing({}, door), own),
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{own}", headers=headers, timeout=30) as client,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{own}", headers=headers, timeout=120) as client,
     ):
         made = ReplicaScene(tmp_path, door, client, engines)
         made.key()
@@ -274,20 +275,20 @@ async def test_what_waits_at_a_lost_replica_is_asked_again(tmp_path: Path) -> No
         await asyncio.sleep(0.6)
         assert not other.bodies
         it.live(at.name, DeploymentState.BACKING_OFF, refusing=True)
-        began = time.monotonic()
-        assert (await waiting).json()["id"] == other.name
-        assert time.monotonic() - began < 1.0
+        async with asyncio.timeout(60):  # the first one never answers
+            assert (await waiting).json()["id"] == other.name
 
 
-async def test_a_node_that_is_gone_is_out_within_a_second(tmp_path: Path) -> None:
+async def test_a_node_that_is_gone_is_out_before_the_network_says_so(tmp_path: Path) -> None:
     """Guards a node without power: no packet comes back, so a connection only times out. Then what waits there for its
-    answer moves, too, long before a supervisor or the network's own time limit says anything."""
+    answer moves, too. Linux itself gives a connection up after two minutes, and no supervisor says anything here."""
+    moved = asyncio.Event()
 
-    async def slowly(engine: ScriptedEngine, writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(2.5)
+    async def hang_until_moved(engine: ScriptedEngine, writer: asyncio.StreamWriter) -> None:
+        await moved.wait()
         await answer_named(engine, writer)
 
-    async with replica_scene(tmp_path, hang_on, slowly) as it:
+    async with replica_scene(tmp_path, hang_on, hang_until_moved) as it:
         gone, other = it.engines
         waiting = []
         for engine, closed, number in ((gone, other, 1), (other, gone, 3)):
@@ -302,12 +303,12 @@ async def test_a_node_that_is_gone_is_out_within_a_second(tmp_path: Path) -> Non
         with full_backlog(gone.port):
             it.live(gone.name, DeploymentState.READY)
             await asyncio.sleep(0.02)
-            began = time.monotonic()
-            last = await it.post("it has less to do than the other")
-            assert last.json()["id"] == other.name
-            assert 3.0 < time.monotonic() - began < 4.5, "0.8 s, and its own 2.5"
+            async with asyncio.timeout(60):
+                waiting.append(asyncio.create_task(it.post("the lost one has less to do than the other")))
+                while len(other.bodies) < 3 + 2:
+                    await asyncio.sleep(0.01)
+            moved.set()
             assert {one.json()["id"] for one in await asyncio.gather(*waiting)} == {other.name}
-            assert time.monotonic() - began < 5.0
 
 
 @contextmanager
@@ -324,14 +325,16 @@ def full_backlog(port: int) -> Iterator[None]:
         yield
 
 
-async def test_a_replica_that_drains_gets_nothing_new_and_nobody_waits(tmp_path: Path) -> None:
-    """Guards a rolling restart: while one drains, stages or loads, the other one answers at once."""
+async def test_a_replica_that_drains_gets_nothing_new_and_nobody_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards a rolling restart: while one drains, stages or loads, the other one answers; no request is held for it."""
+    monkeypatch.setattr(decide, "HOLD", 600.0)
     async with replica_scene(tmp_path, answer_named, answer_named) as it:
         for phase in (DeploymentState.DRAINING, DeploymentState.STARTING, DeploymentState.LOADING):
-            it.live("model-r1", phase, refusing=True, back_at=time.time() + 5)
-            began = time.monotonic()
-            assert [(await it.post(f"{phase} {n}")).json()["id"] for n in range(3)] == ["model-r2"] * 3
-            assert time.monotonic() - began < 2.0
+            it.live("model-r1", phase, refusing=True, back_at=time.time() + 500)
+            async with asyncio.timeout(60):
+                assert [(await it.post(f"{phase} {n}")).json()["id"] for n in range(3)] == ["model-r2"] * 3
         it.live("model-r2", DeploymentState.FAILED, refusing=True)
         it.live("model-r1", DeploymentState.FAILED, refusing=True, back_at=0.0)
         answer = await it.post()

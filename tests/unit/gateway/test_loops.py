@@ -2,7 +2,6 @@
 
 import json
 import random
-import time
 import tracemalloc
 
 import pytest
@@ -73,17 +72,18 @@ def test_pieces_do_not_matter(piece: int) -> None:
 
 
 def test_state_is_bounded_and_cost_linear() -> None:
-    """Guards the gateway: an endless answer takes no more memory, and hostile texts no more time, than others."""
+    """Guards the gateway: an endless answer takes no more memory, and hostile texts no more time, than others.
+
+    Quadratic cost would take hours here, and pytest ends the test before.
+    """
     finder, period = LoopFinder(), b"a" * 47 + b"b" + b"a" * 47 + b"c"
     tracemalloc.start()
-    began = time.process_time()
     for n in range(4000):
         finder.feed((period * 11)[n % 90 :][:900] + str(n * n).encode())
-    took, (_, most) = time.process_time() - began, tracemalloc.get_traced_memory()
+    _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert finder.found is None
     assert most < 16 * WINDOW
-    assert took < 20  # 3.6 MB under tracemalloc; quadratic cost would take hours
 
 
 def chat_event(text: str) -> bytes:
