@@ -42,6 +42,8 @@ _SEQUENCES = (256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
 LEAST_FRACTION, MOST_FRACTION, MOST_PINNED = 0.30, 0.92, 112 * GIB
 TOO_HIGH = frozenset({Lack.CLAIM, Lack.NODE})
 TOO_LOW = frozenset({Lack.POOL, Lack.CONTEXT})
+# An engine claims its fraction of a node's memory whatever it is to serve.
+_CLAIM = frozenset({Lack.CLAIM})
 _EIGHT_BITS = ("fp8", "fp8_e4m3", "q8_0")
 _NARROW = ("fp8", "int8", "nvfp4", "fp4", "turboquant", "q8", "q4", "mxfp8", "int4")
 _MORE_NODES = (2, 4, 8)
@@ -74,6 +76,7 @@ class KnobStep:
 @dataclass(frozen=True, slots=True)
 class Knob:
     """steps: the mildest first. past: lacks that mean that a step went too far, of what can be too high and too low.
+    keeps: lacks that no step changes.
 
     Knobs of one kind are ways to the same end: only the cheapest that fits is shown.
     """
@@ -81,6 +84,7 @@ class Knob:
     kind: str
     steps: tuple[KnobStep, ...]
     past: frozenset[Lack] = field(default=frozenset())
+    keeps: frozenset[Lack] = field(default=frozenset())
 
 
 def list_knobs(recipe: Recipe, world: Surroundings) -> tuple[Knob, ...]:
@@ -88,13 +92,13 @@ def list_knobs(recipe: Recipe, world: Surroundings) -> tuple[Knob, ...]:
     found = [
         *_acts(world, ActionKind.DROP_CACHE, 0.01),
         *_pool(recipe, world),
-        Knob("batched tokens", tuple(_batched(recipe))),
-        Knob("KV type", tuple(_kv_type(recipe, world))),
-        Knob("sequences", tuple(_sequences(recipe))),
-        Knob("context", tuple(_context(recipe, world.shape))),
+        Knob("batched tokens", tuple(_batched(recipe)), keeps=_CLAIM),
+        Knob("KV type", tuple(_kv_type(recipe, world)), keeps=_CLAIM),
+        Knob("sequences", tuple(_sequences(recipe)), keeps=_CLAIM),
+        Knob("context", tuple(_context(recipe, world.shape)), keeps=_CLAIM),
         Knob("tables", tuple(_tables(recipe, world.shape))),
         *_acts(world, ActionKind.STOP, 0.4),
-        Knob("CUDA graphs", tuple(_eager(recipe))),
+        Knob("CUDA graphs", tuple(_eager(recipe)), keeps=_CLAIM),
         *_checkpoints(recipe, world),
         *(Knob("nodes", (step,)) for step in _nodes(recipe, world)),
     ]

@@ -229,7 +229,7 @@ def _turned(ask: Tries, knob: Knob, base: _Way) -> _Way | None:
     def at(index: int) -> Verdict:
         return ask(base.variant + knob.steps[index].variant)
 
-    found = _least(ask, knob, base.variant)
+    found = None if lack in knob.keeps else _least(ask, knob, base.variant)
     # How far to turn what nowhere fits alone; what has no natural end is left (a context can always be shorter).
     ends = len(knob.steps) == 1 or (knob.past and lack in TOO_LOW)
     index = found if found is not None else len(knob.steps) - 1 if ends else None

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from sparkwright.app.cluster_state import HUB_ID
-from sparkwright.app.plan.planning import bind_address, first_refusal, with_remedy
+from sparkwright.app.plan.planning import RecipeRefusal, bind_address, with_remedy
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.checks.catalog import check_all, worst_first
 from sparkwright.domain.check import Context
@@ -304,9 +304,8 @@ def _plan(recipe: Recipe, judge: RealJudge, library: FlagLibrary, file: Recipe |
     elsewhere = tables_elsewhere(recipe, judge.ground.shape(recipe)) if sought else ""
     if sought:
         families = () if own else _OF_MODELS
-        proposed, obstacles = remedies(
-            recipe, judge, world, lambda other, _: first_refusal(other, judge, cluster, library, families)
-        )
+        refusal = RecipeRefusal(cluster, library, families)
+        proposed, obstacles = remedies(recipe, judge, world, lambda other, _: refusal(other, judge))
     context = Context(cluster=cluster, facts={}, recipe=recipe, ledgers=counted, checkpoints=checkpoints, advice=advice)
     about_engine = (in_recipe(one, recipe.engine.name) for one in rehearse(recipe, library)) if own else ()
     every = (*about_engine, *check_quantization(recipe, advice.quantization, library), *check_all(context))

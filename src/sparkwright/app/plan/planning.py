@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache
+from itertools import chain
 
 from sparkwright.app.cluster_state import model_path, nodes_for
 from sparkwright.app.plan.gate import judge_of, weighed
@@ -15,7 +16,7 @@ from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import FabricChoice, NodeFacts, Unknown
-from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.finding import Finding
 from sparkwright.domain.homes import expand_home, home_of, resolved_paths
 from sparkwright.domain.plan import Keeper, Placement, Plan, RankSpec, stopping
 from sparkwright.domain.recipe import Expose, Recipe, Runtime
@@ -141,6 +142,7 @@ def _refusal(services: Services, request: LaunchRequest, cluster_state: ClusterS
     """
     here = nodes_for(services, request.recipe)
     names = {node.name for node in services.cluster.nodes}
+    elsewhere = RecipeRefusal(services.cluster, cluster_state.flags)
 
     def stops(asked: LaunchRequest, state: ClusterState) -> list[Finding]:
         return list(stopping(make_plan(services, asked, state, seek=False), request.force))
@@ -158,32 +160,46 @@ def _refusal(services: Services, request: LaunchRequest, cluster_state: ClusterS
         asked = replace(request, recipe=recipe)
         judge = judge_of(request, after, here)
         if recipe.nodes > len(here):  # on nodes that are not there, or were not asked
-            return first_refusal(recipe, judge, services.cluster, cluster_state.flags)
+            return elsewhere(recipe, judge)
         if recipe.model.label != request.recipe.model.label:
             after = replace(after, checkpoints=judge.ground.of(recipe))
-        found = [one for one in stops(asked, after) if (one.code, one.subject) not in of_nodes()]
-        return f"{found[0].code} ({found[0].title})" if found else ""
+        return _named([one for one in stops(asked, after) if (one.code, one.subject) not in of_nodes()])
 
     return refused
 
 
-def first_refusal(
-    recipe: Recipe, judge: RealJudge, cluster: Cluster, library: FlagLibrary, families: tuple[str, ...] = ()
-) -> str:
-    """Name the first check of the recipe alone that refuses it, '' if none does: for nodes that are not there yet.
+class RecipeRefusal:
+    """Names a check of the recipe alone that refuses it, '' if none does: for nodes that are not there yet.
 
-    families: prefixes of the codes that count, () for all.
+    families: prefixes of the codes that count, () for all. What refused one variant of a recipe is checked first for
+    the next one: most often no change helps against it.
     """
-    from sparkwright.checks.catalog import check_all
 
-    checkpoints = judge.ground.of(recipe)
-    advice, counted = advise(recipe, checkpoints, priced=False), judge.ground.ledgers(recipe)
-    context = Context(cluster=cluster, recipe=recipe, ledgers=counted, checkpoints=checkpoints, advice=advice)
-    of_engine = (*rehearse(recipe, library), *check_quantization(recipe, advice.quantization, library))
-    found = (*of_engine, *check_all(context, stopping=True))
-    stops = [one for one in found if one.severity in (Severity.BLOCK, Severity.OVERRIDE)]
-    stops = [one for one in stops if not families or one.code.startswith(families)]
-    return f"{stops[0].code} ({stops[0].title})" if stops else ""
+    def __init__(self, cluster: Cluster, library: FlagLibrary, families: tuple[str, ...] = ()) -> None:
+        self._cluster, self._library, self._families = cluster, library, families
+        self._before = ""
+
+    def __call__(self, recipe: Recipe, judge: RealJudge) -> str:
+        from sparkwright.checks.catalog import STOPPING, check_all
+
+        checkpoints = judge.ground.of(recipe)
+        advice, counted = advise(recipe, checkpoints, priced=False), judge.ground.ledgers(recipe)
+        context = Context(cluster=self._cluster, recipe=recipe, ledgers=counted, checkpoints=checkpoints, advice=advice)
+        again = (one for check in STOPPING if check.code == self._before for one in check.findings(context))
+        if found := self._stopping(again):
+            return _named(found)
+        of_engine = rehearse(recipe, self._library), check_quantization(recipe, advice.quantization, self._library)
+        found = self._stopping(chain(*of_engine, check_all(context, stopping=True)))
+        self._before = found[0].code if found else self._before
+        return _named(found)
+
+    def _stopping(self, found: Iterable[Finding]) -> list[Finding]:
+        counts = self._families
+        return [one for one in found if one.severity.stops and (not counts or one.code.startswith(counts))]
+
+
+def _named(found: Sequence[Finding]) -> str:
+    return f"{found[0].code} ({found[0].title})" if found else ""
 
 
 def with_remedy(finding: Finding, remedies: Sequence[Remedy], obstacles: Sequence[str], elsewhere: str = "") -> Finding:
