@@ -89,6 +89,7 @@ class Knob:
 
 def list_knobs(recipe: Recipe, world: Surroundings) -> tuple[Knob, ...]:
     """All that can be turned for this recipe, cheapest kinds first."""
+    spread = _CLAIM if recipe.parallelism.world_size == recipe.nodes else frozenset[Lack]()
     found = [
         *_acts(world, ActionKind.DROP_CACHE, 0.01),
         *_pool(recipe, world),
@@ -100,7 +101,7 @@ def list_knobs(recipe: Recipe, world: Surroundings) -> tuple[Knob, ...]:
         *_acts(world, ActionKind.STOP, 0.4),
         Knob("CUDA graphs", tuple(_eager(recipe)), keeps=_CLAIM),
         *_checkpoints(recipe, world),
-        *(Knob("nodes", (step,)) for step in _nodes(recipe, world)),
+        *(Knob("nodes", (step,), keeps=spread) for step in _nodes(recipe, world)),
     ]
     return tuple(knob for knob in found if knob.steps)
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from sparkwright.domain.ledger import Fit, Lack
 from sparkwright.domain.model import ModelShape
-from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.recipe import Recipe, RecipeState
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Action, Load, Remedy, Speed, Variant, Verdict
@@ -145,7 +145,9 @@ class Tries:
 
     @property
     def spent(self) -> bool:
-        return self.asked >= self._budget
+        """True also where the recipe itself is known not to work: no change of it lifts that."""
+        refused = self.recipe.state is RecipeState.REFUSED and self.obstacles
+        return bool(refused) or self.asked >= self._budget
 
 
 def _key(variant: Variant) -> str:
@@ -178,7 +180,8 @@ def first_good(count: int, good: Callable[[int], bool]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """The changes so far: knobs of these kinds; loss orders the ways. verdict: the judge's on them."""
+    """The changes so far: knobs of these kinds; loss orders the ways. verdict: the judge's on them, or on the changes
+    before the last where that keeps the lack."""
 
     variant: Variant
     loss: float
@@ -229,16 +232,22 @@ def _turned(ask: Tries, knob: Knob, base: _Way) -> _Way | None:
     def at(index: int) -> Verdict:
         return ask(base.variant + knob.steps[index].variant)
 
-    found = None if lack in knob.keeps else _least(ask, knob, base.variant)
     # How far to turn what nowhere fits alone; what has no natural end is left (a context can always be shorter).
     ends = len(knob.steps) == 1 or (knob.past and lack in TOO_LOW)
+    if lack in knob.keeps:
+        return _on_top(base, knob, 0, base.verdict) if ends else None
+    found = _least(ask, knob, base.variant)
     index = found if found is not None else len(knob.steps) - 1 if ends else None
     if found is not None and lack in TOO_LOW and not at(found).fits:
         index = found - 1  # the last one before it goes too far
     if index is None or index < 0:
         return None
+    return _on_top(base, knob, index, at(index))
+
+
+def _on_top(base: _Way, knob: Knob, index: int, verdict: Verdict) -> _Way:
     step = knob.steps[index]
-    return _Way(base.variant + step.variant, base.loss + step.loss, at(index), base.kinds | {knob.kind})
+    return _Way(base.variant + step.variant, base.loss + step.loss, verdict, base.kinds | {knob.kind})
 
 
 def _least(ask: Tries, knob: Knob, base: Variant) -> int | None:

@@ -11,10 +11,10 @@ from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import ActionKind, Goal, Load
 from sparkwright.planner.judge import Ground, RealJudge, verdict
-from sparkwright.planner.knobs import Surroundings
+from sparkwright.planner.knobs import Surroundings, list_knobs
 from sparkwright.planner.optimize import BUDGET, optimize
 from sparkwright.planner.pool import actions
-from sparkwright.planner.remedies import remedies
+from sparkwright.planner.remedies import changed, remedies
 from sparkwright.planner.speed import UNCACHED
 from unit.planner.memory_samples import gb10_node, model_shape, recipe
 
@@ -71,6 +71,18 @@ def test_a_node_that_reports_nothing_is_not_judged() -> None:
     found = make_judge(facts).verdict(minimax())
     assert found.fits and not found.known
     assert remedies(minimax(), make_judge(facts), around(make_judge(facts))) == ((), ())
+
+
+@pytest.mark.parametrize("taken", [50.0, 90.0])
+def test_no_knob_changes_a_lack_that_it_keeps(taken: float) -> None:
+    """Guards what a search does not ask: the engine claims as much with every step of such a knob."""
+    made, wanted = make_judge(two_nodes(taken)), minimax(memory_fraction=0.9)
+    lack = made.verdict(wanted).lack
+    keeping = [knob for knob in list_knobs(wanted, around(made)) if lack in knob.keeps]
+    kinds = {knob.kind for knob in keeping}
+    assert kinds == {"batched tokens", "KV type", "sequences", "context", "CUDA graphs", "nodes"}
+    steps = [step for knob in keeping for step in (knob.steps[0], knob.steps[-1])]
+    assert {made.verdict(changed(wanted, step.variant)).lack for step in steps} == {Lack.CLAIM}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Remedies: each one fits, the cheapest are reported first, and what they cost is next to them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.domain.checkpoint import Checkpoint, Stored, Usability, Use
+from sparkwright.domain.recipe import Recipe, RecipeState
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Action, ActionKind, Remedy
 from sparkwright.planner.knobs import contexts
@@ -110,6 +112,19 @@ def test_nodes_that_are_not_there_are_not_counted_on(nodes: int, told: str) -> N
     toy = Toy(weights=300.0)
     found, _ = remedies(recipe(memory_fraction=0.85), toy, replace(WORLD, nodes=nodes))
     assert told in next(remedy.costs for remedy in found if "nodes: 4" in remedy.change)
+
+
+def test_a_recipe_that_is_known_not_to_work_is_searched_no_further_than_its_refusal() -> None:
+    """Guards the time of a plan: no change lifts that, and one thing that would fit is enough to name it."""
+    given = replace(recipe(memory_fraction=0.9), state=RecipeState.REFUSED)
+    asked: list[Recipe] = []
+
+    def refusal(changed: Recipe, _: Sequence[Action]) -> str:
+        asked.append(changed)
+        return "REC001 (refused)"
+
+    assert remedies(given, Toy(used=30.0), EVERYTHING, refusal) == ((), ("REC001 (refused)",))
+    assert len(asked) == 1
 
 
 def test_nothing_is_proposed_where_nothing_helps() -> None:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from sparkwright.app.plan.gate import judge_of, optimum
-from sparkwright.app.plan.planning import make_plan
+from sparkwright.app.plan.planning import RecipeRefusal, make_plan
 from sparkwright.app.serve.prepare import planned
 from sparkwright.app.services import ClusterState
 from sparkwright.cli.plan_result import plan_json
@@ -16,7 +16,7 @@ from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.checkpoint import Checkpoint, Stored
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Plan, stopping
-from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Serving
+from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, RecipeState, Serving
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Goal
 from sparkwright.planner import calibrate
@@ -106,6 +106,19 @@ def test_where_no_remedy_passes_the_obstacle_is_named() -> None:
     without = replace(real_recipe(memory_fraction=0.9), engine=EngineChoice("vllm", "0.21.0"))
     plan = make_plan_for(without, surveyed(taken=20.0))
     assert plan.remedies == () and "the first obstacle is ENG016" in memory_findings(plan)["MEM002"]
+
+
+def test_what_refused_before_refuses_like_all_checks_together() -> None:
+    """Guards the order in which variants are checked: it changes no answer, whatever refused the one before."""
+    judge = judge_of(request(recipe=real_recipe()), surveyed(), make_scene().services.cluster.nodes)
+    works, split = real_recipe(), replace(real_recipe(), parallelism=Parallelism(tp=3), nodes=3)
+    refused = replace(works, state=RecipeState.REFUSED)
+    each = [works, split, refused, replace(split, state=RecipeState.REFUSED), works, split]
+    cluster, library = make_scene().services.cluster, surveyed().flags
+    asked = RecipeRefusal(cluster, library)
+    together = [bool(asked(one, judge)) for one in each]
+    assert together == [bool(RecipeRefusal(cluster, library)(one, judge)) for one in each]
+    assert together == [False, True, True, True, False, True]
 
 
 def test_where_nothing_helps_that_is_reported() -> None:
