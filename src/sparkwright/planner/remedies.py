@@ -277,6 +277,8 @@ def _add_pairs(ask: Tries, every: Sequence[Knob], starts: Sequence[_Way], found:
             kinds = start.kinds | {knob.kind}
             if len(kinds) < 2 or kinds in found or start.loss + knob.steps[0].loss >= _dearest(found):
                 continue
+            if start.variant.keys.keys() <= knob.steps[0].variant.keys.keys() and not start.variant.actions:
+                continue  # less of it and more of it: the second undoes the first
             way = _turned(ask, knob, start)
             if way and way.verdict.fits:
                 found[kinds] = way

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.domain.checkpoint import Checkpoint, Stored, Usability, Use
+from sparkwright.domain.ledger import Lack
 from sparkwright.domain.recipe import Recipe, RecipeState
 from sparkwright.domain.units import GIB
-from sparkwright.domain.verdict import Action, ActionKind, Remedy
+from sparkwright.domain.verdict import Action, ActionKind, Remedy, Verdict
 from sparkwright.planner.knobs import contexts
 from sparkwright.planner.remedies import BUDGET, SPARE, WANTED, remedies
 from unit.planner.toy import RECIPE, SHAPE, WORLD, Toy, recipe
@@ -112,6 +113,22 @@ def test_nodes_that_are_not_there_are_not_counted_on(nodes: int, told: str) -> N
     toy = Toy(weights=300.0)
     found, _ = remedies(recipe(memory_fraction=0.85), toy, replace(WORLD, nodes=nodes))
     assert told in next(remedy.costs for remedy in found if "nodes: 4" in remedy.change)
+
+
+def test_less_and_more_of_one_thing_are_never_asked_together() -> None:
+    """Guards the time of a plan: the second would undo the first, and was asked alone."""
+    toy, asked = Toy(used=30.0, token=400), list[Recipe]()
+
+    class Noting(Toy):
+        def verdict(self, recipe: Recipe, actions: Sequence[Action] = ()) -> Verdict:
+            asked.append(recipe)
+            return super().verdict(recipe, actions)
+
+    given = recipe(memory_fraction=0.8)
+    remedies(given, Noting(used=30.0, token=400), replace(WORLD, kv_dtypes=(), shape=None, nodes=1))
+    assert toy.verdict(given).lack is Lack.CLAIM
+    assert min(one.serving.memory_fraction for one in asked) < 0.8
+    assert not [one for one in asked if one.serving.memory_fraction > 0.8]
 
 
 def test_a_recipe_that_is_known_not_to_work_is_searched_no_further_than_its_refusal() -> None:
