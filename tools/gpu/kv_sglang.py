@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -48,7 +47,7 @@ class ParkedStart:
     def __init__(self, args: argparse.Namespace, row: dict[str, Any]) -> None:
         self.row, self.lines = row, list[str]()
         self.folder = tempfile.TemporaryDirectory()
-        shutil.copy(config_of(row), Path(self.folder.name) / "config.json")
+        (Path(self.folder.name) / "config.json").write_text(config_of(row))
         self.words = [*WORDS.split(), "--port", str(31000 + 10 * row["number"]), *options_of(row)]
         self.words += ["--model-path", self.folder.name]
         self.allowed = self.stopped = False

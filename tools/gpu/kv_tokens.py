@@ -15,7 +15,6 @@ import os
 import queue
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -31,6 +30,7 @@ from starts import LAST, ONE, read
 
 DATA = Path(__file__).parents[2] / "tests/data" / "starts"
 FOLDERS = (DATA, DATA.parent / "models")
+CLASSES = DATA.parent / "models/classes.jsonl"
 ENGINE = "vllm"
 LONGEST = 200.0
 EMPTY_MIB = 1024
@@ -44,9 +44,17 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) | {"number": n} for n, line in enumerate(path.read_text().splitlines())]
 
 
-def config_of(row: dict[str, Any]) -> Path:
-    """Config among the starts' own, else among the models'."""
-    return next(path for at in FOLDERS if (path := at / f"{row['config']}.config.json").exists())
+def config_of(row: dict[str, Any]) -> str:
+    """Text of the config: among the starts' own, else the models'; `class:NAME` is an architecture with its defaults.
+
+    `changes` of the row replace keys of an architecture, so that several fit on one GPU.
+    """
+    _, colon, name = row["config"].partition("class:")
+    if colon:
+        with CLASSES.open() as file:
+            found = next(one for line in file if (one := json.loads(line))["model_type"] == name)
+        return json.dumps(found["config"] | row.get("changes", {}))
+    return next(path for at in FOLDERS if (path := at / f"{row['config']}.config.json").exists()).read_text()
 
 
 def pinned(row: dict[str, Any]) -> bool:
@@ -77,7 +85,7 @@ def prediction(args: argparse.Namespace, row: dict[str, Any]) -> dict[str, Any]:
     from sparkwright.planner.kv_cache import capacity
     from sparkwright.planner.ledger import ledger
 
-    shape = parse(config_of(row).read_text())
+    shape = parse(config_of(row))
     if not isinstance(shape, ModelShape):
         return {"config": row["config"], "unknown": str(shape)}
     keys, flags = row_settings(row)
@@ -127,7 +135,7 @@ class Prepared:
 
     def __init__(self, args: argparse.Namespace, row: dict[str, Any], gpu: str) -> None:
         self.row, self.folder = row, tempfile.TemporaryDirectory()
-        shutil.copy(config_of(row), Path(self.folder.name) / "config.json")
+        (Path(self.folder.name) / "config.json").write_text(config_of(row))
         script = Path(self.folder.name) / "one.py"
         script.write_text(WAIT + ONE)
         words = [*shlex.split(args.python), str(script), self.folder.name, json.dumps(row["arguments"])]
@@ -214,7 +222,7 @@ def start_rows(
 
 
 def write_result(out: Path, found: dict[str, Any], log: str) -> None:
-    (out / f"{found['number']:02d}-{found['config']}.log").write_text(log)
+    (out / f"{found['number']:02d}-{found['config'].replace(':', '-')}.log").write_text(log)
     with (out / "results.jsonl").open("a") as file:
         file.write(json.dumps(found) + "\n")
     print(line_of(found), flush=True)

@@ -213,10 +213,10 @@ def _kind(prefix: str, body: str, traced: bool) -> float:
     )
     if not level and body.startswith("{"):
         level = line_pattern("level").search(body[:JSON_HEAD])
-    bad = has_bad_word(body)
+    bad, fatal = has_bad_word(body), line_pattern("fatal").search(body) is not None
     if is_exception(body, traced):
         most = EXCEPTION
-    elif line_pattern("fatal").search(body):
+    elif fatal:
         most = 3.5
     elif line_pattern("said").search(body):
         most = 3.0
@@ -224,7 +224,7 @@ def _kind(prefix: str, body: str, traced: bool) -> float:
         most = 2.5 + 0.5 * bad
     else:
         most = 2.0 * bad
-    if level and (level["mild"] or level["g"] == "W") and not line_pattern("fatal").search(body):
+    if level and (level["mild"] or level["g"] == "W") and not fatal:
         return min(most, 1.5)
     return min(most, 1.0) if level and (level["fine"] or level["g"] in MILD) else most
 
@@ -240,5 +240,5 @@ def _doubt(kind: float, body: str) -> float:
     """The doubt about a line: it is a heading, the program continues after it, or it only follows from something
     else."""
     doubt = 1.0 if kind and (body[:1].isspace() or body.rstrip().endswith(":")) else 0.0
-    doubt += 1.5 if line_pattern("goes_on").search(body) and kind < EXCEPTION else 0.0
+    doubt += 1.5 if kind < EXCEPTION and line_pattern("goes_on").search(body) else 0.0
     return doubt + (2.0 if line_pattern("follows").search(body) else 0.0)
