@@ -117,7 +117,8 @@ def reason(
     )
     described = few and _is_described([text for text, _ in around])
     failed = [one for one in found if not outcomes or _has_failure(outcomes[one.source], one)]
-    fails = (bad and any(map(_is_a_failure, failed))) or any(map(_ends_in_error, failed))
+    of_unit = bad and best in failed and outcomes and outcomes[best.source].is_of_a_failed_unit(best.number)
+    fails = bool(of_unit) or (bad and any(map(_is_a_failure, failed))) or any(map(_ends_in_error, failed))
     return Reason(why, around, keys, (why.line,), bad, described, fails, _telling(best, known))
 
 

@@ -77,6 +77,17 @@ class SourceOutcome:
         later = (line.number for line in self._tail if is_stated_end(line.text) and line.number not in self._passages)
         return max((*found, *later, *self._refusals()), default=0)
 
+    @cached_property
+    def _unit_end(self) -> int:
+        """The last line by which a service manager states that a unit ended badly, 0 where work follows it."""
+        texts = {**dict(self._messages()), **{line.number: line.text for line in self._tail}}
+        last = max((number for number, text in texts.items() if line_pattern("unit_ends").search(text)), default=0)
+        return last if sum(later > last for later, _ in self._work) < _WORK else 0
+
+    def is_of_a_failed_unit(self, number: int) -> bool:
+        """True if a unit ended badly behind that line."""
+        return self._unit_end >= number
+
     def _refusals(self) -> Iterable[int]:
         """The lines at which a program shows its usage for a complaint about what it was called with."""
         lines = tuple(self._messages())

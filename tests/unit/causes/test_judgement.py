@@ -8,6 +8,7 @@ from sparkwright.domain.diagnosis import Diagnosis
 RECORDS = "".join(f"2026-11-29 10:0{n}:00 INFO  request {n} done\n" for n in range(5))
 COMPLAINT = "2026-11-29 10:04:30 ERROR user 7: cannot open /data/7: No such file or directory\n"
 PLAIN = "cannot open /data/7: No such file or directory\n"
+UNIT_END = "Nov 29 10:00:01 spark systemd[1]: wg.service: Failed with result 'exit-code'.\n"
 WORK = "reading 1\nreading 2\nreading 3\nwritten\n"
 
 
@@ -21,6 +22,12 @@ def examined(text: str) -> Diagnosis:
         (RECORDS + COMPLAINT + RECORDS, False),
         (RECORDS + COMPLAINT, False),
         (RECORDS + COMPLAINT + "app.service: Main process exited, code=exited, status=1/FAILURE\n", True),
+        ("Nov 29 10:00:00 spark wg[7]: Configuration parsing error\n" + UNIT_END, True),
+        ("Nov 29 10:00:00 spark wg[7]: Configuration parsing error\n" + UNIT_END + RECORDS, False),
+        (
+            "Nov 29 10:00:00 spark kernel: nvidia: module verification failed: signature and/or required key missing\n",
+            False,
+        ),
         (WORK + f"error: {PLAIN}", True),
         (WORK + f"error: {PLAIN}" + WORK, False),
         (WORK + f"error: {PLAIN}" + WORK + "make: *** [Makefile:7: all] Error 2\n", True),
