@@ -49,7 +49,7 @@ _HISTORY = ("mamba1", "mamba2")
 # and CUDA 13 those of these kinds, and then blocks are multiples of so many tokens.
 _KEEPS_CHECKPOINTS = (0, 31)
 _CHECKPOINT_TOKENS = {"gdn": 64, "kda": 16, "mamba2": 1}
-# Before, `auto` was the model's own type whatever hf_quant_config.json says (vllm pull 29980 of 2025-12; a boot of 0.13.0).
+# Before, `auto` was the model's own type whatever hf_quant_config.json says (vllm pull 29980; a boot of 0.13.0).
 _FOLLOWS_CHECKPOINT = (0, 14)
 # Defaults (batched tokens, sequences) on a GPU with much memory, and on a GB10 since 0.33.0, which calls it a small one
 # (engine/arg_utils.py, get_batch_defaults). Before, the size came from NVML, which has none for memory that CPU and GPU
