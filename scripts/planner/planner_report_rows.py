@@ -193,7 +193,7 @@ def _engine(row: Row, day: str) -> tuple[EngineChoice, tuple[str, ...]]:
 
 
 def _parallelism(row: Row) -> Parallelism:
-    """Who names no split has one over all nodes: of tensors, or of layers where the engine knows no other."""
+    """The split of the row, else one over all nodes: of tensors, or of layers where the engine knows no other."""
     tp, pp, nodes = (words.integer(row, name) or 0 for name in ("tp", "pp", "nodes"))
     layers = nodes if row.get("engine") == "llama.cpp" and not tp and not pp else 0
     return Parallelism(tp or (1 if layers else nodes) or 1, pp or layers or 1, ep=bool(row.get("ep")))
