@@ -186,7 +186,11 @@ def _attention(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
     tp, dtype = recipe.parallelism.tp, cache_type(recipe, shape)
     full = _here(shape.growing_layers - _without_rows(recipe, shape)[0], recipe)
     full += 0 if shape.window_layers else own_layers(recipe, shape)
-    if shape.latent:
+    if shape.latent and shape.architecture in traits(recipe).expands:
+        heads, width = kv_heads(shape.heads, tp), 2 * shape.head_dim
+        row = wide = heads_row(dtype, heads, width)
+        yield CacheLayers(CacheKind.FULL, full, row, why=f"{heads} heads x {width} keys and values, no latent row")
+    elif shape.latent:
         row, why = mla_row(dtype, shape), f"a latent row of {shape.latent}, whole on every rank"
         yield CacheLayers(CacheKind.MLA, full, row, why=why)
         wide = heads_row(dtype, kv_heads(shape.kv_heads, tp), 2 * shape.head_dim)

@@ -51,6 +51,10 @@ _KEEPS_CHECKPOINTS = (0, 31)
 _CHECKPOINT_TOKENS = {"gdn": 64, "kda": 16, "mamba2": 1}
 # Before, `auto` was the model's own type whatever hf_quant_config.json says (vllm pull 29980; a boot of 0.13.0).
 _FOLLOWS_CHECKPOINT = (0, 14)
+# Its class has no MLA, and pads values to the width of keys (models/minicpm3.py, 0.33.0; transformers_utils/
+# model_arch_config_convertor.py lists the types that have it).
+_EXPANDS = ("MiniCPM3ForCausalLM",)
+_WITHOUT_CHECKPOINTS = ("OlmoHybrid",)  # Gated DeltaNet of its own, not Qwen's (0.33.0)
 # Defaults (batched tokens, sequences) on a GPU with much memory, and on a GB10 since 0.33.0, which calls it a small one
 # (engine/arg_utils.py, get_batch_defaults). Before, the size came from NVML, which has none for memory that CPU and GPU
 # share: three logs of 0.25.1 on a GB10 say 2048. The larger batch is counted, since a build may read the size.
@@ -123,6 +127,7 @@ def state_blocks(recipe: Recipe, shape: ModelShape, pages: int) -> int:
 def checkpoint_tokens(recipe: Recipe, shape: ModelShape) -> int:
     """The size in tokens whose multiples the kept blocks of states have; 0 if none are kept."""
     keeps = _caches_prefixes(recipe) and has_release(recipe, _KEEPS_CHECKPOINTS)
+    keeps = keeps and not shape.architecture.startswith(_WITHOUT_CHECKPOINTS)
     return _CHECKPOINT_TOKENS.get(shape.state_kind, 0) if keeps else 0
 
 
@@ -221,6 +226,7 @@ def vllm_traits(name: str = "vllm") -> Traits:
         experts=padded_experts,
         second_runner=second_runner,
         follows_checkpoint=lambda recipe: has_release(recipe, _FOLLOWS_CHECKPOINT),
+        expands=_EXPANDS,
         reader=_reader,
         choose=lambda texts: {"structured_outputs": {"choice": list(texts)}},
         **told_traits(read_definition("vllm")) | own,
