@@ -104,10 +104,9 @@ def _ways(shape: ModelShape, named: tuple[str, ...], attention: bool) -> Iterato
     elif others or native:
         yield _with(shape, others[0] if others else native, experts)
     elif experts in _FOUR:
-        # Published NVFP4 and MXFP4 checkpoints mostly leave attention as it was; integers take it along, but not the
-        # products of linear attention (Qwen3-Next, Qwen3.5: three builds of two sources).
+        # Published NVFP4 and MXFP4 checkpoints mostly leave attention as it was; integers take it along.
         whole, rest = _with(shape, experts, ""), (_with(shape, "bf16", experts), _with(shape, "fp8", experts))
-        yield from (whole, *rest) if experts == "int4" and not shape.state_layers else (*rest, whole)
+        yield from (whole, *rest) if experts == "int4" else (*rest, whole)
     else:
         yield _with(shape, experts, "")
 
