@@ -97,7 +97,7 @@ def case_of_row(row: Row, known: KnownModel | None, day: str = "") -> PlannerCas
     if isinstance(shape, ModelShape):
         size = quant.in_bytes(size, shape)
     recipe, assumed = _recipe(row, day)
-    if words.prescribes_fp8_kv(row) and traits(recipe).checks_context:
+    if words.prescribes_fp8_kv(row) and traits(recipe).checks_context and traits(recipe).follows_checkpoint(recipe):
         recipe = replace(recipe, serving=replace(recipe.serving, kv_dtype="fp8"))
     stays = _on_disk(shape, size) if words.stays_on_disk(row) and isinstance(shape, ModelShape) else 0
     size = 0 if words.stays_on_disk(row) and not stays else size
@@ -121,9 +121,14 @@ def _text(row: Row, name: str) -> str:
 
 
 def _size(row: Row, known: KnownModel | None) -> int:
-    """The row's own figure before the published one of a checkpoint with all the words of the facts' entry."""
-    given = words.number(row.get("checkpoint_gb"))
-    published = size_of(known, _text(row, "model"), _text(row, "quant")) if known else 0
+    """The row's own figure before the published one of a checkpoint with all the words of the facts' entry.
+
+    A packing of a few bits is no checkpoint whose entry names none.
+    """
+    given, name, said = words.number(row.get("checkpoint_gb")), _text(row, "model"), _text(row, "quant")
+    if known and quant.packing(f"{name} {said}"):
+        known = replace(known, sizes={k: v for k, v in known.sizes.items() if quant.is_odd_packing(k)})
+    published = size_of(known, name, said) if known else 0
     return int(given * 1e9) or published
 
 
@@ -188,8 +193,10 @@ def _engine(row: Row, day: str) -> tuple[EngineChoice, tuple[str, ...]]:
 
 
 def _parallelism(row: Row) -> Parallelism:
-    tp, pp = words.integer(row, "tp") or words.integer(row, "nodes") or 1, words.integer(row, "pp") or 1
-    return Parallelism(tp, pp, ep=bool(row.get("ep")))
+    """The split of the row, else one over all nodes: of tensors, or of layers where the engine knows no other."""
+    tp, pp, nodes = (words.integer(row, name) or 0 for name in ("tp", "pp", "nodes"))
+    layers = nodes if row.get("engine") == "llama.cpp" and not tp and not pp else 0
+    return Parallelism(tp or (1 if layers else nodes) or 1, pp or layers or 1, ep=bool(row.get("ep")))
 
 
 def _serving(row: Row, flags: dict[str, Any], notes: str) -> Serving:

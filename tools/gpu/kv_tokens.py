@@ -106,6 +106,8 @@ def prediction(args: argparse.Namespace, row: dict[str, Any]) -> dict[str, Any]:
     return {
         "config": row["config"],
         "weights_gib": round(weights.bytes / GIB, 2),
+        "weights_range_gib": [round((end or weights.bytes) / GIB, 2) for end in (weights.low, weights.high)],
+        "weights_known": weights.known,
         "pool_gib": {name: round(size / GIB, 2) for name, size in sizes.items()},
         "tokens": {name: found.reported for name, found in tokens.items()},
         "block": tokens["middle"].block,

@@ -68,8 +68,10 @@ class Traits:
     width and a rank's slice of the inner one; whether CPU and GPU share memory.
     second_runner: vLLM's Model Runner V2 works.
     Cache. block: tokens, for SEQUENCES. eagle_inside: EAGLE means layers of the model itself. convolutions: those next
-    to attention are states, not windows. windows: have a pool of their own, for an architecture. exact_states: in FP32
-    whatever the model's type.
+    to attention are states, not windows. windows: have a pool of their own, for an architecture. rows_for_all: layers
+    that read another's cache have rows, too. follows_checkpoint: the checkpoint's number format for the cache is taken
+    where the recipe has none. exact_states: in FP32 whatever the model's type. expands: architectures whose latent rows
+    it keeps as keys and values of every head, both as wide as the keys.
     Splits. refusals: what the engine itself forbids. one_stage: who drafts on one pipeline stage only. by_layer: only
     layers are split, and files evenly; the head alone reads them. even_experts: the same number on every rank. blocks:
     no slice may cut a block of the quantization.
@@ -123,7 +125,10 @@ class Traits:
     block: int = 1
     eagle_inside: bool = False
     convolutions: bool = False
+    rows_for_all: bool = False
+    follows_checkpoint: Callable[[Recipe], bool] = lambda recipe: True
     exact_states: bool = False
+    expands: tuple[str, ...] = ()
     refusals: Callable[[Parallelism], tuple[str, ...]] = lambda split: ()
     one_stage: str = ""
     by_layer: bool = False

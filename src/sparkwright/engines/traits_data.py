@@ -116,7 +116,8 @@ def _paces(value: Mapping[str, Any]) -> tuple[tuple[str, tuple[float, ...]], ...
 
 
 _YES = (
-    *("checks_context", "queue", "host_cache", "blocks", "eagle_inside", "convolutions", "exact_states", "by_layer"),
+    *("checks_context", "queue", "host_cache", "blocks", "eagle_inside", "convolutions", "exact_states"),
+    *("rows_for_all", "by_layer"),
     *("even_experts", "compiles", "batches", "gguf", "kills_itself", "slots", "rest_as_written"),
 )
 _TEXT = ("eager_flag", "kv_option", "media", "tool_option", "one_stage", "plays", "property", "leaves")

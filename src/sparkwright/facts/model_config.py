@@ -137,7 +137,7 @@ def attention(config: Config, layers: Layers) -> dict[str, Any]:
     kv_heads = (
         1 if rank or config.get("multi_query") is True else number_of(config, "kv_heads") or _grouped(config, heads)
     )
-    width = number(config, "head_dim") or number_of(config, "hidden") // max(heads, 1)
+    width = number(config, "head_dim", "attention_head_dim") or number_of(config, "hidden") // max(heads, 1)
     full_heads, full_width = _full(config, layers, kv_heads, width)
     return {
         "heads": heads,

@@ -167,7 +167,9 @@ def cache_type(recipe: Recipe, shape: ModelShape) -> str:
     """The number format of the cache: the recipe's, else the one the checkpoint was made for; '': the model's own
     type."""
     asked = recipe.serving.kv_dtype
-    return shape.kv_format if asked in ("", "auto") else asked
+    if asked not in ("", "auto"):
+        return asked
+    return shape.kv_format if traits(recipe).follows_checkpoint(recipe) else ""
 
 
 def kv_heads(heads: int, tp: int) -> int:
@@ -182,9 +184,13 @@ def _here(count: int, recipe: Recipe) -> int:
 
 def _attention(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
     tp, dtype = recipe.parallelism.tp, cache_type(recipe, shape)
-    full = _here(shape.growing_layers - shape.shared_full_layers, recipe)
+    full = _here(shape.growing_layers - _without_rows(recipe, shape)[0], recipe)
     full += 0 if shape.window_layers else own_layers(recipe, shape)
-    if shape.latent:
+    if shape.latent and shape.architecture in traits(recipe).expands:
+        heads, width = kv_heads(shape.heads, tp), 2 * shape.head_dim
+        row = wide = heads_row(dtype, heads, width)
+        yield CacheLayers(CacheKind.FULL, full, row, why=f"{heads} heads x {width} keys and values, no latent row")
+    elif shape.latent:
         row, why = mla_row(dtype, shape), f"a latent row of {shape.latent}, whole on every rank"
         yield CacheLayers(CacheKind.MLA, full, row, why=why)
         wide = heads_row(dtype, kv_heads(shape.kv_heads, tp), 2 * shape.head_dim)
@@ -199,6 +205,13 @@ def _attention(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
     yield from foreign(recipe, shape, wide)
 
 
+def _without_rows(recipe: Recipe, shape: ModelShape) -> tuple[int, int]:
+    """Layers of the whole context, and of windows, that keep nothing, as they read what another layer keeps."""
+    if traits(recipe).rows_for_all:
+        return 0, 0
+    return shape.shared_full_layers, shape.shared_kv_layers - shape.shared_full_layers
+
+
 def _window(recipe: Recipe, shape: ModelShape) -> CacheLayers:
     """Layers of a sliding window, the drafted ones among them (MiMo-V2.5, Step-3.5, Inkling).
 
@@ -208,8 +221,8 @@ def _window(recipe: Recipe, shape: ModelShape) -> CacheLayers:
     width = key + (shape.window_value_dim or (shape.window_head_dim or shape.value_dim or shape.head_dim))
     heads = kv_heads(shape.window_kv_heads or shape.kv_heads, recipe.parallelism.tp)
     row = heads_row(cache_type(recipe, shape), heads, width)
-    own = shape.window_layers - (shape.shared_kv_layers - shape.shared_full_layers)
-    own = _here(own, recipe) + (own_layers(recipe, shape) if shape.window_layers else 0)
+    own = _here(shape.window_layers - _without_rows(recipe, shape)[1], recipe)
+    own += own_layers(recipe, shape) if shape.window_layers else 0
     why = f"{heads} KV heads x {width} keys and values, {shape.window} tokens"
     if str(flag_value(recipe, "disable-hybrid-kv-cache-manager")).lower() == "true":
         return CacheLayers(CacheKind.FULL, own, row, why=f"{why}, whole context by option")

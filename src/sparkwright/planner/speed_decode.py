@@ -9,6 +9,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe, Speculation
 from sparkwright.domain.values import dataclass
 from sparkwright.domain.verdict import Load
+from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag_value, number
 from sparkwright.planner.limits import captures, is_eager
 from sparkwright.planner.speed_rates import Rates, products, weighed
@@ -157,10 +158,18 @@ def _waits(model: DecodedModel) -> int:
 def _weights(model: DecodedModel, rates: Rates, sequences: int, tokens: int) -> float:
     """Reading, and the arithmetic that does not hide behind it. Tokens of one text share experts."""
     shape, split = model.shape, model.recipe.parallelism
-    needed = max(1, round(drawn_evenly(shape, sequences, rates.crowd) * tokens**rates.alike))
+    needed = max(1, round(drawn_evenly(shape, sequences, rates.crowd) * tokens**rates.alike)) * _undivided(model)
     seconds = read(weighed(shape, model.size, rates.rest), shape, split, needed) / rates.read
     batch = sequences * tokens
     return seconds + (_EXPOSED * batch * products(shape, split) / rates.gemm if batch > 1 else 0.0)
+
+
+def _undivided(model: DecodedModel) -> int:
+    """Times the share of a batch that a stage works on where a batch goes through the stages as one: 1 elsewhere.
+
+    llama.cpp decodes all its slots in one graph; another stage waits for it.
+    """
+    return model.recipe.parallelism.pp if traits(model.recipe).by_layer else 1
 
 
 def _cache(model: DecodedModel, load: Load, rates: Rates, tokens: int) -> float:
@@ -173,7 +182,7 @@ def _cache(model: DecodedModel, load: Load, rates: Rates, tokens: int) -> float:
     # A state is read once and written after every token, so that what was drafted in vain can be taken back.
     states = held.state * (1 + tokens) / 2 / rates.read
     one = held.bytes / rate * (rates.unsaid if unsaid else 1.0) + states
-    turns = split.pp * -(-together(model.recipe, load) // (split.pp * split.dp))
+    turns = split.pp * -(-together(model.recipe, load) * _undivided(model) // (split.pp * split.dp))
     return turns * (one + tokens * held.flop / rates.scan)
 
 

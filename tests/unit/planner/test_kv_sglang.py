@@ -47,6 +47,12 @@ def test_a_pool_of_windows_next_to_the_whole() -> None:
     assert tokens(own, (full + 0.25 * window) * 100, swa_full_tokens_ratio=0.25) == 100
 
 
+def test_layers_that_read_another_s_cache_have_rows_too() -> None:
+    """Guards Gemma 4 E4B, of whose 42 layers 18 read what others keep: a GB10 printed 997,846 tokens in 79.94 GiB."""
+    gemma = model_shape("gemma-4-e4b")
+    assert tokens(gemma, 79.94 * GIB, kv="bf16") == pytest.approx(997846, rel=0.001)
+
+
 def test_drafts_and_indexers_have_pools_of_their_own() -> None:
     """Guards what SGLang prints as KV: the model's own layers, here 78 latent rows, whatever is drafted."""
     row = 78 * 656

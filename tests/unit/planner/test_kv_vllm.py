@@ -155,6 +155,22 @@ def test_versions_lay_compressed_kv_out_differently() -> None:
     assert capacity(waiting, V4, 15 * GIB).reported > 1.4 * tokens["0.33.0"]
 
 
+@pytest.mark.parametrize(("context", "printed"), [(4096, 90841), (262144, 2175276)])
+def test_0_23_0_packs_blocks_as_0_24_0_does(context: int, printed: int) -> None:
+    """Guards two boots of DeepSeek V4 on two H200 of one source, 32.08 GiB each; later builds of 0.23 hold less."""
+    v4, later = (recipe(context, version, kv="fp8", tp=2) for version in ("0.23.0", "0.23.1rc1"))
+    held = capacity(v4, V4, int(32.08 * GIB)).reported
+    assert held == pytest.approx(printed, rel=0.001) and held > capacity(later, V4, int(32.08 * GIB)).reported
+
+
+def test_the_checkpoint_s_kv_type_is_taken_since_0_14() -> None:
+    """Guards hf_quant_config.json, which 0.13.0 did not read: an NVFP4 build of Llama 3.1 8B had twice the bytes."""
+    made = replace(model_shape("qwen3-8b"), kv_format="fp8")
+    old, new = (capacity(recipe(4096, version), made, GIB).reported for version in ("0.13.0", "0.24.0"))
+    assert new == pytest.approx(2 * old, rel=0.001)
+    assert capacity(recipe(4096, "0.13.0", kv="fp8"), made, GIB).reported == new
+
+
 def test_an_unreadable_version_counts_as_new() -> None:
     """Guards images without a version: the newest arithmetic is the most careful."""
     new = capacity(recipe(1048576, "0.33.0"), V4, 15 * GIB)

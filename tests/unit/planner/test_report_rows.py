@@ -80,6 +80,18 @@ def test_the_checkpoint_is_the_one_that_the_row_means(tmp_path: Path) -> None:
     assert load_case(tmp_path, model="other/Alpha-3-7B-NVFP4").size == 0
 
 
+def test_a_packing_of_few_bits_is_no_published_checkpoint(tmp_path: Path) -> None:
+    """Guards a 2-bit file of a model whose release has a size: it did not fit, and was read too slowly."""
+    assert load_case(tmp_path, model="packer/Alpha-3-7B-NVFP4", quant="gguf UD-IQ2_M").size == 0
+
+
+def test_llama_cpp_splits_by_layers_where_nobody_says(tmp_path: Path) -> None:
+    """Guards rows of RPC on two nodes, which were planned as tensors over both: a tenth of their speed."""
+    said = {"engine": "llama.cpp", "quant": "gguf Q8_0", "nodes": 2, "tp": None, "pp": None}
+    assert load_case(tmp_path, **said).recipe.parallelism == Parallelism(1, 2)
+    assert load_case(tmp_path, **said | {"engine": "vllm"}).recipe.parallelism == Parallelism(2)
+
+
 def test_a_size_below_the_dimensions_was_gib(tmp_path: Path) -> None:
     """12.6 GB of a model whose numbers alone take 13.4 GB: the page wrote GB and meant GiB."""
     found = load_case(tmp_path, model="maker/Alpha-3-7B", quant="bf16", checkpoint_gb=12.6)

@@ -119,6 +119,23 @@ def test_mxfp4_in_gguf_has_the_rest_in_eight_bits() -> None:
     assert found.low < 59 < found.high and found.value > 45
 
 
+def test_gguf_of_few_bits_has_the_rest_in_eight() -> None:
+    """Guards files of 2 and 3 bits: DeepSeek V4 of 96.8 and 116.1 GB gave the same 16 to 17 tokens/s."""
+    few = replace(QWEN30, quantization="gguf", format="2.930bit", group=0, expert_format="", expert_group=0)
+    for size in (0, int(12.0 * GB)):
+        parts = {part.name: part for part in weighed(few, size)}
+        plain = {part.name: part for part in weighed(replace(few, quantization=""), 0)}
+        assert parts["attention"].bytes == pytest.approx(plain["attention"].bytes * 8.5 / 2.93, rel=0.01)
+        assert not size or sum(part.bytes for part in parts.values()) == pytest.approx(size)
+
+
+def test_a_batch_goes_through_llama_cpp_s_stages_as_one() -> None:
+    """Guards four slots on two nodes: no stage works on one half of them while the other has the rest."""
+    made = (replace(recipe(engine=name), parallelism=Parallelism(1, 2)) for name in ("vllm", "llama-cpp"))
+    two, whole = (decode_step(DecodedModel(one, QWEN30, 0, ()), Load(concurrency=4), LIKELY) for one in made)
+    assert whole.weights > 1.3 * two.weights
+
+
 def test_four_bits_without_a_size_are_uncertain() -> None:
     """Nobody reported which layers a quantizer left alone: slow takes them as BF16, fast as 4 bits."""
     low, likely, high = (bytes_read(QWEN8_FP4, rest=r.rest) for r in (FAST, LIKELY, SLOW))

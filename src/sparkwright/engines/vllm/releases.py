@@ -29,12 +29,12 @@ PRINTS_CONTEXTS = (0, 20, 2)
 # 0.26.0 counts the tokens of all steps in flight into every window, 0.24.0 does not; since 0.27.1 groups lie over each
 # other in a block, so that blocks are what concurrency counts. Published builds of 0.25.2 for GB10 do both, two boots
 # of 0.25.1 (Laguna with DFlash) neither, and the pool of one of 0.23.1rc1 (1.43 M tokens of DeepSeek V4) is as small as
-# only that makes it.
+# only that makes it; 0.23.0 itself does neither (two boots of one source, to the token as 0.24.0).
 _COUNTS_FLIGHT = (0, 25, 2)
 _OVERLAYS = (0, 27)
-_DID_BEFORE = (((0, 23), (0, 24)), ((0, 25, 2), (0, 26)))  # from, to
+_DID_BEFORE = (((0, 23, 1), (0, 24)), ((0, 25, 2), (0, 26)))  # from, to
 PADS_PAGES = (0, 24)  # pages that do not divide are padded; before, the engine did not start
-PACKS_BLOCKS = (0, 24)  # DeepSeek V4: a block is as large as its layers of each page size, not the same for all
+PACKS_BLOCKS = (0, 23)  # DeepSeek V4: a block is as large as its layers of each page size, not the same for all
 CHECKS_BLOCKS = (0, 30)  # ... and what a request needs is counted in such blocks; before, in the larger ones of 0.21.0
 RESERVES_NULL = (0, 31)  # 0.33.0 keeps the null block out of what it checks
 KEEPS_WHOLE = (0, 27)  # windows next to latents whose pages do not go up are kept whole; before, it did not start
@@ -49,6 +49,12 @@ _HISTORY = ("mamba1", "mamba2")
 # and CUDA 13 those of these kinds, and then blocks are multiples of so many tokens.
 _KEEPS_CHECKPOINTS = (0, 31)
 _CHECKPOINT_TOKENS = {"gdn": 64, "kda": 16, "mamba2": 1}
+# Before, `auto` was the model's own type whatever hf_quant_config.json says (vllm pull 29980; a boot of 0.13.0).
+_FOLLOWS_CHECKPOINT = (0, 14)
+# Its class has no MLA, and pads values to the width of keys (models/minicpm3.py, 0.33.0; transformers_utils/
+# model_arch_config_convertor.py lists the types that have it).
+_EXPANDS = ("MiniCPM3ForCausalLM",)
+_WITHOUT_CHECKPOINTS = ("OlmoHybrid",)  # Gated DeltaNet of its own, not Qwen's (0.33.0)
 # Defaults (batched tokens, sequences) on a GPU with much memory, and on a GB10 since 0.33.0, which calls it a small one
 # (engine/arg_utils.py, get_batch_defaults). Before, the size came from NVML, which has none for memory that CPU and GPU
 # share: three logs of 0.25.1 on a GB10 say 2048. The larger batch is counted, since a build may read the size.
@@ -121,6 +127,7 @@ def state_blocks(recipe: Recipe, shape: ModelShape, pages: int) -> int:
 def checkpoint_tokens(recipe: Recipe, shape: ModelShape) -> int:
     """The size in tokens whose multiples the kept blocks of states have; 0 if none are kept."""
     keeps = _caches_prefixes(recipe) and has_release(recipe, _KEEPS_CHECKPOINTS)
+    keeps = keeps and not shape.architecture.startswith(_WITHOUT_CHECKPOINTS)
     return _CHECKPOINT_TOKENS.get(shape.state_kind, 0) if keeps else 0
 
 
@@ -218,6 +225,8 @@ def vllm_traits(name: str = "vllm") -> Traits:
         disk_cache=no_disk_cache,
         experts=padded_experts,
         second_runner=second_runner,
+        follows_checkpoint=lambda recipe: has_release(recipe, _FOLLOWS_CHECKPOINT),
+        expands=_EXPANDS,
         reader=_reader,
         choose=lambda texts: {"structured_outputs": {"choice": list(texts)}},
         **told_traits(read_definition("vllm")) | own,
