@@ -31,6 +31,12 @@ def examined(text: str) -> Diagnosis:
         ("init: KV cache shifting is not supported for this context, disabling KV cache shifting\n", False),
         ("load_model: cache_reuse is not supported by this context, it will be disabled\n", False),
         ("load_model: cache_reuse is not supported by this context\n", True),
+        ("N: Download is performed unsandboxed as root: Permission denied\n", False),
+        (
+            "Nov 29 10:00:00 spark sshd[7]: error: kex_exchange_identification: Connection closed by remote host\n",
+            False,
+        ),
+        ("kex_exchange_identification: Connection closed by remote host\n", True),
         (WORK + f"error: {PLAIN}", True),
         (WORK + f"error: {PLAIN}" + WORK, False),
         (WORK + f"error: {PLAIN}" + WORK + "make: *** [Makefile:7: all] Error 2\n", True),
