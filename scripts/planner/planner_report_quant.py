@@ -104,9 +104,12 @@ def _ways(shape: ModelShape, named: tuple[str, ...], attention: bool) -> Iterato
     elif others or native:
         yield _with(shape, others[0] if others else native, experts)
     elif experts in _FOUR:
-        # Published NVFP4 and MXFP4 checkpoints mostly leave attention as it was; integers take it along.
+        # Published NVFP4 and MXFP4 checkpoints mostly leave attention as it was, but NVFP4 not the plain one of Qwen3
+        # and GLM-4.7 (four builds of four sources weigh that much). Integers take it along.
         whole, rest = _with(shape, experts, ""), (_with(shape, "bf16", experts), _with(shape, "fp8", experts))
-        yield from (whole, *rest) if experts == "int4" else (*rest, whole)
+        plain = not (shape.latent or shape.state_layers or shape.window_layers)
+        along = experts == "int4" or (experts == "nvfp4" and plain)
+        yield from (whole, *rest) if along else (*rest, whole)
     else:
         yield _with(shape, experts, "")
 
