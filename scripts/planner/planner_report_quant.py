@@ -28,6 +28,7 @@ _FOUR = ("nvfp4", "mxfp4", "int4")
 _TABLES = ("bf16", "fp8", "nvfp4")
 # The format's name -> the method that configs name for it, most often.
 _METHODS = {"nvfp4": "modelopt", "mxfp4": "mxfp4", "fp8": "fp8", "int4": "gptq", "int8": "gptq"}
+_GROUP = re.compile(r"\bgroups? of (\d{2,3})\b")
 _ALL = re.compile(r"qkv|attention|attn")
 
 
@@ -77,6 +78,19 @@ def _with_tables(way: ModelShape) -> tuple[ModelShape, ...]:
     return tuple(replace(way, table_format=each) for each in _TABLES)
 
 
+def in_groups(shape: ModelShape, text: str) -> ModelShape:
+    """The shape with as many inputs to a scale of its integers as the text says.
+
+    cyankiwi's have 32: four builds of three sources weigh 5 to 16 % more than is planned with groups of 128.
+    """
+    said = _GROUP.search(text.lower())
+    size = int(said[1]) if said else 32 if "cyankiwi" in text.lower() else 0
+    if not size:
+        return shape
+    group, experts = shape.format == "int4", shape.expert_format == "int4"
+    return replace(shape, group=size if group else shape.group, expert_group=size if experts else shape.expert_group)
+
+
 def weight(shape: ModelShape) -> float:
     """Bytes of all parts that are counted, without draft layers; 0 when a dimension is missing."""
     return 0.0 if model_parts.missing(shape) else sum(part.bytes for part in model_parts.main(shape))
@@ -104,9 +118,12 @@ def _ways(shape: ModelShape, named: tuple[str, ...], attention: bool) -> Iterato
     elif others or native:
         yield _with(shape, others[0] if others else native, experts)
     elif experts in _FOUR:
-        # Published NVFP4 and MXFP4 checkpoints mostly leave attention as it was; integers take it along.
+        # Published NVFP4 and MXFP4 checkpoints mostly leave attention as it was, but NVFP4 not the plain one of Qwen3
+        # and GLM-4.7 (four builds of four sources weigh that much). Integers take it along.
         whole, rest = _with(shape, experts, ""), (_with(shape, "bf16", experts), _with(shape, "fp8", experts))
-        yield from (whole, *rest) if experts == "int4" else (*rest, whole)
+        plain = not (shape.latent or shape.state_layers or shape.window_layers)
+        along = experts == "int4" or (experts == "nvfp4" and plain)
+        yield from (whole, *rest) if along else (*rest, whole)
     else:
         yield _with(shape, experts, "")
 

@@ -147,7 +147,7 @@ def _shape(row: Row, known: KnownModel | None, size: int) -> ModelShape | Unknow
         packing = "gguf" if "gguf" in f"{name} {said}".lower() else ""
         return replace(shape, quantization=packing, format=quant.packing(f"{name} {said}"), expert_format="", group=0)
     found = quant.written(shape, quant.formats(text), size, quant.everything(f"{name} {said}"))
-    found = replace(found, **formats_of(known, name, said))
+    found = quant.in_groups(replace(found, **formats_of(known, name, said)), f"{name} {said} {_text(row, 'notes')}")
     return replace(found, quantization="gguf") if "gguf" in f"{name} {said}".lower() else found
 
 

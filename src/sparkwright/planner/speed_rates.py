@@ -204,8 +204,9 @@ def _beside_mxfp4(counted: tuple[Weights, ...]) -> tuple[Weights, ...]:
 def _beside_few_bits(counted: tuple[Weights, ...], own: float, checkpoint: int) -> tuple[Weights, ...]:
     """Files of experts in less than four bits have the rest, which each token reads whole, in Q8_0 or nearly.
 
-    Five files of DeepSeek V4, GLM-4.6 and MiniMax-M2.1 from three sources, each planned 1.2 to 1.9 times too fast with
-    the same bits everywhere, are 0.9 to 1.1 times so. checkpoint: what the rest leaves of it is the experts'.
+    Seven files on one node (DeepSeek V4, GLM-4.6, MiniMax-M2.1 and M2.7, Gemma 4) from six sources, each planned 1.2 to
+    1.9 times too fast with the same bits everywhere, are 0.9 to 1.1 times so; one of V4 on two nodes is 0.8 times, was
+    1. checkpoint: what the rest leaves of it is the experts'.
     """
     wide = tuple(p if p.ends or p.spread is Spread.EXPERTS else _scaled(p, _Q8 / own) for p in counted)
     experts = sum(part.bytes for part in wide if part.spread is Spread.EXPERTS)
