@@ -11,7 +11,8 @@ from sparkwright.domain.finding import Severity
 from sparkwright.logscan.book import digest, linear
 from sparkwright.logscan.sign import POSSIBLE
 
-_HEAD = 90  # characters in which a line's level stands
+_HEAD = 90  # characters in which a line's level stands, behind the names of processes
+_PROCESSES = re.compile(r"(?:\([^()]{1,120}\) ){1,4}")
 _CACHED = 1 << 12
 _ANY = ((0.0, 0), ("",))
 
@@ -21,9 +22,9 @@ def is_quiet(text: str) -> bool:
     """True if its writer logs it as information or a warning, and it is no exception and no end of a process."""
     if is_listing(text):
         return True
-    level = line_pattern("level").search(text[: JSON_HEAD if text.startswith("{") else _HEAD]) or line_pattern(
-        "level"
-    ).match(split_prefix(text)[1])
+    start = found.end() if (found := _PROCESSES.match(text)) else 0
+    head = text[start : start + (JSON_HEAD if text.startswith("{") else _HEAD)]
+    level = line_pattern("level").search(head) or line_pattern("level").match(split_prefix(text)[1])
     if not level or level["bad"] or level["g"] in BAD:
         return False
     body = split_prefix(text)[1].lstrip()
