@@ -11,10 +11,10 @@ test but those whose reason begins with `hardware:` or with `data:` (recordings 
 test that fails fails the run: nothing is tried twice.
 
 Functional and cluster tests wait for nodes and engines most of their time: each kind has a lane of its own, and lanes
-run in parallel. Functional tests have three workers with namespaces of their own (tests/namespaces.py), as root
-cluster tests two (three in the long runs), each with its own testbed. Nodes are containers that share one kernel, whose
-figure of memory pressure is that of all of them (cgroup v1 has none a container): what makes a node short of memory
-runs when all lanes have ended.
+run in parallel. Functional tests have three workers with namespaces of their own (tests/namespaces.py), cluster tests,
+which take root, two (three in the long runs), each with its own testbed. Nodes are containers that share one kernel,
+whose figure of memory pressure is that of all of them (cgroup v1 has none a container): what makes a node short of
+memory runs when all lanes have ended.
 """
 
 from __future__ import annotations
