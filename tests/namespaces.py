@@ -1,4 +1,4 @@
-"""Namespaces for a test worker: its own processes, mounts, network, IPC and /dev/shm.
+"""Namespaces for a test worker: its own processes, mounts, network, IPC and /dev/shm; without root in a user namespace.
 
 Tests that run at the same time cannot end one another's processes or take one another's ports, leases and queues.
 Everything that a worker started ends with it: the kernel kills what is left in its PID namespace.
@@ -16,12 +16,14 @@ import struct
 from pathlib import Path
 
 NEW_MOUNTS, NEW_IPC, NEW_PIDS, NEW_NETWORK = 0x20000, 0x8000000, 0x20000000, 0x40000000  # linux/sched.h
+NEW_USERS = 0x10000000
+CAPABILITIES = 0x20080522  # version of capset's structures, linux/capability.h
 PRIVATE_TREE = 0x4000 | 0x40000  # MS_REC | MS_PRIVATE, linux/mount.h
 PR_SET_PDEATHSIG = 1
 GET_FLAGS, SET_FLAGS, IS_UP = 0x8913, 0x8914, 0x1  # linux/sockios.h, linux/if.h
 # Leases, the names of `ip netns`, shared memory, sockets of ssh masters: their names hold a process number or a port,
 # and workers have the same ones.
-OWN_FOLDERS = ("/run/lock", "/run/netns", "/run/user", "/dev/shm", "/tmp/sparkwright-0")
+OWN_FOLDERS = ("/run/lock", "/run/netns", "/run/user", "/dev/shm", f"/tmp/sparkwright-{os.geteuid()}")
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -34,27 +36,43 @@ def end_with_parent(number: int = signal.SIGKILL) -> None:
 def enter_namespaces() -> None:
     """Return in a grandchild, which is alone in new namespaces; the two processes above it relay signals and its
     exit code. The first process of a PID namespace reaps orphans, so it is not the one that runs tests."""
-    call_libc("unshare", NEW_MOUNTS | NEW_IPC | NEW_PIDS | NEW_NETWORK)
+    user, group = os.geteuid(), os.getegid()
+    call_libc("unshare", NEW_MOUNTS | NEW_IPC | NEW_PIDS | NEW_NETWORK | (NEW_USERS if user else 0))
+    if user:
+        keep_user(user, group)
     if child := os.fork():
         os._exit(attend(child))
     end_with_parent()
     mount_filesystem("none", "/", "", PRIVATE_TREE)
     mount_filesystem("proc", "/proc", "proc")
-    for folder in OWN_FOLDERS:
+    for folder in filter(os.path.isdir, OWN_FOLDERS) if user else OWN_FOLDERS:
         mode = 0o700 if "sparkwright" in folder else 0o1777  # of the folder below, too: cluster tests use it
         Path(folder).mkdir(mode=mode, parents=True, exist_ok=True)
         mount_filesystem("tmpfs", folder, "tmpfs")
         Path(folder).chmod(mode)
     raise_loopback()
+    if user:
+        drop_capabilities()
     if child := os.fork():
         os._exit(attend(child))
     end_with_parent()
 
 
+def keep_user(user: int, group: int) -> None:
+    """The user stays who it is in the new namespace; nobody else is there."""
+    own = Path("/proc/self")
+    (own / "setgroups").write_text("deny")
+    (own / "uid_map").write_text(f"{user} {user} 1")
+    (own / "gid_map").write_text(f"{group} {group} 1")
+
+
+def drop_capabilities() -> None:
+    """Give up what the maker of a user namespace may do in it, such as reading files without permission."""
+    call_libc("capset", struct.pack("Ii", CAPABILITIES, 0), struct.pack("6I", *[0] * 6))
+
+
 def can_enter() -> bool:
     """Try it in a child."""
-    if os.geteuid() != 0:
-        return False
     if child := os.fork():
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     try:

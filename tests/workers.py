@@ -83,7 +83,7 @@ class WorkerProgress:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--workers", type=int, default=1, help="processes that share the test files")
-    parser.addoption("--apart", action="store_true", help="each worker has namespaces of its own (root)")
+    parser.addoption("--apart", action="store_true", help="each worker has namespaces of its own")
 
 
 def pytest_configure(config: pytest.Config) -> None:

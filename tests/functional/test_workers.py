@@ -11,10 +11,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+import namespaces
 from fakes.processes import command_lines
 
 TESTS = Path(__file__).parents[1]
-ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+APART = pytest.mark.skipif(not namespaces.can_enter(), reason="this kernel gives no namespaces")
 PYTEST = [sys.executable, "-m", "pytest", "-q", "--workers=2", "--junitxml=out.xml"]
 # Two files that need each other: only two processes at the same time pass them.
 PAIR = """
@@ -107,7 +108,7 @@ def test_a_killed_fork_fails_the_run(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("words", [(), pytest.param(("--apart",), marks=ROOT)], ids=["together", "apart"])
+@pytest.mark.parametrize("words", [(), pytest.param(("--apart",), marks=APART)], ids=["together", "apart"])
 def test_an_interrupted_run_cleans_up(folder: Path, number: signal.Signals, words: tuple[str, ...]) -> None:
     """Guards containers and processes of fixtures: what stops the run reaches only its first process."""
     log = folder / "log"
@@ -116,7 +117,7 @@ def test_an_interrupted_run_cleans_up(folder: Path, number: signal.Signals, word
     assert (process.wait(120), log.read_text()) == (2, "ended ")
 
 
-@pytest.mark.parametrize("words", [(), pytest.param(("--apart",), marks=ROOT)], ids=["together", "apart"])
+@pytest.mark.parametrize("words", [(), pytest.param(("--apart",), marks=APART)], ids=["together", "apart"])
 def test_forks_of_a_killed_run_end(folder: Path, words: tuple[str, ...]) -> None:
     """Guards against workers that go on testing for minutes when their runner was killed."""
     process = begin_run(folder, "time.sleep(600)", *words)
@@ -129,7 +130,7 @@ def test_forks_of_a_killed_run_end(folder: Path, words: tuple[str, ...]) -> None
         time.sleep(0.01)
 
 
-@ROOT
+@APART
 def test_workers_apart_have_namespaces_each(folder: Path) -> None:
     """Guards tests from those that run at the same time: functional ones have processes, ports and leases of their own,
     and the number of a worker is that of its testbed."""
@@ -144,7 +145,24 @@ def test_workers_apart_have_namespaces_each(folder: Path) -> None:
     assert {path.read_text() for path in folder.glob("*.shared")} == {"[]"}
 
 
-@ROOT
+@APART
+def test_without_root_a_worker_has_namespaces_and_no_capability() -> None:
+    """Guards who has no root: a user namespace gives the same, and no right that the user does not have."""
+    told = """
+enter_namespaces()
+status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == 0
+socket.create_server(("127.0.0.1", 22022)).close()
+print(os.getuid(), os.getpid() < 10, os.listdir("/dev/shm"), flush=True)
+"""
+    user = os.geteuid() or 65534
+    code = Path(namespaces.__file__).read_text() + told
+    words = ["setpriv", f"--reuid={user}", "--clear-groups"] if os.geteuid() == 0 else []
+    done = subprocess.run([*words, "/usr/bin/python3", "-"], input=code, cwd="/", capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"{user} True []\n"), done.stderr
+
+
+@APART
 def test_one_worker_apart_has_namespaces_too(folder: Path) -> None:
     """Guards a developer's run of one file: a browser in the machine's own network loses its connections whenever a
     testbed adds a device to that."""
@@ -156,7 +174,7 @@ def test_one_worker_apart_has_namespaces_too(folder: Path) -> None:
 
 
 @pytest.mark.full
-@ROOT
+@APART
 def test_a_process_that_a_test_leaves_fails_the_run_and_ends(folder: Path) -> None:
     """Guards the rule that a test stops what it starts: the kernel would clean up in silence."""
     marker = f"{time.time_ns()}.5"
