@@ -35,9 +35,10 @@ def kv_dtype_of(row: dict[str, Any]) -> str:
     return str(row["arguments"].get("kv_cache_dtype", ""))
 
 
-def planned(row: dict[str, Any]) -> tuple[Recipe, ModelShape]:
+def planned(row: dict[str, Any], shape: ModelShape | None = None) -> tuple[Recipe, ModelShape]:
+    """shape: without it that of the row's config."""
     given = row["arguments"]
-    found = shape_of(row["config"])
+    found = shape or shape_of(row["config"])
     limits = {
         "context": given["max_model_len"],
         "batched_tokens": given["max_num_batched_tokens"],

@@ -11,9 +11,9 @@ from sparkwright.domain.units import GIB
 from sparkwright.facts.model_config import parse
 from sparkwright.planner.kv_cache import capacity, needed
 from sparkwright.planner.weights import rank_weights
-from unit.planner.memory_samples import recipe
+from unit.planner import test_starts_of_0_33
 from unit.planner.test_real_starts import FOLDER
-from unit.planner.test_starts_of_0_33 import kv_dtype_of, row_name
+from unit.planner.test_starts_of_0_33 import row_name
 
 CLASSES = {
     f"class:{one['model_type']}": one["config"]
@@ -32,16 +32,9 @@ UNKNOWN = ("class:zamba2", "class:lfm2")  # a key that sizes the attention, or t
 
 
 def planned(row: dict[str, Any]) -> tuple[Recipe, ModelShape]:
-    given, shape = row["arguments"], parse(json.dumps(CLASSES[row["config"]] | row.get("changes", {})))
+    shape = parse(json.dumps(CLASSES[row["config"]] | row.get("changes", {})))
     assert isinstance(shape, ModelShape)
-    limits = {
-        "context": given["max_model_len"],
-        "batched_tokens": given["max_num_batched_tokens"],
-        "sequences": given["max_num_seqs"],
-        "kv_dtype": kv_dtype_of(row),
-        "kv_cache_bytes": given["kv_cache_memory_bytes"],
-    }
-    return recipe(shape, "vllm 0.33.0", serving=limits, flags={"enforce-eager": True}), shape
+    return test_starts_of_0_33.planned(row, shape)
 
 
 @pytest.mark.parametrize("row", STARTED, ids=row_name)
