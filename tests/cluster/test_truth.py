@@ -94,6 +94,10 @@ def is_idle(seen: dict[str, Any]) -> bool:
     return bool(engine and canary) and engine["at"] > canary["at"] and not engine["running"] and not engine["waiting"]
 
 
+def listed_codes(drive: CommandDriver) -> list[str]:
+    return [one["code"] for one in drive.good("incidents list", NAME, "--json").json["incidents"]]
+
+
 def run_status(drive: CommandDriver) -> CallResult:
     return drive.run("status", NAME)
 
@@ -131,10 +135,12 @@ def test_a_cut_fabric_is_never_called_ready_and_stays_in_the_history(
         wait_until(lambda: asking.answered(back), "an answer")
         was_away = time.time() - cut
         wait_for_status(driver, lambda done: done.code == 0)
+    wait_until(
+        lambda: listed_codes(driver) == ["LIVE005"], "an incident, explained by the link that the supervisor saw down"
+    )
     (incident,) = driver.good("incidents list", NAME, "--json").json["incidents"]
     print(f"away {was_away:.0f} s for clients; {driver.good('incidents list', NAME).out}")
     assert incident["kind"] == "stalled" and "without a restart" in incident["outcome"]
-    assert incident["code"] == "LIVE005", "the supervisor saw the link down"
     assert read_live(testbed_nodes[0])["relaunches"] == 0
     assert incident["away"] == pytest.approx(was_away, abs=15)
 
