@@ -133,7 +133,7 @@ def switches(notes: str) -> dict[str, str]:
     return dict(_SWITCH.findall(notes))
 
 
-def image(said: str) -> str:
+def image_address(said: str) -> str:
     """The address of an image in a text about it, NVIDIA's by its month, too; else the text."""
     found = re.search(r"\S+/\S+:\S+", said)
     month = re.search(r"\bNVIDIA (\d\d\.\d\d)\b", said)
