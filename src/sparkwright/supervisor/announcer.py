@@ -196,15 +196,15 @@ class Announcer:
             announce(context, word, state, state.incident or (context.seen.closed if over else 0))
 
     async def _recorded(self, word: Record) -> None:
-        """It has no evidence: it was over before anything was saved."""
+        """Write the outage down, then its cause. It has no evidence: it was over before anything was saved."""
         context = self._context
         over = Incident(context.name, word.kind, word.what, word.since, simulated=context.simulated)
         opened = await context.store.open(over)
+        await context.store.close(opened.number, word.at, "recovered without a restart", word.at)
+        context.seen.incidents = await context.store.counts(context.name)
         found = Evidence(context.name, seen=list(self._seen(word.since)))
         for first in (await explain(context.services, found, context.fix_values)).named[:1]:
             await context.store.explain(opened.number, first.title, first.code, first.fix)
-        await context.store.close(opened.number, word.at, "recovered without a restart", word.at)
-        context.seen.incidents = await context.store.counts(context.name)
 
 
 async def note_restart(context: DeploymentContext, who: str, how: str, seen: Mapping[str, float] | None = None) -> None:
