@@ -170,7 +170,7 @@ def test_a_line_that_ends_a_program_is_a_failure_whatever_its_level(text: str, s
 
 
 def test_a_hint_of_a_line_that_only_follows_stays_behind_an_exception() -> None:
-    """Guards failed starts of vLLM: its empty list of processes is no sign of a time-out where an exception is shown."""
+    """Guards failed starts of vLLM: its empty list of processes is no sign of a time-out beside an exception."""
     follows = b"(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above. "
     follows += b"Failed core proc(s): {}\n"
     raised = b"(EngineCore pid=9) ERROR 11-02 10:11:12 [core.py:888] OddError: no frobnicator for this zeppelin\n"
