@@ -188,7 +188,8 @@ def _engine(row: Row, day: str) -> tuple[EngineChoice, tuple[str, ...]]:
         name = "vllm-ray"
     assumed = (*(() if told else (f"engine version {version}",)), *(() if asked else ("engine vllm",)))
     # Who gives the number of a release and no image ran that release.
-    image = f"vllm/vllm-openai:v{said.removeprefix('v')}" if name == "vllm" and _RELEASE.fullmatch(said) else said
+    image = f"vllm/vllm-openai:v{said.removeprefix('v')}" if name == "vllm" and _RELEASE.fullmatch(said) else ""
+    image = image or words.image_address(said)
     return EngineChoice(name, version, image=image), assumed
 
 

@@ -133,6 +133,13 @@ def switches(notes: str) -> dict[str, str]:
     return dict(_SWITCH.findall(notes))
 
 
+def image_address(said: str) -> str:
+    """The address of an image in a text about it, NVIDIA's by its month, too; else the text."""
+    found = re.search(r"\S+/\S+:\S+", said)
+    month = re.search(r"\bNVIDIA (\d\d\.\d\d)\b", said)
+    return found[0] if found else f"nvcr.io/nvidia/vllm:{month[1]}-py3" if month else said
+
+
 def ranks_on_ray(said: str, notes: str) -> bool:
     """True if vLLM's ranks were Ray's."""
     return "ray" in said.lower().replace(",", " ").split() or bool(re.search(r"(?<!no )\bRay\b", notes))

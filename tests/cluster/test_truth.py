@@ -55,7 +55,7 @@ class Clients:
             with urllib.request.urlopen(request, timeout=180, context=whoever) as answer:
                 return answer.status, dict(answer.headers), json.load(answer)
         except urllib.error.HTTPError as error:
-            return error.code, {name.lower(): value for name, value in error.headers.items()}, json.load(error)
+            return error.code, {name.lower(): value for name, value in error.headers.items()}, error_body(error.read())
         except OSError:
             return 0, {}, {}
 
@@ -78,6 +78,14 @@ class Clients:
 
     def answered(self, since: float) -> bool:
         return any(status == 200 for at, status, _ in self.answers if at > since)
+
+
+def error_body(body: bytes) -> dict[str, Any]:
+    """The body of a refusal; an engine that falls answers in plain text, as vLLM's server does."""
+    try:
+        return dict(json.loads(body))
+    except ValueError:
+        return {"text": body.decode("utf-8", "replace")}
 
 
 def clients(drive: CommandDriver, runtime: str = "process") -> Clients:
@@ -132,7 +140,7 @@ def test_a_cut_fabric_is_never_called_ready_and_stays_in_the_history(
         harm.set_fabric(testbed_nodes[1], up=True)
         back = time.time()
         assert still.code == 1 and "no token for" in still.out, still.out
-        wait_until(lambda: asking.answered(back), "an answer")
+        wait_until(lambda: asking.answered(back), lambda: f"an answer; the last ones: {asking.answers[-4:]}")
         was_away = time.time() - cut
         wait_for_status(driver, lambda done: done.code == 0)
     wait_until(
@@ -180,7 +188,7 @@ def test_a_frozen_rank_counts_from_the_first_request_that_got_nothing(
             "the relaunch",
         )
         again = time.time()
-        wait_until(lambda: asking.answered(again), "an answer")
+        wait_until(lambda: asking.answered(again), lambda: f"an answer; the last ones: {asking.answers[-4:]}")
         was_away = again - at
     (incident,) = driver.good("incidents list", NAME, "--json").json["incidents"]
     print(f"away {was_away:.0f} s for clients; {driver.good('incidents show', '1').out}")
@@ -206,7 +214,7 @@ def test_a_docker_that_is_stopped_is_named_and_waited_for(
         finally:
             worker.sh("systemctl start docker.socket docker.service", check=False)
         back = time.time()
-        wait_until(lambda: asking.answered(back), "an answer")
+        wait_until(lambda: asking.answered(back), lambda: f"an answer; the last ones: {asking.answers[-4:]}")
         print(f"serving {time.time() - back:.1f} s after Docker was back")
     told = [body["error"]["message"] for _, status, body in asking.answers if status == 503]
     assert not [one for one in told if "removed" in one], told

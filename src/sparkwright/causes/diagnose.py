@@ -8,7 +8,7 @@ from functools import cache
 from sparkwright.causes.candidates import has_bad_word
 from sparkwright.causes.cause import LogCause, WholeLogRule, book_of
 from sparkwright.causes.evidence import are_before, harmless, is_listing, is_quiet
-from sparkwright.causes.explanation import FEW, Reason, reason
+from sparkwright.causes.explanation import FEW, Reason, reason, without_followers
 from sparkwright.causes.fallback import ending
 from sparkwright.causes.judgement import SourceOutcome, has_failure, is_stated_end
 from sparkwright.causes.load import families, pattern_needs, whole_log
@@ -239,7 +239,7 @@ def with_explanation(
     }
     because = reason(logs, readers[0].year, words, over, outcomes)
     engines = {name: engine_of(lines) for name, lines in read.items()}
-    found = replace(found, causes=_without_false_certainty(found.causes, because, engines))
+    found = replace(found, causes=_without_false_certainty(without_followers(found.causes, because), because, engines))
     told = _explained(found, because, words, impossible, described)
     failure = [told.explanation.line.text] if told.explanation else []
     failure += [proof.text for cause in told.causes for proof in cause.proof]

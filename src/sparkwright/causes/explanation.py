@@ -23,11 +23,12 @@ from sparkwright.causes.fallback import context_of, kind_of
 from sparkwright.causes.judgement import SourceOutcome
 from sparkwright.causes.load import families
 from sparkwright.causes.ranking import Slots
-from sparkwright.domain.diagnosis import Explanation, Proof
+from sparkwright.domain.diagnosis import Cause, Explanation, Proof
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.messages import message_of
 from sparkwright.engines.progress import progress
 from sparkwright.logscan.logline import decoded, is_settings, process_name
+from sparkwright.logscan.sign import POSSIBLE
 
 _LONGEST = 600  # characters of a line that are looked at
 FEW = 12  # lines: of so few each may be the reason
@@ -120,6 +121,19 @@ def reason(
     of_unit = bad and best in failed and outcomes and outcomes[best.source].is_of_a_failed_unit(best.number)
     fails = bool(of_unit) or (bad and any(map(_is_a_failure, failed))) or any(map(_ends_in_error, failed))
     return Reason(why, around, keys, (why.line,), bad, described, fails, _telling(best, known))
+
+
+def without_followers(causes: Sequence[Cause], because: Reason) -> tuple[Cause, ...]:
+    """The causes without hints from lines that only report another failure, if an exception elsewhere explains it."""
+    line = because.why.line if because.why and because.fails else None
+    if not line or not is_exception(split_prefix(line.text)[1]):
+        return tuple(causes)
+    return tuple(one for one in causes if one.confidence >= POSSIBLE or not _only_follows(one.proof, line))
+
+
+def _only_follows(proof: Sequence[Proof], line: Proof) -> bool:
+    """True if all of it reports the failure of something else, and the line that explains is not in it."""
+    return line not in proof and all(line_pattern("follows").search(one.text) for one in proof)
 
 
 def _proof(one: LineCandidate) -> Proof:

@@ -24,7 +24,8 @@ class CacheLayers:
     """Layers of one rank that keep the same. row: bytes an entry and layer on this rank; ratio: tokens an entry.
 
     window: tokens, 0 for the whole context. state: bytes a sequence and layer (kind state). why: the arithmetic.
-    block: tokens a page where the engine's code fixes them, 0: the engine's block size.
+    block: tokens a page where the engine's code fixes them, 0: the engine's block size. foreign: of another model, so
+    that they are no group with layers that only look alike.
     """
 
     kind: CacheKind
@@ -35,6 +36,7 @@ class CacheLayers:
     state: int = 0
     why: str = ""
     block: int = 0
+    foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,8 @@ class Traits:
     Options. queue: can limit how many requests wait. batches: has a limit on batched tokens; eager_flag: switches CUDA
     graphs off; kv_option: the cache's type.
     weights_alone: options and variables, each of which has dense 4-bit weights multiplied with 16-bit activations.
-    rest_as_written: its own images read what is no expert of an MXFP4 checkpoint in BF16; other builds in 8 bits.
+    rest_as_written: repositories whose images read what is no expert of an MXFP4 checkpoint in BF16; other builds, and
+    all where there is none, in 8 bits.
     tables_off: options that leave tables of single rows (n-grams, PLE, Engram) on disk, where a version has them all.
     gguf: reads GGUF files, others safetensors. plays: of a simulator, the engine whose figures it shows.
     Faults. faults: codes of the checks that are about this engine. timeout: the option for ranks that wait for others,
@@ -149,7 +150,7 @@ class Traits:
     kv_option: str = "kv-cache-dtype"
     tables_off: tuple[tuple[str, Any], ...] = ()
     weights_alone: tuple[tuple[str, Any], ...] = ()
-    rest_as_written: bool = False
+    rest_as_written: tuple[str, ...] = ()
     gguf: bool = False
     plays: str = ""
     faults: frozenset[str] = frozenset()

@@ -118,7 +118,7 @@ def _paces(value: Mapping[str, Any]) -> tuple[tuple[str, tuple[float, ...]], ...
 _YES = (
     *("checks_context", "queue", "host_cache", "blocks", "eagle_inside", "convolutions", "exact_states"),
     *("rows_for_all", "by_layer"),
-    *("even_experts", "compiles", "batches", "gguf", "kills_itself", "slots", "rest_as_written"),
+    *("even_experts", "compiles", "batches", "gguf", "kills_itself", "slots"),
 )
 _TEXT = ("eager_flag", "kv_option", "media", "tool_option", "one_stage", "plays", "property", "leaves")
 _READERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
@@ -139,6 +139,7 @@ _READERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "computed": ("computed", _timeout),
     "tables_off": ("tables_off", _options),
     "weights_alone": ("weights_alone", _options),
+    "rest_as_written": ("rest_as_written", _texts),
     "paces": ("paces", _paces),
     "overhead": ("whole", _range(OVERHEAD)),
     "processes": ("processes", _range(PROCESSES)),

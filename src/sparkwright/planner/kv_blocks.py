@@ -26,13 +26,14 @@ _NEARLY_EVEN = 1.5  # below this ratio of most to fewest layers, groups are padd
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Layers whose page is the same. tokens: of one page. bytes: of one page and layer."""
+    """Layers whose page is the same. tokens: of one page. bytes: of one page and layer. foreign: of another model."""
 
     kind: CacheKind
     layers: int
     tokens: int
     bytes: int
     window: int = 0
+    foreign: bool = False
 
 
 def cache_pages(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) -> tuple[Page, ...]:
@@ -101,7 +102,7 @@ def _page(kind: CacheLayers, block: int, padded: int, aligned: bool) -> Page:
     entries = tokens if kind.kind is CacheKind.WINDOW else max(1, tokens // kind.ratio)
     size = int(entries * kind.row)
     size = -(-size // _V4_ALIGN) * _V4_ALIGN if aligned else size
-    return Page(kind.kind, kind.layers, tokens, size, kind.window)
+    return Page(kind.kind, kind.layers, tokens, size, kind.window, kind.foreign)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from sparkwright.engines.vllm import releases
 from sparkwright.planner import kv_sglang
 from sparkwright.planner.kv_blocks import WHOLE, Group, KvBlockPool, Page, cache_pages, grouped, layer_group
 from sparkwright.planner.kv_doubts import doubted
-from sparkwright.planner.kv_layout import AT_MOST, assumed_draft, layers, without_draft
+from sparkwright.planner.kv_layout import AT_MOST, assumed_draft, assumed_layer, layers, without_draft
 from sparkwright.planner.once import compute_once
 
 _HIDDEN = 4  # times what the sizes of tensors show: layers with windows, compressed or shared caches
@@ -37,7 +37,8 @@ def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
     kinds = _kinds(recipe, shape)
     if isinstance(kinds, Unknown):
         return KvCapacity(kv_bytes, unknown=kinds.why)
-    found, doubt = doubted(recipe, shape, kinds, _ranged(recipe, shape, kinds, kv_bytes)), assumed_draft(recipe, shape)
+    found = doubted(recipe, shape, kinds, _ranged(recipe, shape, kinds, kv_bytes))
+    doubt = assumed_draft(recipe, shape) or assumed_layer(recipe, shape)
     found = _batched(recipe, shape, kinds, found)
     # SGLang keeps a draft's rows in a pool of its own.
     if doubt and traits(recipe).cache is not Cache.TOKENS:

@@ -15,6 +15,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag_value
+from sparkwright.engines.traits import Cache
 from sparkwright.planner.kv_numbers import (
     V4_OVERLAP,
     V4_ROW,
@@ -99,9 +100,24 @@ def own_layers(recipe: Recipe, shape: ModelShape) -> int:
     if method == "dspark":
         return _DSPARK_LAYERS
     if method.startswith("eagle") and not traits(recipe).eagle_inside:
-        return 1
+        return 0 if _beside_windows(recipe, shape) else 1
     # A block of such models is attention or FFN: a drafted layer is one of each.
     return max(1, -(-shape.mtp_layers // 2) if shape.single_blocks else shape.mtp_layers)
+
+
+def _beside_windows(recipe: Recipe, shape: ModelShape) -> bool:
+    """True for EAGLE's layer next to sliding windows in vLLM's groups: it keeps the whole context, in heads of its own.
+
+    (One boot of Gemma-4-26B-A4B with EAGLE3 held to the token what 31 groups of one layer hold.)
+    """
+    drafts = recipe.speculation.method.lower().startswith("eagle") and not traits(recipe).eagle_inside
+    return drafts and shape.window_layers > 0 and traits(recipe).cache is Cache.BLOCKS
+
+
+def assumed_layer(recipe: Recipe, shape: ModelShape) -> str:
+    """The assumption about a layer of EAGLE in a group of its own; '' without one."""
+    known = f"one layer of its own, not known; assumed as wide as the model's widest, up to {AT_MOST} times as much"
+    return f"{recipe.speculation.method}: {known}" if _beside_windows(recipe, shape) else ""
 
 
 def assumed_draft(recipe: Recipe, shape: ModelShape) -> str:
@@ -132,6 +148,8 @@ def without_draft(recipe: Recipe) -> Recipe:
 def foreign(recipe: Recipe, shape: ModelShape, row: float) -> Iterator[CacheLayers]:
     """Layers of a draft model of its own: as its config has them, else assumed. row: of the model's full attention."""
     method, draft = recipe.speculation.method.lower(), recipe.speculation.draft
+    if alone := assumed_layer(recipe, shape):
+        yield CacheLayers(CacheKind.FULL, 1, max(row, _window(recipe, shape).row), why=alone, foreign=True)
     if method not in _ITS_OWN:
         return
     why = assumed_draft(recipe, shape)

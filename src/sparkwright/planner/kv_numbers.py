@@ -35,6 +35,8 @@ V4_ROW = 584
 # Pages, in tokens, of what its compressors still need, by how many tokens become one entry (vLLM,
 # deepseek_compressor.py); where groups overlap, windows of twice the ratio.
 V4_STATE_PAGE, V4_OVERLAP = {4: 4, 128: 8}, 4
+# A row of fp8_ds_mla in vLLM, also of a model without a positional part (MLAAttentionSpec, kv_cache_interface.py).
+_DS_MLA = 656
 # vLLM 0.33.0, mla_attention.py: 512 numbers of NVFP4, and 64 of FP8 padded to whole 16 bytes.
 _NVFP4_MLA = 352
 _FP4_INDEX = 0.5 + 1 / 32  # MXFP4
@@ -84,7 +86,9 @@ def mla_row(dtype: str, shape: ModelShape) -> float:
     if dtype == "nvfp4_ds_mla":
         return _NVFP4_MLA
     sparse = shape.index_layers and shape.rope_dim and number(dtype) == 1.0
-    if dtype == "fp8_ds_mla" or sparse:
+    if dtype == "fp8_ds_mla":
+        return _DS_MLA
+    if sparse:
         return plain + plain // _SCALED * _FP32 + shape.rope_dim * BF16
     return shape.latent * number(dtype)
 

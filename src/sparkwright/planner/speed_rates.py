@@ -10,7 +10,7 @@ from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag_value
-from sparkwright.engines.releases import is_release
+from sparkwright.engines.releases import split_image
 from sparkwright.planner.once import compute_once
 from sparkwright.planner.parts import (
     Spread,
@@ -58,7 +58,7 @@ class Rates:
     sequences ask for experts, as split_cost.drawn_evenly takes it (one prompt that is sent many times shares more).
     unsaid: share of the cache's bytes where a quantized checkpoint may come with FP8 KV and the recipe gives no type.
     rest: bytes of a number outside the experts of a 4-bit checkpoint whose size is not known; 0: as the shape has it.
-    MXFP4's is known to be BF16 in releases, and 0 stands for 8 bits.
+    MXFP4's is known to be BF16 in images of vLLM and NVIDIA, and 0 stands for 8 bits.
     """
 
     read: float
@@ -97,11 +97,7 @@ def rate_range(recipe: Recipe, shape: ModelShape) -> tuple[Rates, Rates, Rates]:
     every = zip((FAST, LIKELY, SLOW), waits, pace, strict=True)
     fast, likely, slow = (replace(rate, exchange=wait, read=rate.read * share) for rate, wait, share in every)
     fast, likely, slow = _multiplied(fast, likely, slow, activations(recipe, shape))
-    if (
-        shape.quantization == "mxfp4"
-        and traits(recipe).rest_as_written
-        and is_release(recipe.engine.name, recipe.engine.image)
-    ):
+    if shape.quantization == "mxfp4" and _reads_as_written(recipe):
         likely = replace(likely, rest=_BF16)
     if not recipe.model.on_disk:
         return fast, likely, slow
@@ -110,6 +106,14 @@ def rate_range(recipe: Recipe, shape: ModelShape) -> tuple[Rates, Rates, Rates]:
         replace(rate, rows=row, rows_read=read) for rate, row, read in zip((fast, likely, slow), off, each, strict=True)
     )
     return one, two, three
+
+
+def _reads_as_written(recipe: Recipe) -> bool:
+    """True if what is no expert of an MXFP4 checkpoint stays in BF16: by the image, or as the experts' kernels are
+    named, which builds for GB10 call by an option of their own."""
+    known = traits(recipe).rest_as_written
+    named = flag_value(recipe, "moe-backend") not in (None, "", "auto")
+    return split_image(recipe.engine.image)[0].removeprefix("docker.io/") in known or (bool(known) and named)
 
 
 def activations(recipe: Recipe, shape: ModelShape) -> int:

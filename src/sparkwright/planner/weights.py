@@ -214,7 +214,7 @@ def _counted(recipe: Recipe, shape: ModelShape, checkpoint: Found) -> _Counted |
         return None
     model, draft = main(shape), draft_layers(shape)
     counted, drafted = (sum(part.bytes for part in parts) for parts in (model, draft))
-    fit = fitted(counted, drafted, size, exact=whole and size > 0)
+    fit = fitted(counted, drafted, size, exact=whole and size > 0, rough=recipe.model.on_disk > 0)
     everything = (*_times(model, fit.model), *(_times(draft, fit.draft) if wanted else ()))
     rest = (Weights(REST, fit.rest, Spread.HEADS),) if fit.rest else ()
     said = f", {gib(size)} in all ({source})" if size else ""
@@ -226,6 +226,8 @@ def _counted(recipe: Recipe, shape: ModelShape, checkpoint: Found) -> _Counted |
     if size and (model_share := (counted + drafted) / size) < _EXPLAINED:
         said += f", of which the dimensions explain {model_share:.0%}"
     off = _SCALED if size else _LOOSE if shape.loose else _NAMED if packed(shape) else _SHAPE
+    if wanted and 0 < fit.draft < 1:  # a size in GiB that is called GB leaves room for all of them
+        off = (off[0], off[1] + drafted * (1 - fit.draft) / size)
     return _Counted((*everything, *rest), f"the model's dimensions{said}", off)
 
 
@@ -278,18 +280,20 @@ def whole_size(recipe: Recipe, shape: ModelShape, checkpoint: Found) -> int:
     return 0 if _less_than(size + recipe.model.on_disk, shape) else size
 
 
-def fitted(model: float, draft: float, size: int, exact: bool) -> WeightFactors:
+def fitted(model: float, draft: float, size: int, exact: bool, rough: bool = False) -> WeightFactors:
     """Corrections of the counted model and draft layers by a checkpoint's size.
 
-    What is beyond the count of a model with draft layers is drafts, up to a few times as many (DSpark has three stages
-    where a config has one); else it is parts left unquantized, anywhere; much beyond are tables that no dimension
-    shows (Engram, per-layer embeddings). exact: the size is of files. A published one a little below the count is
-    none: sizes are rounded, and GiB are called GB.
+    What is beyond the count of a model with draft layers is drafts: fewer bytes where they are quantized, too (three
+    builds of three sources weigh that), up to a few times as many (DSpark has three stages where a config has one);
+    else it is parts left unquantized, anywhere; much beyond are tables that no dimension shows (Engram, per-layer
+    embeddings). exact: the size is of files. A published one a little below the count is none: sizes are rounded, and
+    GiB are called GB. rough: it is what tables that stay on disk leave, by estimate.
     """
     total, beyond = model + draft, size - model
     if not size > total / _FAR:
         return WeightFactors()
-    if draft and draft < beyond < _MORE_DRAFTS * draft:
+    least = draft if rough else max(0.0, _NO_DRAFTS * total - model)
+    if draft and least < beyond < _MORE_DRAFTS * draft:
         return WeightFactors(draft=beyond / draft)
     if size > _TABLES * total:
         return WeightFactors(rest=size - total)

@@ -196,7 +196,7 @@ class Announcer:
             announce(context, word, state, state.incident or (context.seen.closed if over else 0))
 
     async def _recorded(self, word: Record) -> None:
-        """In the history at once, explained after it. It has no evidence: it was over before anything was saved."""
+        """Write the outage down, then its cause. It has no evidence: it was over before anything was saved."""
         context = self._context
         over = Incident(context.name, word.kind, word.what, word.since, simulated=context.simulated)
         opened = await context.store.open(over)

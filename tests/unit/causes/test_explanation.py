@@ -167,3 +167,13 @@ def test_a_long_log_keeps_its_beginning_and_its_end() -> None:
 def test_a_line_that_ends_a_program_is_a_failure_whatever_its_level(text: str, status: bool) -> None:
     """Guards the exit status of a log that is only such a line."""
     assert examine([("log", [text.encode()])], 2026, {}).failure is status
+
+
+def test_a_hint_of_a_line_that_only_follows_stays_behind_an_exception() -> None:
+    """Guards failed starts of vLLM: its empty list of processes is no sign of a time-out beside an exception."""
+    follows = b"(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above. "
+    follows += b"Failed core proc(s): {}\n"
+    raised = b"(EngineCore pid=9) ERROR 11-02 10:11:12 [core.py:888] OddError: no frobnicator for this zeppelin\n"
+    alone, both = (examine([("log", [log])], 2026, {}) for log in (follows, raised + follows))
+    key = "engine-ready-timeout-too-short"
+    assert [key in [cause.key for cause in found.causes] for found in (alone, both)] == [True, False]

@@ -429,9 +429,13 @@ def test_sequences_share_the_experts_that_are_asked_for_most(sequences: int, eve
     assert drawn_evenly(M27, sequences, evenness) <= drawn_evenly(M27, sequences, 2 * evenness) * 1.000001
 
 
-def test_releases_read_gpt_oss_with_16_bits_beside_its_experts() -> None:
-    """Guards that vLLM's own images (34 to 37 tokens/s published) are slower than builds for GB10 (56 to 60)."""
+@pytest.mark.parametrize(
+    ("image", "kernels"),
+    [("vllm/vllm-openai:v0.26.0", ""), ("nvcr.io/nvidia/vllm:26.07-py3", "auto"), ("own/vllm:1", "marlin")],
+)
+def test_gpt_oss_is_read_with_16_bits_beside_its_experts(image: str, kernels: str) -> None:
+    """Guards that vLLM's and NVIDIA's images (33 to 37 tokens/s published) are slower than builds for GB10 (56-60)."""
     built = recipe()
-    release = replace(built, engine=replace(built.engine, image="vllm/vllm-openai:v0.26.0"))
-    speeds = [estimate_speed(each, OSS, 65 * GB, Load(depth=100)).decode.value for each in (release, built)]
+    plain = replace(built, engine=replace(built.engine, image=image), flags={**built.flags, "moe-backend": kernels})
+    speeds = [estimate_speed(each, OSS, 65 * GB, Load(depth=100)).decode.value for each in (plain, built)]
     assert 34 < speeds[0] < 42 and 48 < speeds[1] < 60
