@@ -8,6 +8,7 @@ from diagnose_fresh import load as fresh_cases
 from diagnose_fresh import score_case as fresh_score
 from diagnose_fresh_page import HEAD as FRESH_HEAD
 from diagnose_fresh_page import score_row as fresh_row
+from diagnose_healthy import how_made
 from diagnose_healthy import section as healthy_section
 from diagnose_report_cases import Named
 from diagnose_report_honest import changed, explained_lines, left_one_out, serving
@@ -93,6 +94,7 @@ def report_page(alone: Sequence[Named], inside: Sequence[Named]) -> str:
             "\n### What is not named first\n",
             "| case | kind | true cause | named |\n|---|---|---|---|",
             *misses(alone, inside),
+            *how_made(),
             "",
         ]
     )
