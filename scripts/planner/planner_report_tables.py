@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 from planner_report_answers import PlannerAnswer
@@ -14,9 +15,11 @@ from planner_report_stats import NO_TO_WHAT_RAN, TARGETS, ErrorFigures, ErrorTar
 
 MADE = "<!-- Made by `make planner-report`; edit scripts/planner/planner_report*.py or the planner instead. -->"
 INTRO = """
+## How it is measured
+
 How far the planner's answers are from what others measured on GB10 machines and from our own runs. Each published row
 is turned into a recipe and planned like any other; nothing is fitted to a row or a model's name. But rates, ranges and
-reserves were chosen with these rows in view. So the first table shows what they give when the rows of a source, or of a
+reserves were chosen with these rows in view. So the next table shows what they give when the rows of a source, or of a
 model, are taken away: each quantity's level and the width of its ranges are fitted to the other rows only, each source
 with the same weight, and compared with those that were left out. The width is what a source not seen yet needs for nine
 of its ten rows; with fewer than ten sources none is narrowed. KV tokens follow from rules and dimensions alone.
@@ -59,7 +62,6 @@ def report_page(
     """apart: the answers without what was fitted to the row's source, and to its model."""
     kept = judged(notes, answers)
     parts = (
-        _fresh(),
         _apart(kept, apart),
         _summary(kept, answers),
         load_table(),
@@ -67,8 +69,10 @@ def report_page(
         _beyond(kept, notes),
         _left_out(answers, notes),
         _silent(answers),
+        _fresh(),
     )
-    return "\n".join(["# How accurate the planner is", "", MADE, INTRO, *(line for part in parts for line in part)])
+    head = ["# How accurate the planner is", "", MADE, "", *_at_a_glance(), INTRO]
+    return "\n".join([*head, *(line for part in parts for line in part)])
 
 
 def summary(
@@ -79,11 +83,32 @@ def summary(
     return "\n".join((*_apart(kept, apart), *_summary(kept, answers)))
 
 
+def _at_a_glance() -> _Lines:
+    """The first answers of the newest set and of the one before, next to the targets."""
+    newest, before = [one for one in reversed(_sets()) if str(one["when"]).endswith("set")][:2]
+    was = {row["quantity"]: row["first"] for row in before["figures"]}
+    wanted = {target.title: _asked(name, target) for name, target in TARGETS.items()}
+    yield "## At a glance\n"
+    yield "What it said the first time of published figures that were new to it: median, 90 % and inside (rows)."
+    yield "The tables further down are about rows that it was made with; the end of the page has every new set.\n"
+    yield "| quantity | newest rows | the ones before | target |"
+    yield "|---|---|---|---|"
+    for row in newest["figures"]:
+        name = row["quantity"]
+        target = wanted.get(name, f"none unsafe, under {NO_TO_WHAT_RAN:.0%} refused" if "unsafe" in name else "none")
+        yield f"| {name} | {row['first']} | {was.get(name, 'no row')} | {target} |"
+
+
+def _sets() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.safe_load(_FRESH.read_text())
+    return found
+
+
 def _fresh() -> _Lines:
-    """The planner's first answers on rows that were new to it, as written down that day."""
+    """The planner's first answers on rows that were new to it, as written down that day, newest first."""
     yield "## On rows that were new\n"
     yield "Median, 90 % and inside (rows), as written down on the day; the first run was before any change."
-    for one in yaml.safe_load(_FRESH.read_text()):
+    for one in reversed(_sets()):
         yield f"\n{one['when']}, at revision {one['revision']}: {one['rows']}\n"
         columns = [name for name in _COLUMNS if name in one["figures"][0]]
         yield "| " + " | ".join(_COLUMNS[name] for name in columns) + " |"
