@@ -47,7 +47,8 @@ tidy() { t=$(readlink "$1") || { rmdir "$1" 2>/dev/null; return; }; lent "$t" &&
 #: leader
 # The kernel's first choice when memory ends is the engine: what the GPU holds does not count as any process's.
 # What the rank prints goes through the printer; it has all of it before the exit code is there, unless a process that
-# has outlived the engine still holds the pipe.
+# has outlived the engine still holds the pipe. `over` has the code at once: a server that went into the background
+# answers meanwhile.
 d="$1"; shift; umask 077
 exec 9>"$d/alive"; flock 9 2>/dev/null
 rm -f "$d/out"; mkfifo "$d/out" || exit 1
@@ -63,6 +64,7 @@ c=$!
 while :; do wait "$c"; rc=$?; kill -0 "$c" 2>/dev/null || break; done
 # The signal that ended the wait may have come with the child's own end: then its code has not been told yet.
 wait "$c" 2>/dev/null; own=$?; [ "$own" -eq 127 ] || rc=$own
+save "$d/over" "$rc"
 exec >/dev/null 2>&1; i=0
 while [ -n "$(started "$l")" ] && [ $i -lt 20 ]; do sleep 0.02; i=$((i+1)); done
 save "$d/exit" "$rc"
@@ -92,7 +94,7 @@ fi
 #: start
 d=$(x "$1"); shift
 if alive "$d"; then echo "already running" >&2; exit 9; fi
-umask 077; place "$d" && rm -f "$d/pid" "$d/exit" && printf %s "$labels" > "$d/rank.json" && : > "$d/log" || exit 1
+umask 077; place "$d" && rm -f "$d/pid" "$d/exit" "$d/over" && printf %s "$labels" > "$d/rank.json" && : > "$d/log" || exit 1
 export SPARKWRIGHT_RANK_DIR="$d" SPT_NOENV=1
 s=  # a rank in the supervisor's own group would end with its unit (systemctl kill, out of memory)
 case $(cat /proc/self/cgroup 2>/dev/null) in
@@ -161,6 +163,7 @@ done; :
 #: list
 for d in "$(x "$1")"/deployments/*/rank*; do
   [ -f "$d/rank.json" ] || continue
-  if alive "$d"; then st=running; elif [ -s "$d/exit" ]; then st="exited $(cat "$d/exit")"; else st="exited unknown"; fi
+  if [ -s "$d/exit" ]; then st="exited $(cat "$d/exit")"; elif [ -s "$d/over" ]; then st="exited $(cat "$d/over")"
+  elif alive "$d"; then st=running; else st="exited unknown"; fi
   printf 'rank\t%s\t%s\t%s\t%s\n' "$d" "$st" "$(stat -c %Y "$d/pid" 2>/dev/null)" "$(cat "$d/rank.json")"
 done
