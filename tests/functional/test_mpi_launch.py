@@ -38,11 +38,12 @@ found = {"pid": os.getpid(), "argv": sys.argv, "env": dict(os.environ), "size": 
 file = pathlib.Path(__file__).with_name(f"found{rank}.json")
 file.with_suffix(".new").write_text(json.dumps(found))
 file.with_suffix(".new").rename(file)
-print(f"[11/21/2026-10:00:00] [TRT-LLM] [RANK {rank}] [I] Using LLM with PyTorch backend", flush=True)
+# A line is one write, as of loggers: an unbuffered print() writes its end apart, behind the other rank's line
+os.write(1, f"[11/21/2026-10:00:00] [TRT-LLM] [RANK {rank}] [I] Using LLM with PyTorch backend\\n".encode())
 port = int(sys.argv[sys.argv.index("--port") + 1]) if rank == "0" else 0
 server = http.server.HTTPServer(("127.0.0.1", port), http.server.SimpleHTTPRequestHandler)
 if rank == "0":
-    print("INFO:     Application startup complete.", flush=True)
+    os.write(1, b"INFO:     Application startup complete.\\n")
 server.serve_forever()
 """
 
