@@ -80,9 +80,9 @@ INTRODUCTION = """Logs in which nothing failed (engines that serve, services, bu
 tests/data/healthy-recorded and logs that are not part of the project), whole and in windows of 1, 3 and 10 lines.
 Blamed: a cause of .5 or more. Status 1: the exit status says that something failed.
 """
-FAILURES = """Failures that no rule was written from, in no other set. The cause and the line that explains were written
-down before `diagnose` was asked. Rules were changed with the half `develop` in view, never with `unseen`. *Known*: with
-a cause in the vocabulary.
+FAILURES = """Failures that no rule had been written from when they were first asked, in no other set. The cause and the
+line that explains were written down before that. Rules were then changed with the half `develop` in view, never with
+`unseen`. *Known*: with a cause in the vocabulary.
 """
 GLANCE = """What it did on logs that nobody had written rules from, when they were first asked: nearly all are pieces of
 public logs of other people's machines. The tables below have every set, and the end of the page how each was made.
