@@ -4,7 +4,8 @@ The folder is `<state>/deployments/<deployment>/rank<k>`:
   rank.json   labels, as on a container
   pid         `PID START`: START is field 22 of /proc/PID/stat, so that a reused pid is not taken for ours
   log         stdout and stderr
-  exit        exit code, once the engine has ended
+  over        exit code, as soon as the engine has ended
+  exit        exit code, once all that it printed is in the log
   alive       locked (flock) by the leader for as long as it lives: who waits for its end need not look again and again
   secrets.env 0600, sourced before the start
   leader.sh, printer.sh, environment  what the leader runs, takes the log with, and gives the engine

@@ -33,7 +33,11 @@ place() {
   rm -rf "$1"; p="$1"; while [ ! -d "${p%/*}" ]; do p="${p%/*}"; done
   ln -s "$t" "$p" && mkdir -p "$1"
 }
-aside() { [ -d "$1/memory" ] || { t=$(spare) && ln -sfn "$t" "$1/memory"; }; }
+aside() {
+  [ ! -d "$1/memory" ] || return 0
+  t=$(spare) || return
+  ln -sn "$t" "$1/memory" 2>/dev/null || { rmdir "$t"; [ -d "$1/memory" ]; }  # the printer and the leader may both come
+}
 save() {
   { printf '%s\n' "$2" >"$1.new" && mv -f "$1.new" "$1"; } 2>/dev/null && return
   rm -f "$1.new"; aside "${1%/*}" && printf '%s\n' "$2" >"${1%/*}/memory/${1##*/}" && ln -sf "memory/${1##*/}" "$1"
@@ -65,8 +69,11 @@ while :; do wait "$c"; rc=$?; kill -0 "$c" 2>/dev/null || break; done
 # The signal that ended the wait may have come with the child's own end: then its code has not been told yet.
 wait "$c" 2>/dev/null; own=$?; [ "$own" -eq 127 ] || rc=$own
 save "$d/over" "$rc"
-exec >/dev/null 2>&1; i=0
-while [ -n "$(started "$l")" ] && [ $i -lt 20 ]; do sleep 0.02; i=$((i+1)); done
+pipe=$(readlink /proc/$$/fd/1); exec >/dev/null 2>&1; i=0
+while [ -n "$(started "$l")" ] && [ $i -lt 500 ]; do
+  [ $i -ne 20 ] || [ -z "$(find /proc/[0-9]*/fd -name "[12]" -lname "$pipe" 2>/dev/null)" ] || break
+  sleep 0.02; i=$((i+1))
+done
 save "$d/exit" "$rc"
 
 #: printer
@@ -95,6 +102,7 @@ fi
 d=$(x "$1"); shift
 if alive "$d"; then echo "already running" >&2; exit 9; fi
 umask 077; place "$d" && rm -f "$d/pid" "$d/exit" "$d/over" && printf %s "$labels" > "$d/rank.json" && : > "$d/log" || exit 1
+[ -d "$d/memory" ] || rm -f "$d/memory"  # a link into what a reboot has emptied
 export SPARKWRIGHT_RANK_DIR="$d" SPT_NOENV=1
 s=  # a rank in the supervisor's own group would end with its unit (systemctl kill, out of memory)
 case $(cat /proc/self/cgroup 2>/dev/null) in

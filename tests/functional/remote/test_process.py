@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from fakes.processes import running
 from fakes.sh import Sh
+from patience import wait_until
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.plan import RankSpec
@@ -314,6 +316,22 @@ def test_what_a_killed_launcher_left_in_tmp_goes_with_the_rank(clean_node: Sh, t
     assert not ours.exists() and not folder(clean_node).exists() and kept.exists()
 
 
+def test_the_last_lines_are_read_although_they_are_written_late(clean_node: Sh) -> None:
+    """Guards the traceback: on a node that is very busy the log's writer comes after the end of the engine."""
+    until_told = 'while [ ! -e "$SPARKWRIGHT_RANK_DIR/go" ]; do sleep 0.02; done; '
+    start_and_read(clean_node, f"echo first; {until_told}echo last; exit 5")
+    listening = clean_node.start(process.follow(FOLDER, 1, "word"))
+    taking = ["pgrep", "-f", f"^dd of={folder(clean_node)}/log "]
+    writer = int(subprocess.run(taking, stdout=subprocess.PIPE, check=True).stdout)
+    os.kill(writer, signal.SIGSTOP)
+    (folder(clean_node) / "go").touch()
+    wait_until(lambda: (folder(clean_node) / "over").exists())
+    time.sleep(1)  # longer than the end waits for what a process that is left could print
+    os.kill(writer, signal.SIGCONT)
+    out, _ = listening.communicate(timeout=60)
+    assert "last\n\x1eexit word exited 5 false" in out
+
+
 @pytest.fixture
 def small_disk(clean_node: Sh) -> Iterator[Path]:
     """The state folder is a file system of eight megabytes; root alone can mount one."""
@@ -386,6 +404,20 @@ def test_a_disk_that_fills_up_does_not_end_the_rank(clean_node: Sh, small_disk: 
     found = rank_status(clean_node)
     assert found is not None and found.exit_code == 5
     assert clean_node.run(process.logs(FOLDER, 1)).stdout == "line 899 of a log\n"
+
+
+def test_two_that_need_memory_at_once_share_it(clean_node: Sh, tmp_path: Path) -> None:
+    """Guards the last lines: the log's writer and the end of the rank put what they have into one folder."""
+    both = f'{process.ROOM} aside "$1" & one=$!; aside "$1" && wait "$one" && readlink "$1/memory"'
+    before = set(Path("/run/lock").glob("sparkwright-*/rank.*"))
+    for attempt in range(20):
+        rank = tmp_path / f"rank{attempt}"
+        rank.mkdir()
+        done = clean_node.run(Command(("sh", "-c", both, "sh", str(rank))))
+        made = set(Path("/run/lock").glob("sparkwright-*/rank.*")) - before
+        for one in made:
+            one.rmdir()
+        assert done.ok and made == {Path(done.stdout.strip())}
 
 
 def test_a_full_disk_never_grows_in_memory(clean_node: Sh, small_disk: Path) -> None:
