@@ -30,7 +30,8 @@ _SETTINGS = {
     "gpu_memory_utilization", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "kv_cache_dtype",
     "spec_decode", "attention_backend", "cuda_graphs", "notes",
 }  # fmt: skip
-_ROW = _SETTINGS | _RESULT | {"points", "prompts", "firsts", "gen"}
+_FAILED = {"fits", "failure"}  # false, and what the engine said
+_ROW = _SETTINGS | _RESULT | _FAILED | {"points", "prompts", "firsts", "gen"}
 _START = {"what", "source", "engine", "nodes", "gb", "layers", "total", "files", "state", "flags"}
 _NEEDED = ("source", "engine", "nodes", "gb", "layers")
 
@@ -88,6 +89,10 @@ def _row(row: Any) -> Row:
     result["ttft_s"] = [{"prompt": tokens, "ttft_s": seconds} for tokens, seconds in row.get("firsts") or ()]
     if any(result.values()):
         result["fits"] = True  # what was measured ran
+    if _FAILED & set(row):
+        if row.get("fits") is not False or not row.get("failure"):
+            raise ValueError(f"{name}: a start that failed has fits: false and failure")
+        result |= {"fits": False, "failure": str(row["failure"])}
     settings = {key: row[key] for key in _SETTINGS if key in row}
     return {**settings, "engine_version_or_image": str(row.get("version") or ""), "result": result}
 

@@ -49,8 +49,12 @@ def test_twenty_clients_start_it_and_it_ends_without_them(served: Served) -> Non
     _, text, _ = served.shell.run("status", "alpha")
     assert "alpha: on demand, stopped for" in text and "the next request starts it; a start usually takes" in text, text
     with served.client as client:
-        rows = {row["id"]: row["state"] for row in client.get("/v1/models").json()["data"]}
-        assert rows == {"alpha": "on_demand", "beta": "ready"}
+
+        def states() -> dict[str, str]:
+            return {row["id"]: row["state"] for row in client.get("/v1/models").json()["data"]}
+
+        # A busy machine makes beta degraded for a while: a probe is late.
+        wait_until(lambda: states() == {"alpha": "on_demand", "beta": "ready"}, lambda: str(states()))
         assert client.post("/v1/completions", json={"model": "x", "prompt": "y"}).status_code == 404
         assert client.post("/v1/completions", json={"prompt": "y"}).status_code == 400
         assert client.get("/v1/responses/r1?model=alpha").status_code == 503, "a GET starts nothing"

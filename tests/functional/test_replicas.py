@@ -11,6 +11,7 @@ from functional.gateway.gateways import has_caddy
 from functional.test_install_supervisor import SCALED, wait_until_ended
 from functional.test_install_supervisor import user_shell as user_shell
 from functional.test_several import FORCE, RepeatingClient, Served
+from patience import wait_until
 
 NAME = "alpha"
 TWO = tuple(f"{NAME}-r{number}" for number in (1, 2))
@@ -29,11 +30,18 @@ def recipe(served: Served, name: str = NAME, model: str = "", **env: str) -> str
 
 
 def shown_by_name(served: Served) -> dict[str, Any]:
-    """Exit 1 is for a trouble there, such as memory pressure on a busy machine."""
-    code, out, err = served.shell.run("status", "--json", **SCALED)
-    assert code in (0, 1), err
-    found = {one["name"]: one for one in json.loads(out)["deployments"]}
-    assert {one["state"] for one in found.values()} <= {"ready", "degraded"}, out
+    """Exit 1 is for a trouble there, such as memory pressure on a busy machine. A supervisor that has just begun says
+    that it loads until it has had its first token."""
+    found: dict[str, Any] = {}
+
+    def settled() -> bool:
+        code, out, err = served.shell.run("status", "--json", **SCALED)
+        assert code in (0, 1), err
+        found.clear()
+        found.update({one["name"]: one for one in json.loads(out)["deployments"]})
+        return {one["state"] for one in found.values()} <= {"ready", "degraded"}
+
+    wait_until(settled, lambda: json.dumps(found, indent=1), poll=1)
     wrong = [one["problems"] for one in found.values()]
     assert not any("gateway" in text for texts in wrong for text in texts), wrong
     return found

@@ -122,7 +122,8 @@ async def test_an_api_that_hangs_is_not_taken_for_a_busy_engine(tmp_path: Path) 
             again = noticed + await relaunched(simulator)
             print(f"head frozen: refused after {noticed:.2f} s, serving again after {again:.2f} s")
         assert simulator.starts(0) == 2
-        assert {news.what for news in simulator.heard.news} == {"opened", "closed"}
+        # "recovered": on a busy machine a probe may be late before it is frozen, too.
+        assert {news.what for news in simulator.heard.news} - {"recovered"} == {"opened", "closed"}
     finally:
         await simulator.down()
 

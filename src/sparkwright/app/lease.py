@@ -206,7 +206,11 @@ async def taking_over(
             if not paused:
                 raise
             stack.push_async_callback(_resume, services, paused, deployment)
-            held = await stack.enter_async_context(holding(services, nodes, why, seize))
+            try:
+                held = await stack.enter_async_context(holding(services, nodes, why, seize))
+            except Busy:  # what it had sent to a node before it ended may take the lease there after it was freed
+                await finished(pause_supervisor(services, watched, deployment))
+                held = await stack.enter_async_context(holding(services, nodes, why, seize))
         yield held
 
 

@@ -21,7 +21,7 @@ from sparkwright.engines.vllm import releases
 from sparkwright.planner import kv_sglang
 from sparkwright.planner.kv_blocks import WHOLE, Group, KvBlockPool, Page, cache_pages, grouped, layer_group
 from sparkwright.planner.kv_doubts import doubted
-from sparkwright.planner.kv_layout import AT_MOST, assumed_draft, assumed_layer, layers, without_draft
+from sparkwright.planner.kv_layout import AT_MOST, assumed_draft, assumed_layer, kept_whole, layers, without_draft
 from sparkwright.planner.once import compute_once
 
 _HIDDEN = 4  # times what the sizes of tensors show: layers with windows, compressed or shared caches
@@ -78,6 +78,9 @@ def _drafted(recipe: Recipe, shape: ModelShape, found: KvCapacity, doubt: str) -
     most = found.tokens if isinstance(kinds, Unknown) else _held(alone, shape, kinds, found.bytes).tokens
     share = found.tokens / most if most else 1.0  # what the assumed draft leaves of each byte
     least = int(found.tokens / (share + AT_MOST * (1 - share)))
+    if (whole := kept_whole(recipe, shape)) and not isinstance(rows := _kinds(whole, shape), Unknown):
+        least = min(least, _held(whole, shape, rows, found.bytes).tokens)
+        doubt += ", or the whole context"
     low, high = min(found.low or found.tokens, least), max(found.high or found.tokens, most)
     return replace(found, low=low, high=high, doubts=(*found.doubts, f"{doubt}: {low:,} to {high:,} tokens"))
 
@@ -131,12 +134,15 @@ def _around(recipe: Recipe, shape: ModelShape) -> tuple[Recipe, ...]:
 def start(recipe: Recipe, shape: ModelShape) -> tuple[int, int] | None:
     """Bytes of one full sequence by the cheapest and the costliest release around the engine's version.
 
-    A release that cannot run the model has none; None where no figure is known.
+    A release that cannot run the model has none; None where no figure is known. A draft model that is not known may
+    keep more than is assumed.
     """
     own = needed(recipe, shape)
     if isinstance(own, Unknown):
         return None
-    sizes = [own, *(size for run in _around(recipe, shape) if isinstance(size := needed(run, shape), int))]
+    whole = kept_whole(recipe, shape)
+    runs = (*_around(recipe, shape), *((whole,) if whole else ()))
+    sizes = [own, *(size for run in runs if isinstance(size := needed(run, shape), int))]
     return min(sizes) // (_HIDDEN if shape.inferred else 1), max(sizes)
 
 

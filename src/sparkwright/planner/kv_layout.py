@@ -43,6 +43,7 @@ _MISSING = {
 _MODELLESS = ("", "ngram", "ngram_gpu", "suffix", "prompt_lookup", "medusa", "mlp_speculator")
 # A draft model of its own, whose config the recipe does not hold.
 _ITS_OWN = ("dflash", "dflash2", "draft_model", "standalone")
+_KEPT_WHOLE = "dflash"  # the method whose layers keep the whole context beside latent rows
 # Published DFlash drafts for GQA models of 26-36 B have 8 layers (5 for small ones), those for MLA models 5 with plain
 # attention of their own; DFlash2 for MLA models keeps a window of 2048 tokens. Their cache is in the model's own type.
 # A draft for GLM-5.2 on four ranks keeps four times as much.
@@ -138,6 +139,17 @@ def _drafts_in_a_window(recipe: Recipe, shape: ModelShape) -> bool:
     """True for DFlash2 with an MLA model. Builds of vLLM call the method `dflash`, too: then the draft's name tells."""
     names = (recipe.speculation.method, str(recipe.speculation.options.get("model", "")))
     return bool(shape.latent) and any("dflash2" in name.lower() for name in names)
+
+
+def kept_whole(recipe: Recipe, shape: ModelShape) -> Recipe | None:
+    """The recipe as if an unknown draft model kept the whole context instead of the assumed window; None for others.
+
+    Builds that cannot share blocks between its rows and the model's keep it whole: two kits needed 13.5 and 16.4 GiB
+    for 850,000 and 800,000 tokens of GLM-5.3-Flash, where its window takes 6.
+    """
+    if not assumed_draft(recipe, shape) or not _drafts_in_a_window(recipe, shape):
+        return None
+    return replace(recipe, speculation=replace(recipe.speculation, method=_KEPT_WHOLE, options={}))
 
 
 def without_draft(recipe: Recipe) -> Recipe:

@@ -11,7 +11,7 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB
-from sparkwright.planner.kv_cache import capacity, needed
+from sparkwright.planner.kv_cache import capacity, needed, start
 from sparkwright.planner.kv_layout import layers
 from unit.for_each import for_each
 from unit.planner.kv_samples import CONFIGS, model_shape, recipe
@@ -112,6 +112,18 @@ def test_a_draft_model_that_nothing_describes_has_a_wide_range(model: str, draft
     assert held.low is not None and held.high is not None and held.low < held.tokens < held.high
     assert held.high <= alone.tokens and held.low < 0.8 * held.tokens
     assert isinstance(least, int) and isinstance(most, int) and 0 < least <= most
+
+
+def test_an_unknown_draft_may_keep_the_whole_context() -> None:
+    """Guards against "fits": a start failed for 16.4 GiB of one context where the assumed window takes 5.5."""
+    glm = model_shape("glm-5.3-flash")
+    run = recipe(800000, "0.30.0", kv="fp8", tp=2, batched=2048, draft=("dflash2", 7))
+    assert [round(size / GIB, 1) for size in start(run, glm) or ()] == [5.5, 12.9]
+    held = capacity(run, glm, 16 * GIB)
+    assert held.low is not None and held.low < held.tokens / 2
+    told = replace(run, speculation=replace(run.speculation, draft=model_shape("qwen3-8b")))
+    known = start(told, glm)
+    assert known is not None and known[0] == known[1]
 
 
 def test_a_draft_models_own_dimensions_count() -> None:

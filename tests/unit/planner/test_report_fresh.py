@@ -24,6 +24,12 @@ def test_what_was_measured_counts_as_having_run(name: str) -> None:
     assert sum(row["result"].get("fits") is True for row in rows) == len(rows) >= 41
 
 
+def test_a_start_that_failed_is_asked_about() -> None:
+    """Guards unsafe "fits": a row of a failed start did not run, whatever else it gives."""
+    failed = [row for row in read(THIRD.parent / "fourteenth.yaml")[0] if row["result"].get("fits") is False]
+    assert len(failed) == 3 and all(row["result"]["failure"] for row in failed)
+
+
 def test_every_source_lies_in_one_half() -> None:
     everything, starts = read(THIRD)
     halves = [read(THIRD, half) for half in ("a", "b")]
@@ -40,6 +46,7 @@ def test_every_source_lies_in_one_half() -> None:
         (f"rows: [{ROW}, {ROW}]", "the same id"),
         (f"rows: [{ROW.replace('[0, 1, 13.1]', '[0, 13.1]')}]", "a point is [depth, streams"),
         ("rows: [{id: one, model: Qwen3-8B}]", "needs id, source and model"),
+        (f"rows: [{ROW.replace('nodes', 'fits: false, nodes')}]", "has fits: false and failure"),
         ("starts: [{what: x, source: y, engine: vllm, nodes: 1, gb: 9, layers: 3}]", "total or files"),
         ("[1, 2]", "expected rows and starts"),
     ],

@@ -326,6 +326,28 @@ async def test_a_person_goes_first() -> None:
     assert here.nodes[0].changes[-1] == "resume the supervisor of twin"
 
 
+async def test_a_person_goes_first_also_where_its_last_command_comes_late() -> None:
+    """Guards the race of a killed supervisor: what it had sent to a node takes the lease there after it was freed."""
+    here = make_scene()
+    theirs = json.dumps({"holder": "supervisor", "why": "stop", "since": 0, "nonce": "feed"})
+    here.nodes[0].holder = theirs
+    here.nodes[0].on(_is_pause, "was\nnonce feed\n").on(_is_resume, "")
+    here.nodes[1].on(_is_pause, "nonce \n")
+    freed = 0
+
+    def free(_: Command) -> Completed:
+        nonlocal freed
+        freed += 1
+        here.nodes[1].holder = theirs if freed == 1 else None
+        return Completed(0, "")
+
+    here.nodes[1].on(lambda command: "release" in command.changes and "feed" in command.argv, free)
+    made = replace(here.services, program=FakeProgram())
+    async with taking_over(made, ("spark-1", "spark-2"), "twin", "down twin", False) as held:
+        assert sorted(held.nodes) == ["spark-1", "spark-2"]
+    assert freed == 2
+
+
 async def test_what_a_supervisor_started_last_is_removed_too() -> None:
     """Ranks are looked for once it is ended: one of a relaunch that was under way would stay for ever."""
     here = make_scene()
