@@ -1,6 +1,6 @@
 """`make diagnose-fresh`: `diagnose` scored on failures that no rule was written for (tests/data/failures-fresh).
 
-diagnose_fresh.py [--first | --page | --half develop|unseen]. Prints today's score next to the first one.
+diagnose_fresh.py [--data FOLDER] [--first | --page | --half develop|unseen]. Prints today's score next to the first one.
 --first: score the cases that first.jsonl lacks and add them; rows already there never change.
 --page: write docs/reference/diagnose-fresh.md from first.jsonl.
 """
@@ -24,6 +24,7 @@ from sparkwright.domain.diagnosis import CONFIDENT, Diagnosis
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data" / "failures-fresh"
+NEWER = DATA.with_name("failures-vllm-0.33")
 PAGE = ROOT / "docs" / "reference" / "diagnose-fresh.md"
 YEAR = 2026
 FAMILY = {cause.key: family for family, causes in families().items() for cause in causes}
@@ -41,14 +42,15 @@ class FreshCase:
     keys: tuple[str, ...]
     line: str
     logs: tuple[str, ...]
+    folder: Path = DATA
 
     def text(self) -> list[tuple[str, bytes]]:
-        return [(Path(name).name.removesuffix(".gz"), _content(DATA / name)) for name in self.logs]
+        return [(Path(name).name.removesuffix(".gz"), _content(self.folder / name)) for name in self.logs]
 
 
-def load() -> list[FreshCase]:
-    rows = map(json.loads, (DATA / "cases.jsonl").read_text(encoding="utf-8").splitlines())
-    return [_case(found) for found in rows]
+def load(folder: Path = DATA) -> list[FreshCase]:
+    rows = map(json.loads, (folder / "cases.jsonl").read_text(encoding="utf-8").splitlines())
+    return [_case(found, folder) for found in rows]
 
 
 def score_case(case: FreshCase) -> dict[str, Any]:
@@ -84,33 +86,34 @@ def _family(found: Diagnosis) -> str:
     return FAMILY.get(found.causes[0].key, "") if found.causes else ""
 
 
-def first_scores() -> list[dict[str, Any]]:
-    path = DATA / "first.jsonl"
+def first_scores(folder: Path = DATA) -> list[dict[str, Any]]:
+    path = folder / "first.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="diagnose_fresh.py", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--data", type=Path, default=DATA, help="the folder of the cases, failures-fresh if left out")
     parser.add_argument("--first", action="store_true", help="add first scores of new cases; old ones stay")
     parser.add_argument("--page", action="store_true", help="write docs/reference/diagnose-fresh.md")
     parser.add_argument("--half", choices=("develop", "unseen"), help="only this half, and its misses if it is develop")
     chosen = parser.parse_args(words)
-    first = first_scores()
+    first = first_scores(chosen.data)
     if chosen.first:
         known = {one["id"] for one in first}
-        first += [score_case(case) for case in load() if case.id not in known]
+        first += [score_case(case) for case in load(chosen.data) if case.id not in known]
         lines = (json.dumps(one) for one in sorted(first, key=lambda one: str(one["id"])))
-        (DATA / "first.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        (chosen.data / "first.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     if chosen.page:
-        PAGE.write_text(fresh_page(first_scores(), load()), encoding="utf-8")
+        PAGE.write_text(fresh_page(first_scores(), load(), first_scores(NEWER)), encoding="utf-8")
     if not chosen.first and not chosen.page:
-        report(first, chosen.half)
+        report(first, load(chosen.data), chosen.half)
     return 0
 
 
-def report(first: Sequence[dict[str, Any]], half: str | None) -> None:
+def report(first: Sequence[dict[str, Any]], cases: Iterable[FreshCase], half: str | None) -> None:
     wanted: Callable[[str], bool] = lambda name: half in (None, name)  # noqa: E731
-    today = [score_case(case) for case in load() if wanted(case.half)]
+    today = [score_case(case) for case in cases if wanted(case.half)]
     print(HEAD)
     print(score_row("first score", [one for one in first if wanted(one["half"])]))
     print(score_row("today", today))
@@ -130,9 +133,10 @@ def _content(path: Path) -> bytes:
     return gzip.decompress(content) if path.suffix == ".gz" else content
 
 
-def _case(found: dict[str, Any]) -> FreshCase:
+def _case(found: dict[str, Any], folder: Path) -> FreshCase:
     names = ("id", "program", "version", "half", "family", "line")
-    return FreshCase(**{name: found[name] for name in names}, keys=tuple(found["keys"]), logs=tuple(found["logs"]))
+    several = {name: tuple(found[name]) for name in ("keys", "logs")}
+    return FreshCase(**{name: found[name] for name in names}, **several, folder=folder)
 
 
 if __name__ == "__main__":

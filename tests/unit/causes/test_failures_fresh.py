@@ -9,14 +9,15 @@ from record_failures.scenario import data_half, scenarios
 
 from sparkwright.causes.load import families
 
-CASES = diagnose_fresh.load()
+NEWER = diagnose_fresh.load(diagnose_fresh.NEWER)
+CASES = [*diagnose_fresh.load(), *NEWER]
 CATALOGUE = {cause.key for causes in families().values() for cause in causes}
 
 
 def test_every_recorded_log_has_its_truth() -> None:
     """Guards that no log lies around unscored and no row points to a log that is gone."""
-    recorded = {f"{path.parent.name}/{path.name}" for path in diagnose_fresh.DATA.glob("*/*")}
-    assert recorded == {name for case in CASES for name in case.logs}
+    recorded = {path for folder in (diagnose_fresh.DATA, diagnose_fresh.NEWER) for path in folder.glob("*/*")}
+    assert recorded == {case.folder / name for case in CASES for name in case.logs}
 
 
 def test_there_are_enough_of_them() -> None:
@@ -75,6 +76,10 @@ def test_the_scorer_reads_them(program: str) -> None:
 
 def test_the_page_shows_the_first_score() -> None:
     """Guards that docs/reference/diagnose-fresh.md is what first.jsonl gives, for every case."""
-    first = diagnose_fresh.first_scores()
-    assert {one["id"] for one in first} == {case.id for case in CASES}
-    assert Path(diagnose_fresh.PAGE).read_text() == fresh_page(first, CASES), "make diagnose-fresh ARGS=--page"
+    first, newer = diagnose_fresh.first_scores(), diagnose_fresh.first_scores(diagnose_fresh.NEWER)
+    assert [{one["id"] for one in first}, {one["id"] for one in newer}] == [
+        {case.id for case in diagnose_fresh.load()},
+        {case.id for case in NEWER},
+    ]
+    page = fresh_page(first, diagnose_fresh.load(), newer)
+    assert Path(diagnose_fresh.PAGE).read_text() == page, "make diagnose-fresh ARGS=--page"
