@@ -1,6 +1,6 @@
 """`make diagnose-fresh`: `diagnose` scored on failures that no rule was written for (tests/data/failures-fresh).
 
-diagnose_fresh.py [--data FOLDER] [--first | --page | --half develop|unseen]. Prints today's score next to the first one.
+diagnose_fresh.py [--data FOLDER] [--first | --page | --half develop|unseen]. Prints today's and the first score.
 --first: score the cases that first.jsonl lacks and add them; rows already there never change.
 --page: write docs/reference/diagnose-fresh.md from first.jsonl.
 """
@@ -135,8 +135,8 @@ def _content(path: Path) -> bytes:
 
 def _case(found: dict[str, Any], folder: Path) -> FreshCase:
     names = ("id", "program", "version", "half", "family", "line")
-    several = {name: tuple(found[name]) for name in ("keys", "logs")}
-    return FreshCase(**{name: found[name] for name in names}, **several, folder=folder)
+    texts = {name: found[name] for name in names}
+    return FreshCase(**texts, keys=tuple(found["keys"]), logs=tuple(found["logs"]), folder=folder)
 
 
 if __name__ == "__main__":

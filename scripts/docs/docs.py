@@ -24,7 +24,7 @@ from docs_samples import with_samples
 from docs_schemas import SHAPES, schema_text
 
 from sparkwright.adapters.files import Places, find_recipe, recipe_names, reference
-from sparkwright.causes.candidates import mechanisms
+from sparkwright.causes.candidates import line_alternatives, mechanisms
 from sparkwright.causes.diagnose import log_book
 from sparkwright.causes.load import NEEDS
 from sparkwright.cli.main import main as command
@@ -63,7 +63,7 @@ def needs_text() -> str:
     """The needs of all patterns, which `diagnose` would otherwise compute at its start."""
     rows = []
     more = (pattern for mechanism in mechanisms() for pattern in mechanism.patterns)
-    for pattern in (*(one.text for one in log_book().patterns), *more):
+    for pattern in (*(one.text for one in log_book().patterns), *more, *line_alternatives()):
         with contextlib.suppress(ValueError):
             found, words = needs_of(pattern)
             rows.append(f'"{digest(pattern)}": {json.dumps([*found, *words])}')

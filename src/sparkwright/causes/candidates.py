@@ -101,6 +101,32 @@ def line_pattern(name: str) -> re.Pattern[str]:
     return re.compile("|".join(_tables()["lines"][name]), re.IGNORECASE if name in _ANY_CASE else 0)
 
 
+def line_alternatives() -> Iterator[str]:
+    """All alternatives of all kinds, for `make docs`, which looks for their words."""
+    return (one for listed in _tables()["lines"].values() for one in listed)
+
+
+@cache
+def _split_pattern(name: str) -> tuple[Sequence[str], re.Pattern[str] | None, re.Pattern[str] | None]:
+    """(words of which a line has one, the alternatives for such lines, those of which no word is known)."""
+    flags, known = re.IGNORECASE if name in _ANY_CASE else 0, pattern_needs()
+    kinds: tuple[list[str], list[str]] = ([], [])
+    for one in _tables()["lines"][name]:
+        kinds[digest(one) in known].append(one)
+    plain, worded = (re.compile("|".join(listed), flags) if listed else None for listed in kinds)
+    words = {word for one in kinds[True] for word in known[digest(one)][1]}
+    return tuple(sorted(w for w in words if not any(o != w and o in w for o in words))), worded, plain
+
+
+def is_line(name: str, text: str) -> bool:
+    """True if `line_pattern(name)` is found in it; most lines have none of its words, and are not searched for it."""
+    words, worded, plain = _split_pattern(name)
+    low = text.lower()
+    if worded and any(word in low for word in words) and worded.search(text):
+        return True
+    return plain is not None and plain.search(text) is not None
+
+
 @cache
 def _compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
     return re.compile(linear(pattern), flags)
@@ -141,7 +167,7 @@ def candidates(source: str, lines: Iterable[tuple[int, str]], year: int, every: 
             logger = _LOGGER.search(prefix)
             where = place if exception else logger["place"] if logger else ""
             at, strong = line_time(text, year), kind >= STRONG
-            bad = kind > 0 or heading is not None or line_pattern("signal").search(body) is not None
+            bad = kind > 0 or heading is not None or is_line("signal", body)
             yield LineCandidate(source, number, text, body, weight, at, strong, where, heading=heading, reports=bad)
         place, code = ("", "") if exception else (place, code)
 
@@ -179,7 +205,7 @@ def is_exception(body: str, traced: bool = False) -> bool:
     named = body.lstrip()
     if line_pattern("exception").match(named):
         return True
-    return bool(line_pattern("camel").match(named) and (traced or line_pattern("bad").search(named)))
+    return bool(line_pattern("camel").match(named) and (traced or is_line("bad", named)))
 
 
 def with_mechanism(one: LineCandidate) -> LineCandidate:
@@ -190,7 +216,7 @@ def with_mechanism(one: LineCandidate) -> LineCandidate:
         return one
     level = line_pattern("level").search(one.text[: len(one.text) - len(one.body) + 2])
     fine = level and (level["fine"] or level["mild"] or level["g"] in MILD)
-    fine = fine or line_pattern("follows").search(one.body) or line_pattern("goes_on").search(one.body)
+    fine = fine or is_line("follows", one.body) or is_line("goes_on", one.body)
     more = max(one.weight, 0.0) + MECHANISM / 2 if fine else max(one.weight, 2.0) + MECHANISM
     return replace(one, weight=more, mechanism=known)
 
@@ -213,12 +239,12 @@ def _kind(prefix: str, body: str, traced: bool) -> float:
     )
     if not level and body.startswith("{"):
         level = line_pattern("level").search(body[:JSON_HEAD])
-    bad, fatal = has_bad_word(body), line_pattern("fatal").search(body) is not None
+    bad, fatal = has_bad_word(body), is_line("fatal", body)
     if is_exception(body, traced):
         most = EXCEPTION
     elif fatal:
         most = 3.5
-    elif line_pattern("said").search(body):
+    elif is_line("said", body):
         most = 3.0
     elif level and (level["bad"] or level["g"] in BAD):
         most = 2.5 + 0.5 * bad
@@ -231,14 +257,14 @@ def _kind(prefix: str, body: str, traced: bool) -> float:
 
 def has_bad_word(text: str) -> bool:
     """True if it has a word of failure; `0 failed` and `no errors` have none."""
-    if not line_pattern("bad").search(text):
+    if not is_line("bad", text):
         return False
-    return not line_pattern("none").search(text) or bool(line_pattern("bad").search(line_pattern("none").sub("", text)))
+    return not line_pattern("none").search(text) or bool(is_line("bad", line_pattern("none").sub("", text)))
 
 
 def _doubt(kind: float, body: str) -> float:
     """The doubt about a line: it is a heading, the program continues after it, or it only follows from something
     else."""
     doubt = 1.0 if kind and (body[:1].isspace() or body.rstrip().endswith(":")) else 0.0
-    doubt += 1.5 if kind < EXCEPTION and line_pattern("goes_on").search(body) else 0.0
-    return doubt + (2.0 if line_pattern("follows").search(body) else 0.0)
+    doubt += 1.5 if kind < EXCEPTION and is_line("goes_on", body) else 0.0
+    return doubt + (2.0 if is_line("follows", body) else 0.0)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 
-from sparkwright.causes.candidates import BAD, JSON_HEAD, is_exception, line_pattern, split_prefix
+from sparkwright.causes.candidates import BAD, JSON_HEAD, is_exception, is_line, line_pattern, split_prefix
 from sparkwright.causes.load import families, pattern_needs
 from sparkwright.domain.diagnosis import Proof
 from sparkwright.domain.finding import Severity
@@ -28,7 +28,7 @@ def is_quiet(text: str) -> bool:
     if not level or level["bad"] or level["g"] in BAD:
         return False
     body = split_prefix(text)[1].lstrip()
-    return not (line_pattern("fatal").search(text) or line_pattern("gone").search(text) or is_exception(body))
+    return not (is_line("fatal", text) or is_line("gone", text) or is_exception(body))
 
 
 def is_listing(text: str) -> bool:

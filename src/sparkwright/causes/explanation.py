@@ -14,7 +14,7 @@ from sparkwright.causes.candidates import (
     Mechanism,
     candidates,
     is_exception,
-    line_pattern,
+    is_line,
     split_prefix,
     with_mechanism,
 )
@@ -133,7 +133,7 @@ def without_followers(causes: Sequence[Cause], because: Reason) -> tuple[Cause, 
 
 def _only_follows(proof: Sequence[Proof], line: Proof) -> bool:
     """True if all of it reports the failure of something else, and the line that explains is not in it."""
-    return line not in proof and all(line_pattern("follows").search(one.text) for one in proof)
+    return line not in proof and all(is_line("follows", one.text) for one in proof)
 
 
 def _proof(one: LineCandidate) -> Proof:
@@ -158,7 +158,7 @@ def _filled_in(one: LineCandidate, known: Mechanism, words: Mapping[str, str]) -
 def _is_a_failure(one: LineCandidate) -> bool:
     """True if more than a word of failure shows it: its form, its level or its mechanism."""
     is_clear = one.weight > _LEAST or is_exception(one.body)
-    is_clear = is_clear or any(line_pattern(kind).search(one.body) for kind in ("fatal", "signal"))
+    is_clear = is_clear or any(is_line(kind, one.body) for kind in ("fatal", "signal"))
     return bool(one.reports and is_clear) and not (is_quiet(one.text) or _is_logged_as_fine(one))
 
 
@@ -168,7 +168,7 @@ def _has_failure(of_source: SourceOutcome, one: LineCandidate) -> bool:
 
 def _ends_in_error(one: LineCandidate) -> bool:
     """True if a program reports that what it was asked for failed, though another line may say why."""
-    return one.strong and one.reports and line_pattern("ends").search(one.text) is not None
+    return one.strong and one.reports and is_line("ends", one.text)
 
 
 def _is_logged_as_fine(one: LineCandidate) -> bool:
@@ -198,7 +198,7 @@ def _without_reason(read: Mapping[str, Sequence[tuple[int, str]]]) -> Reason:
 
 def _is_described(lines: Sequence[str]) -> bool:
     """True if somebody describes a failure: no line begins as a log's do, and one has a word of failure."""
-    return not any(split_prefix(text)[0] for text in lines) and any(line_pattern("bad").search(text) for text in lines)
+    return not any(split_prefix(text)[0] for text in lines) and any(is_line("bad", text) for text in lines)
 
 
 def _around(

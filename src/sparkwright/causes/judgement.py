@@ -17,7 +17,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cached_property
 
-from sparkwright.causes.candidates import has_bad_word, line_pattern, split_prefix
+from sparkwright.causes.candidates import has_bad_word, is_line, line_pattern, split_prefix
 from sparkwright.causes.evidence import is_quiet
 from sparkwright.causes.passages import indentation, is_record, passages, table_rows
 from sparkwright.domain.diagnosis import Proof
@@ -65,7 +65,7 @@ class SourceOutcome:
     def is_known(self) -> bool:
         """True if an engine, its libraries, its launcher or the gateway prints it: each of their errors counts."""
         of_a_rank = _OF_A_RANK.match(self._name) is not None
-        return of_a_rank or any(line_pattern("engine").search(text) for _, text in self._messages())
+        return of_a_rank or any(is_line("engine", text) for _, text in self._messages())
 
     def _messages(self) -> Iterable[tuple[int, str]]:
         return (line for line in self._lines if line[0] not in self._passages)
@@ -156,7 +156,7 @@ class SourceOutcome:
 
 def is_stated_end(text: str) -> bool:
     """True if the line says that a process, a build, a unit or a machine ended badly."""
-    return line_pattern("ends").search(text) is not None
+    return is_line("ends", text)
 
 
 def _form(text: str) -> str:

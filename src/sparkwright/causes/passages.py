@@ -6,7 +6,7 @@ A word of failure in them names a thing. They are known by their form alone, wha
 
 from collections.abc import Callable, Iterator, Sequence
 
-from sparkwright.causes.candidates import has_bad_word, is_exception, line_pattern, split_prefix
+from sparkwright.causes.candidates import has_bad_word, is_exception, is_line, line_pattern, split_prefix
 from sparkwright.causes.evidence import is_quiet
 
 _CODE = 4  # lines of code in a row
@@ -28,7 +28,7 @@ def passages(lines: Sequence[Line]) -> frozenset[int]:
         _below_quiet,
         _of_ignored,
     )
-    passed = (number for number, text in lines if line_pattern("passed").search(text))
+    passed = (number for number, text in lines if is_line("passed", text))
     return frozenset((*passed, *(number for form in read for number in form(lines))))
 
 
@@ -97,7 +97,7 @@ def _of_columns(lines: Sequence[Line]) -> Iterator[int]:
 
 
 def _states_nothing(run: Sequence[Line]) -> Iterator[int]:
-    return (number for number, text in run if not line_pattern("ends").search(text))
+    return (number for number, text in run if not is_line("ends", text))
 
 
 def _columns(text: str) -> tuple[str, int]:
@@ -120,7 +120,7 @@ def _of_table(lines: Sequence[Line]) -> Iterator[int]:
         if line_pattern("header").match(text):
             least = len(text.split())
         elif least and len(text.split()) >= least:
-            if not line_pattern("ends").search(text):
+            if not is_line("ends", text):
                 yield number
         else:
             least = 0
@@ -153,7 +153,7 @@ def _of_ignored(lines: Sequence[Line]) -> Iterator[int]:
 
 
 def _is_part(text: str) -> bool:
-    if not has_bad_word(text) or line_pattern("ends").search(text):
+    if not has_bad_word(text) or is_line("ends", text):
         return False
     prefix, body = split_prefix(text)
-    return not (prefix.strip() or is_exception(body.lstrip()) or line_pattern("said").search(body.lstrip()))
+    return not (prefix.strip() or is_exception(body.lstrip()) or is_line("said", body.lstrip()))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from sparkwright.causes.candidates import has_bad_word, line_pattern
+from sparkwright.causes.candidates import has_bad_word, is_line, line_pattern
 from sparkwright.causes.evidence import is_quiet
 from sparkwright.domain.diagnosis import LogState, Proof
 from sparkwright.domain.values import dataclass
@@ -96,7 +96,7 @@ def _counted(tail: Sequence[Proof]) -> Proof | None:
 def _recovered(tail: Sequence[Proof]) -> Proof | None:
     """The last line that takes another way, if no line after it reports a failure."""
     at = max((n for n, line in enumerate(tail) if _last(RECOVERED).search(line.text)), default=None)
-    if at is None or any(line_pattern("bad").search(line.text) and not is_quiet(line.text) for line in tail[at + 1 :]):
+    if at is None or any(is_line("bad", line.text) and not is_quiet(line.text) for line in tail[at + 1 :]):
         return None
     return tail[at]
 
