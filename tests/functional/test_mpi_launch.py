@@ -192,6 +192,7 @@ def test_sigterm_on_the_head_ends_everything_everywhere(mpi_ranks: MpiRanks) -> 
     mpi_ranks.start(1)
     mpi_ranks.start(0)
     pids = mpi_ranks.both_up()
+    assert all(is_alive(pid) for pid in pids)
     os.killpg(mpi_ranks.processes[0].pid, signal.SIGTERM)
     mpi_ranks.ended(0)
     mpi_ranks.ended(1)
@@ -242,7 +243,7 @@ def test_strangers_neither_end_nor_hold_a_waiting_agent(mpi_ranks: MpiRanks, sai
         loud.sendall(said + b"\n")
         wait_until(lambda: "agent refused 127.0.0.1" in mpi_ranks.log(1), lambda: mpi_ranks.log(1))
         mpi_ranks.start(0)
-        mpi_ranks.both_up()
+        assert all(is_alive(pid) for pid in mpi_ranks.both_up())
 
 
 @pytest.mark.parametrize("command", ["touch {}/proof", "orted; touch {}/proof", "sh -c 'touch {}/proof; orted'"])

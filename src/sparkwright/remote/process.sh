@@ -50,9 +50,9 @@ tidy() { t=$(readlink "$1") || { rmdir "$1" 2>/dev/null; return; }; lent "$t" &&
 
 #: leader
 # The kernel's first choice when memory ends is the engine: what the GPU holds does not count as any process's.
-# What the rank prints goes through the printer; it has all of it before the exit code is there, unless a process that
-# has outlived the engine still holds the pipe. `over` has the code at once: a server that went into the background
-# answers meanwhile.
+# What the rank prints goes through the printer; it has all of it before the exit code is there, for which 10 s are
+# waited, unless a process that has outlived the engine still holds the pipe: that is looked for after 0.4 s. `over` has
+# the code at once: a server that went into the background answers meanwhile.
 d="$1"; shift; umask 077
 exec 9>"$d/alive"; flock 9 2>/dev/null
 rm -f "$d/out"; mkfifo "$d/out" || exit 1
