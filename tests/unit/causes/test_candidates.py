@@ -1,4 +1,4 @@
-"""Kinds of lines: what is skipped for want of a word is what the pattern would not find."""
+"""Kinds of lines: a line that is skipped because it lacks a word would not match the pattern either."""
 
 from collections.abc import Iterable
 from itertools import chain
