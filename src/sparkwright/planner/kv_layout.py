@@ -144,8 +144,9 @@ def _drafts_in_a_window(recipe: Recipe, shape: ModelShape) -> bool:
 def kept_whole(recipe: Recipe, shape: ModelShape) -> Recipe | None:
     """The recipe as if an unknown draft model kept the whole context instead of the assumed window; None for others.
 
-    Builds that cannot share blocks between its rows and the model's keep it whole: two kits needed 13.5 and 16.4 GiB
-    for 850,000 and 800,000 tokens of GLM-5.3-Flash, where its window takes 6.
+    Builds that cannot share blocks between its rows and the model's keep it whole: epappas/gx10-cluster needed 16.4 GiB
+    for 800,000 tokens of GLM-5.3-Flash, and another kit 13.5 for 850,000, where its window takes 6
+    (scripts/planner/fresh/fourteenth.yaml, planner-accuracy.md).
     """
     if not assumed_draft(recipe, shape) or not _drafts_in_a_window(recipe, shape):
         return None
