@@ -25,6 +25,7 @@ from sparkwright.planner.kv_cache import capacity
 from sparkwright.planner.kv_layout import assumed_draft
 from sparkwright.planner.ledger import ledger
 from sparkwright.planner.parallelism import refusals
+from sparkwright.planner.stock import node_types
 from sparkwright.planner.weights import rank_weights
 
 DRAFTED = "kv_tokens_unknown_draft"
@@ -33,9 +34,6 @@ TOKENS, WEIGHTS, POOL, FITS = "kv_tokens_given_gib", "weights_gib", "kv_gib", "f
 _ROUNDING = 0.005
 _ROUNDED_DOWN = 0.02
 _COARSE = 0.03
-# What a GB10 without other services has taken before an engine starts: 111.0 to 111.8 of 121.69 GiB are free on clean
-# ones by most logs, 114.0 on one. Two rigs started at 0.95; which box it is decides, and the gate asks the node.
-_TAKEN, _UNSURE = 10 * GIB, 2.3 * GIB
 MAY = "may not fit: the ends of the pool's range differ"
 # A failure of these kinds is one of memory; a missing kernel is not the planner's to foresee.
 _OF_MEMORY = re.compile(r"oom|memory|\bkv\b|\bgi?b\b|swap|floor", re.IGNORECASE)
@@ -266,8 +264,9 @@ def _ledger(case: PlannerCase, recipe: Recipe) -> MemoryLedger:
 def _node(case: PlannerCase) -> NodeFacts:
     """A node with nothing else on it: the GB10 of the row, or the discrete GPU that it reports."""
     unified = case.memory == int(NODE_GIB * GIB) or case.memory < 128 * GIB
-    free = case.memory - (_TAKEN if unified else 0)
-    memory = Memory(case.memory, free, free, 0, 0, 0, 0, unsure=int(_UNSURE) if unified else 0)
+    stock = node_types()["gb10"]
+    free = case.memory - (int((stock.total - stock.free) * GIB) if unified else 0)
+    memory = Memory(case.memory, free, free, 0, 0, 0, 0, unsure=int(stock.unsure * GIB) if unified else 0)
     size: int | Unknown = Unknown("[N/A]", "not stated") if unified else case.memory
     gpu = Gpu("NVIDIA GB10" if unified else "discrete GPU", "", "12.1", size, memory_reserved=0)
     return NodeFacts("node", 0.0, memory=memory, gpus=(gpu,), gpu_processes=(), ranks=())

@@ -145,13 +145,28 @@ def may_not_fit(context: Context) -> Iterator[Found]:
             continue
         ends = f"{gib(pool.bytes if pool.low is None else pool.low)} to {gib(pool.high or pool.bytes)}"
         wanted = f"; one full sequence needs {gib(needed)}" if needed else ""
+        free, ask = _not_asked(ledger)
         yield Found(
-            f"KV pool estimated at {ends}{_graphs_range(ledger)}, {gib(ledger.left)} left on the node{wanted}",
+            f"{free}KV pool estimated at {ends}{_graphs_range(ledger)}, {gib(ledger.left)} left on the node{wanted}",
             title=_TITLES_OF_DOUBT[ledger.doubt],
-            fix=_fixed_pool(ledger, needed, pool.bytes)
+            fix=ask
+            + _fixed_pool(ledger, needed, pool.bytes)
             + "`sparkwright up` starts it and stops it again when memory runs low; surely: see `what does fit`",
             subject=ledger.node,
         )
+
+
+def _not_asked(ledger: MemoryLedger) -> tuple[str, str]:
+    """(what is free on a node that nobody asked, how to find out); ('', '') where the node was asked."""
+    used = ledger.line(IN_USE)
+    if ledger.seen or used is None or used.low is None or used.high is None:
+        return "", ""
+    least, most = (gib(ledger.pool.bytes - end) for end in (used.high, used.low))
+    claims = f"{gib(ledger.claim)} claimed at the start; " if ledger.claim else ""
+    return (
+        f"{claims}{least} to {most} free on such nodes; ",
+        "plan with `--free SIZE`, as in 110GiB: the `available` of `free -g` on your node; or ",
+    )
 
 
 def _graphs_range(ledger: MemoryLedger) -> str:

@@ -34,8 +34,8 @@ class _Size(click.ParamType):  # type: ignore[type-arg]
 
     name = "size"
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, what: str, least: int = 1) -> None:
+        self._what, self._least = what, least
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
@@ -44,7 +44,7 @@ class _Size(click.ParamType):  # type: ignore[type-arg]
             found = parse_size(str(value))
         except (ValueError, OverflowError):
             found = 0
-        if not 0 < found < 1 << 60:
+        if not self._least <= found < 1 << 60:
             self.fail(f"found {value!r}; {self._what}", param, ctx)
         return found
 
@@ -73,7 +73,7 @@ class _Counts(click.ParamType):  # type: ignore[type-arg]
 
 
 _BYTES, _TOKENS = (
-    _Size("a size is a number with k, m, g, GiB or GB"),
+    _Size("a size is a number with k, m, g, GiB or GB", least=1 << 20),
     _Size("a context is a count, as in 131072 or 128K"),
 )
 _OPTIONS = (

@@ -1,6 +1,7 @@
 """One node's memory pool and its KV cache, line by line."""
 
 from enum import StrEnum
+from math import hypot
 
 from sparkwright.domain.values import dataclass
 
@@ -232,25 +233,24 @@ class MemoryLedger:
         """True if the free memory suffices while weights load, judged by the lowest load peak ever seen."""
         peak = self.loading
         least = 0 if peak is None else peak.bytes if peak.low is None else peak.low
-        return least <= self.free
+        return least <= self.free + self._more_free
 
     @property
     def fits(self) -> bool:
         """True if all lines stay within the pool, while loading and after.
 
         What comes on top of the claim counts with the least that has been seen: nodes started with less room than its
-        middle leaves, and serve. So do all lines where the size of the KV pool is given and takes no part of a range.
+        middle leaves, and serve. So do all lines where the size of the KV pool is given and takes no part of a range,
+        and what others have in use.
         """
         slack = (line.bytes - line.low for line in self.lines if line.name in self.outside and line.low is not None)
         given = self._pinned and bool(self._pool_end("low"))
         spare = max(sum(slack), self._below) if given else sum(slack)
-        return self.left + spare >= 0 and self.loads
+        return self.left + spare + self._more_free >= 0 and self.loads
 
     @property
     def claims_too_much(self) -> bool:
-        used = self.line(IN_USE)
-        spare = used.bytes - used.low if used and used.low is not None else 0
-        return self.claim > self.free + spare
+        return self.claim > self.free + self._more_free
 
     @property
     def has_no_kv(self) -> bool:
@@ -292,13 +292,28 @@ class MemoryLedger:
         least = self._pool_end("low")
         if self.lack or least is None or self.unknown:
             return None
-        if self.claim > self.free:
+        free = self.free - self._less_free
+        if self.claim > free:
             return Lack.CLAIM
         if self.claim > 0 and least <= 0:
             return Lack.POOL
-        if self.left < (self._above if self._pinned else 0) or (self.loading and self.loading.bytes > self.free):
+        scant = hypot(self._above if self._pinned else 0, self._less_free)
+        if self.left < scant or (self.loading and self.loading.bytes > free):
             return Lack.NODE
         return Lack.CONTEXT if self.kv_needed and least < self.kv_needed else None
+
+    @property
+    def _more_free(self) -> int:
+        """Bytes by which more may be free than the ledger says."""
+        used = self.line(IN_USE)
+        return used.bytes - used.low if used and used.low is not None else 0
+
+    @property
+    def _less_free(self) -> int:
+        """Bytes by which less may be free on a node that nobody asked; 0 on one that was asked, and for GPUs with
+        memory of their own."""
+        used = self.line(IN_USE)
+        return used.high - used.bytes if used and used.high is not None and self.seen is None else 0
 
     @property
     def _pinned(self) -> bool:

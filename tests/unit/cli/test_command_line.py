@@ -306,6 +306,12 @@ def test_more_free_memory_than_there_is_is_refused(empty_home: Path, capsys: Any
     assert "error: --free 1024.0 GiB: more than the 121.7 GiB of a" in said and "hint:" in said
 
 
+def test_free_memory_without_a_unit_is_refused(empty_home: Path, capsys: Any) -> None:
+    """`--free 112` would be 112 bytes."""
+    assert run(["plan", "gpt-oss-120b", "--nodes", "1", "--free", "112"]) == 2
+    assert "GiB" in capsys.readouterr().err
+
+
 def test_other_addresses_and_editors_are_refused_with_a_way(empty_home: Path, capsys: Any) -> None:
     """ftp is not a deployment's name, and VS Code is not codex."""
     refused = "only http and https" if hasattr(select, "epoll") else "measures on Linux only"

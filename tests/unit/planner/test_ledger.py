@@ -17,7 +17,9 @@ from sparkwright.domain.ledger import (
     STATES,
     TIER,
     WEIGHTS,
+    Counts,
     Fit,
+    FreeMemory,
     Lack,
     LedgerLine,
     MemoryLedger,
@@ -242,7 +244,18 @@ def test_a_given_pool_fits_only_with_room_for_what_the_others_may_take_more(left
     needs = LedgerLine(OVERHEAD, 10 * GIB, Origin.ASSUMED, high=14 * GIB)
     kv = LedgerLine(KV_POOL, (20 - left) * GIB, Origin.COMPUTED)
     pool = LedgerLine("pool", 100 * GIB, Origin.ASSUMED)
-    assert MemoryLedger("a", pool, (used, weights, needs, kv)).fit is fit
+    asked = FreeMemory(Counts.AVAILABLE, 90 * GIB, 10 * GIB)
+    assert MemoryLedger("a", pool, (used, weights, needs, kv), seen=asked).fit is fit
+
+
+@pytest.mark.parametrize(("claim", "fit"), [(79, Fit.FITS), (81, Fit.MAY), (89, Fit.MAY), (93, Fit.MAY), (96, Fit.NOT)])
+def test_a_node_that_nobody_asked_may_have_more_or_less_free(claim: int, fit: Fit) -> None:
+    """Guards against `fits` where a node of the kind may have less free, and refusals where it may have more."""
+    used = LedgerLine(IN_USE, 10 * GIB, Origin.ASSUMED, low=5 * GIB, high=20 * GIB)
+    weights = LedgerLine(WEIGHTS, 30 * GIB, Origin.MEASURED)
+    kv = LedgerLine(KV_POOL, (claim - 30) * GIB, Origin.COMPUTED, "why", (claim - 31) * GIB, (claim - 29) * GIB)
+    pool = LedgerLine("pool", 100 * GIB, Origin.ASSUMED)
+    assert MemoryLedger("a", pool, (used, weights, kv), claim=claim * GIB).fit is fit
 
 
 @pytest.mark.parametrize(("left", "fit"), [(-4, Fit.MAY), (-6, Fit.NOT)])
