@@ -129,7 +129,7 @@ def decode_step(model: DecodedModel, load: Load, rates: Rates, tokens: int = 1) 
     return Step(
         weights=_weights(model, rates, running, tokens),
         cache=_cache(model, load, rates, tokens),
-        kernels=count * rates.kernel,
+        kernels=count * rates.kernel + shape.index_layers * rates.index,
         exchanges=_waits(model) * rates.exchange + bytes_sent(shape, split, running * tokens) / rates.link,
         host=count * rates.host if (is_eager(model.recipe) or (running * tokens) > captures(model.recipe)[1]) else 0.0,
         fixed=rates.step * split.pp,

@@ -57,6 +57,7 @@ class Rates:
     alike: n neighbouring tokens of one text need as many experts as n**alike tokens drawn by chance. crowd: how evenly
     sequences ask for experts, as split_cost.drawn_evenly takes it (one prompt that is sent many times shares more).
     unsaid: share of the cache's bytes where a quantized checkpoint may come with FP8 KV and the recipe gives no type.
+    index: seconds of each layer with an indexer beside its kernels, by the model's kind of indexer.
     rest: bytes of a number outside the experts of a 4-bit checkpoint whose size is not known; 0: as the shape has it.
     MXFP4's is known to be BF16 in images of vLLM and NVIDIA, and 0 stands for 8 bits.
     """
@@ -83,6 +84,7 @@ class Rates:
     unsaid: float
     rest: float
     rows_read: float = 0.0
+    index: float = 0.0
 
 
 def _same_limits(recipe: Recipe) -> object:
@@ -97,6 +99,7 @@ def rate_range(recipe: Recipe, shape: ModelShape) -> tuple[Rates, Rates, Rates]:
     every = zip((FAST, LIKELY, SLOW), waits, pace, strict=True)
     fast, likely, slow = (replace(rate, exchange=wait, read=rate.read * share) for rate, wait, share in every)
     fast, likely, slow = _multiplied(fast, likely, slow, activations(recipe, shape))
+    fast, likely, slow = _indexed(fast, likely, slow, "" if any(shape.compress) else shape.index_kind)
     if shape.quantization == "mxfp4" and _reads_as_written(recipe):
         likely = replace(likely, rest=_BF16)
     if not recipe.model.on_disk:
@@ -127,6 +130,13 @@ def _multiplied(fast: Rates, likely: Rates, slow: Rates, bits: int) -> tuple[Rat
     """The rates with the pace of dense products whose activations have so many bits."""
     paces = _DATA["activations"].get(str(bits)) or (fast.fp4, likely.fp4, slow.fp4)
     one, two, three = (replace(rate, fp4=pace) for rate, pace in zip((fast, likely, slow), paces, strict=True))
+    return one, two, three
+
+
+def _indexed(fast: Rates, likely: Rates, slow: Rates, kind: str) -> tuple[Rates, Rates, Rates]:
+    """The rates with the seconds of an indexer of that kind."""
+    seconds = _DATA["index"].get(kind) or (0.0, 0.0, 0.0)
+    one, two, three = (replace(rate, index=each) for rate, each in zip((fast, likely, slow), seconds, strict=True))
     return one, two, three
 
 

@@ -224,15 +224,25 @@ def test_steps_are_nearly_constant_whatever_is_accepted() -> None:
 
 
 def test_every_pass_of_a_draft_costs() -> None:
-    """GLM-5.2 on four nodes: 67 ms a step, 137 ms with five MTP passes (its author's own breakdown)."""
+    """GLM-5.2 on four nodes: 67 ms a step, 137 ms with five MTP passes (its author's own breakdown); another has 77."""
     size, glm = (
         405 * GB,
         replace(model_shape("glm-5.2"), format="int8", expert_format="int4", group=128, expert_group=128),
     )
     plain, drafts = (recipe(4, kv_dtype="fp8_ds_mla", speculation=s) for s in ((), ("mtp", 5)))
-    steps = [1 / estimate_speed(plain, glm, size, Load()).decode.value]
-    steps.append(yielded(5, 0.8) / estimate_speed(drafts, glm, size, Load(), Measured(accepted=0.8)).decode.value)
-    assert steps == pytest.approx([0.067, 0.137], rel=0.1)
+    alone = estimate_speed(plain, glm, size, Load()).decode
+    step = yielded(5, 0.8) / estimate_speed(drafts, glm, size, Load(), Measured(accepted=0.8)).decode.value
+    assert step == pytest.approx(0.137, rel=0.1) and step - 1 / alone.value == pytest.approx(0.070, rel=0.15)
+    assert alone.low < 1 / 0.077 < 1 / 0.067 < alone.high
+
+
+@pytest.mark.parametrize(("kind", "milliseconds"), [("dsa", 11.0), ("qsa", 9.0), ("msa", 0.0)])
+def test_an_indexer_costs_by_its_kind(kind: str, milliseconds: float) -> None:
+    """Guards against the speeds of GLM-5.3-Flash and Qwen3.8-Flash-Next that were 15 % too high; V4's were right."""
+    glm = replace(model_shape("glm-5.2"), index_layers=20, index_kind=kind)
+    seconds = [1 / estimate_speed(recipe(4), one, 0, Load()).decode.value for one in (glm, replace(glm, index_kind=""))]
+    assert (seconds[0] - seconds[1]) * 1e3 == pytest.approx(milliseconds, abs=0.01)
+    assert LIKELY.index == 0.0 and rate_range(recipe(2), V4)[1].index == 0.0
 
 
 def test_drafts_read_the_output_as_it_is_written() -> None:
