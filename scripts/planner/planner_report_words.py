@@ -32,7 +32,7 @@ _MOST_DRAFTED = 64  # tokens; larger numbers in the text count something else
 _TEXTS = {
     "prose": re.compile(r"\b(prose|essay|narrative|story|summar\w+|reading)\b", re.IGNORECASE),
     "code": re.compile(r"\b(code|coding|json|math|tables?)\b", re.IGNORECASE),
-    "counting": re.compile(r"\bcount", re.IGNORECASE),
+    "counting": re.compile(r"\bcount|\bstructured\b", re.IGNORECASE),
 }
 _EXTRA = re.compile(r"extra args: ([^|]*)")
 _AMOUNT = r"(\d+(?:\.\d+)?(?:e9)?) ?(GiB|GB|MiB|MB|G|M|B)?(?![\w/.])"
