@@ -337,10 +337,15 @@ def test_what_failed_before_another_way_was_taken_is_over() -> None:
         "?: (security.W009) Your key is missing characters: security-critical features will be vulnerable to attack.",
         "127.0.0.1 - - [02/Nov/2026 10:11:12] code 501, message Unsupported method ('POST')",
         "============================= 74 passed in 249.68s (0:04:09) =============================",
+        "local-completions ({'model': 'm', 'base_url': 'http://127.0.0.1:30000', 'timeout': 900}), gen_kwargs: ({})",
+        "[NeMo I 2026-11-13 23:17:22 nemo_logging:393] Aborted generation for request: e0-1-block-000",
+        "DSPARK_TABLE=/state/spark.json not found; staying on the usual schedule",
+        "1 chart(s) linted, 0 chart(s) failed",
     ],
 )
 def test_levels_of_other_programs_and_requests_of_clients_are_no_failure(line: str) -> None:
-    """Guards notices of etcd, identifiers of warnings, methods that a server does not have."""
+    """Guards notices of etcd, identifiers of warnings, methods that a server does not have, a setting called timeout,
+    requests that clients gave up, a way that is kept, a count of none."""
     assert not blamed(examine_logs(f"{line}\n"))
 
 
