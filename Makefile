@@ -28,8 +28,8 @@ test: setup     ## lint, types, layers, and every test that is not marked `full`
 test-full: setup ## all that `make test` runs and what is marked `full`: each row of each table, properties
 	@$(TEST) --full
 
-test-rest: setup ## what `make test-full` runs and `make test` does not (AFTER=build/tests/summary.json: add up both)
-	@$(TEST) --rest $(if $(AFTER),--after "$(AFTER)")
+test-rest: setup ## what `make test-full` runs and `make test` does not (AFTER=build/tests/summary.json: add up both; MINUTES=70)
+	@$(TEST) --rest $(if $(AFTER),--after "$(AFTER)") $(if $(MINUTES),--minutes $(MINUTES))
 
 lint: setup     ## ruff: rules and format; docstrings, names of classes and functions (scripts/check/readability.py)
 	@$(TEST) lint

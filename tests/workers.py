@@ -2,7 +2,8 @@
 
 pytest-xdist starts each worker from nothing: it imports and collects all again (docs/adr/0018-test-runner.md). With
 `--apart` each fork has namespaces of its own (namespaces.py). TEST_WORKER is the fork's number: each has a testbed of
-its own. TEST_PROGRESS names a file that holds how far the run is, for scripts/testing/test_all.py.
+its own. TEST_PROGRESS names a file that holds how far the run is, for scripts/testing/test_all.py. After TEST_UNTIL
+(seconds since 1970) no file begins: its tests are skipped, and the reason says so.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import namespaces
 Chunks = list[list[pytest.Item]]
 ENDING = 12.0  # seconds for fixtures to clean up
 GRACE = 5.0  # seconds for processes that a worker's tests started to end
+OVER = "time: not reached before the run's time was over"
 TYPICAL = 1.0  # seconds of a test that no run has measured
 DURATIONS = Path("build/tests/durations.json")  # seconds per test file, written by scripts/testing/test_all.py
 
@@ -191,8 +193,12 @@ def work_in_fork(session: pytest.Session, chunks: Chunks, todo: int, reports: Bi
     capture.start_global_capturing()
     capture.suspend_global_capture()
     started_in: dict[int, str] = {}
+    until = float(os.environ.pop("TEST_UNTIL", "inf"))
     while number := os.read(todo, 2):
         items = chunks[int.from_bytes(number, "big")]
+        if time.time() > until:
+            for item in items:
+                item.add_marker(pytest.mark.skip(reason=OVER))
         file = items[0].nodeid.partition("::")[0]
         sender.send({"begin": file, "worker": int(os.environ["TEST_WORKER"])})
         reports.flush()

@@ -1,14 +1,15 @@
-"""The parts of `make test` and `make test-full`: `test_all.py [--full | --rest [--after FILE]] [PART] [ARGUMENTS]`.
+"""The parts of `make test` and `make test-full`: `test_all.py [--full | --rest] [--after FILE] [PART] [ARGUMENTS]`.
 
 `make test` leaves out what is marked `full`: more rows of a table of which some rows are run, properties, the testbed's
 own tests. `--rest` runs only that, so that `make test` and `make test-rest` are `make test-full`; `--after FILE` adds
-the counts of an earlier run to the closing table. A single part is run whole, but for `unit`. `--record` runs nothing:
-it writes the last run's duration into docs/guides/testing.md.
+the counts of an earlier run to the closing table. `--minutes N`: no file of parts that share files among workers begins
+later than N minutes after the start, the earlier run included. A single part is run whole, but for `unit`. `--record`
+runs nothing: it writes the last run's duration into docs/guides/testing.md.
 
 Closes with `N passed, N failed, N skipped`: the sum over all pytest runs, where each tool (ruff, mypy, import-linter)
 counts as one. What cannot run here is listed with the reason; under CI=true that is a failure, and so is every skipped
-test but those whose reason begins with `hardware:` or with `data:` (recordings that are not part of the project). A
-test that fails fails the run: nothing is tried twice.
+test but those whose reason begins with `hardware:`, `data:` (recordings that are not part of the project) or `time:`
+(not reached). A test that fails fails the run: nothing is tried twice.
 
 Functional and cluster tests wait for nodes and engines most of their time: each kind has a lane of its own, and lanes
 run in parallel. Functional tests have three workers with namespaces of their own (tests/namespaces.py), cluster tests,
@@ -133,6 +134,9 @@ def main(arguments: Sequence[str]) -> int:
         print(f"test: no part {options.part!r}; parts: {', '.join(part.name for part in SINGLE)}", file=sys.stderr)
         return 2
     before = test_results.load(options.after) if options.after else None
+    if options.minutes:
+        left = 60 * options.minutes - (before.seconds if before else 0)
+        os.environ["TEST_UNTIL"] = str(time.time() + left)  # tests/workers.py
     code = run_and_report(f"make {options.part or options.which}", chosen, options.arguments, before)
     if options.after and before is None:
         print(f"test: no result of an earlier run in {options.after}", file=sys.stderr)
@@ -146,6 +150,7 @@ def parser() -> argparse.ArgumentParser:
     which.add_argument("--full", dest="which", action="store_const", const="test-full", default="test")
     which.add_argument("--rest", dest="which", action="store_const", const="test-rest")
     made.add_argument("--after", type=Path, metavar="FILE", help="summary.json of an earlier run, to add up both")
+    made.add_argument("--minutes", type=float, metavar="N", help="begin no test file later, the earlier run included")
     made.add_argument("--record", action="store_true", help="write the last run's duration into the documentation")
     made.add_argument("part", nargs="?", help="one part only")
     made.add_argument("arguments", nargs=argparse.REMAINDER, help="for pytest")

@@ -17,7 +17,7 @@ SUMMARY = RESULTS / "summary.json"
 DURATIONS = RESULTS / "durations.json"  # seconds per test file, for tests/workers.py
 PAGE = ROOT / "docs" / "guides" / "testing.md"
 NO_TESTS = 5  # pytest's exit code
-ALLOWED_SKIPS = ("hardware:", "data:")
+ALLOWED_SKIPS = ("hardware:", "data:", "time:")
 SLOWEST = 10
 
 

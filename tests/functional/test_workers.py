@@ -77,6 +77,17 @@ def test_skipped_tests_are_counted_with_their_reason(folder: Path) -> None:
     assert suite.get("skipped") == "5"
 
 
+@pytest.mark.parametrize(("until", "counts"), [("1", "20 skipped"), ("99999999999", "20 passed")])
+def test_no_file_begins_when_the_time_is_over(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, until: str, counts: str
+) -> None:
+    """CI ends a run that takes too long without any result: what was not reached is listed instead."""
+    monkeypatch.setenv("TEST_UNTIL", until)
+    done, ended = run(folder, "-rs")
+    assert done.returncode == 0 and counts in done.stdout
+    assert ("time: not reached" in done.stdout, "ended" in ended) == (until == "1", until != "1")
+
+
 def test_each_test_runs_once_and_fixtures_end(folder: Path) -> None:
     """Guards the count that `make test` prints, and what module fixtures clean up."""
     done, log = run(folder)
