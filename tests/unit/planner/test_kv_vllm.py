@@ -346,6 +346,15 @@ def test_batched_tokens_nobody_stated_widen_the_range() -> None:
     assert open_ended.tokens < smaller.tokens == open_ended.high and smaller.high is None
 
 
+def test_eagles_layer_may_keep_all_heads() -> None:
+    """MiniMax-M3 with EAGLE-3 on four ranks: 37,044,092,928 B were 1,087,872 tokens, its layer with 64 heads."""
+    run = recipe(1 << 20, "0.30.0", kv="fp8", tp=4, draft=("eagle3", 2))
+    found = capacity(run, model_shape("minimax-m3"), 37_044_092_928)
+    assert found.low is not None and 0.99 * 1_087_872 < found.low < 1_087_872 < found.reported
+    known = replace(run, speculation=replace(run.speculation, draft=model_shape("qwen3-8b")))
+    assert not any("EAGLE" in doubt for doubt in capacity(known, model_shape("minimax-m3"), 37_044_092_928).doubts)
+
+
 def test_eagles_layer_beside_windows_is_a_group_of_its_own() -> None:
     """Guards a published boot of Gemma 4 with EAGLE3: 65,696 tokens, 3.54 contexts at once; a group of six held 11 %
     less."""
