@@ -8,11 +8,12 @@ written by hand, and what a config.json leaves out is known when it is read.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
-from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.recipe import Recipe, Speculation
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag_value
 from sparkwright.engines.traits import Cache
@@ -26,7 +27,7 @@ from sparkwright.planner.kv_numbers import (
     mla_row,
     plain_layers,
 )
-from sparkwright.planner.once import compute_once
+from sparkwright.planner.once import Same, compute_once
 
 # What all models of a class have (the classes' own configs in vLLM 0.33.0): without it something was left out.
 _CLASSES = {
@@ -150,12 +151,18 @@ def kept_whole(recipe: Recipe, shape: ModelShape) -> Recipe | None:
     """
     if not assumed_draft(recipe, shape) or not _drafts_in_a_window(recipe, shape):
         return None
-    return replace(recipe, speculation=replace(recipe.speculation, method=_KEPT_WHOLE, options={}))
+    return replace(recipe, speculation=_drafting(Same(recipe.speculation), _KEPT_WHOLE, False))
 
 
 def without_draft(recipe: Recipe) -> Recipe:
     """The recipe as if a draft model of its own kept nothing."""
-    return replace(recipe, speculation=replace(recipe.speculation, method="ngram"))
+    return replace(recipe, speculation=_drafting(Same(recipe.speculation), "ngram", True))
+
+
+@lru_cache(maxsize=64)
+def _drafting(one: Same[Speculation], method: str, options: bool) -> Speculation:
+    """The same object for the same one: what compute_once keeps is known by it."""
+    return replace(one.value, method=method, options=one.value.options if options else {})
 
 
 def foreign(recipe: Recipe, shape: ModelShape, row: float) -> Iterator[CacheLayers]:

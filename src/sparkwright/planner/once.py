@@ -6,7 +6,7 @@ node to node, and a search over memory fractions asks for nothing else again.
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from sparkwright.domain.recipe import Recipe
 
@@ -35,6 +35,21 @@ class _Asked:
         mine, its = self.recipe, other.recipe
         one = mine.flags is its.flags and mine.env is its.env and mine.speculation is its.speculation
         return one and self._key == other._key
+
+
+class Same(Generic[T]):
+    """A key that equals another only if both are of one and the same object."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
 
 
 def all_limits(recipe: Recipe) -> object:
