@@ -41,6 +41,7 @@ from sparkwright.remote import staging
 
 _SEQUENCES, _BATCHED = 8, 8192  # of a few agents, where nobody gives limits
 _CONTEXT = 131072
+_FRACTION = 0.8  # 97.4 GiB, which are free on all stock nodes but one (planner/nodes.toml)
 _OF_MODELS = ("COMPAT", "MEM", "MODEL", "PAR")
 _LONG = 120  # characters of a name
 _NARROWER = ((8, 0.53), (4, 0.32))  # of 16 bits, with scales and what quantizers leave as it was
@@ -256,8 +257,7 @@ def _drafted(asked: EstimateRequest, found: Checkpoint | None) -> Recipe:
     slug = re.sub(r"[^a-z0-9.]+", "-", model.label.rstrip("/").rpartition("/")[2].lower()).strip("-.")[:_LONG]
     made = Recipe(slug or "model", model.label, model, EngineChoice(name, version, Runtime.PROCESS))
     longest = min(_CONTEXT, context_of(made, shape) or _CONTEXT)
-    one, more = traits(made).proven[::-1]
-    fraction = 0.0 if traits(made).claim is Claim.NONE else one if (asked.nodes or 1) == 1 else more
+    fraction = 0.0 if traits(made).claim is Claim.NONE else min(_FRACTION, traits(made).proven[0])
     limits = Serving(context=longest, sequences=_SEQUENCES, batched_tokens=_BATCHED, memory_fraction=fraction)
     return replace(made, serving=limits)
 
