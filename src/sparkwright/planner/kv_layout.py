@@ -27,7 +27,7 @@ from sparkwright.planner.kv_numbers import (
     mla_row,
     plain_layers,
 )
-from sparkwright.planner.once import Same, compute_once
+from sparkwright.planner.once import OneObject, compute_once
 
 # What all models of a class have (the classes' own configs in vLLM 0.33.0): without it something was left out.
 _CLASSES = {
@@ -151,16 +151,16 @@ def kept_whole(recipe: Recipe, shape: ModelShape) -> Recipe | None:
     """
     if not assumed_draft(recipe, shape) or not _drafts_in_a_window(recipe, shape):
         return None
-    return replace(recipe, speculation=_drafting(Same(recipe.speculation), _KEPT_WHOLE, False))
+    return replace(recipe, speculation=_drafting(OneObject(recipe.speculation), _KEPT_WHOLE, False))
 
 
 def without_draft(recipe: Recipe) -> Recipe:
     """The recipe as if a draft model of its own kept nothing."""
-    return replace(recipe, speculation=_drafting(Same(recipe.speculation), "ngram", True))
+    return replace(recipe, speculation=_drafting(OneObject(recipe.speculation), "ngram", True))
 
 
 @lru_cache(maxsize=64)
-def _drafting(one: Same[Speculation], method: str, options: bool) -> Speculation:
+def _drafting(one: OneObject[Speculation], method: str, options: bool) -> Speculation:
     """The same object for the same one: what compute_once keeps is known by it."""
     return replace(one.value, method=method, options=one.value.options if options else {})
 

@@ -37,7 +37,7 @@ class _Asked:
         return one and self._key == other._key
 
 
-class Same(Generic[T]):
+class OneObject(Generic[T]):
     """A key that equals another only if both are of one and the same object."""
 
     __slots__ = ("value",)
@@ -49,7 +49,7 @@ class Same(Generic[T]):
         return id(self.value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.value is other.value
+        return isinstance(other, OneObject) and self.value is other.value
 
 
 def all_limits(recipe: Recipe) -> object:
