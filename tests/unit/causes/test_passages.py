@@ -83,3 +83,10 @@ def test_lines_in_a_row_alone_are_no_passage() -> None:
     """Guards single lines with the syntax of code or columns, which may be messages."""
     lines = [(1, "raise ValueError('too small')"), (2, "nothing was written"), (3, "  error    cannot open the file")]
     assert passages(lines) == frozenset()
+
+
+def test_an_exception_that_ends_with_passed_is_no_passed_test() -> None:
+    """Guards transformers' complaint about a chat template, which no argument gave."""
+    text = "ValueError: tokenizer.chat_template is not set and no template argument was passed"
+    assert not passages([(1, text)])
+    assert passages([(1, "tests/test_disk.py::test_no_space_left_on_device_is_an_error passed")])
