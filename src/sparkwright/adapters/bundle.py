@@ -43,7 +43,7 @@ class Bundle:
     def archive(self) -> bytes:
         """A tar.gz of a folder that `python3 -I -S FOLDER` runs: `sparkwright` and the packages side by side."""
         packed = io.BytesIO()
-        zipped = gzip.GzipFile(fileobj=packed, mode="wb", mtime=0, compresslevel=1)
+        zipped = gzip.GzipFile(fileobj=packed, mode="wb", mtime=0, compresslevel=4)
         with zipped, tarfile.open(fileobj=zipped, mode="w") as tar:
             for name, content in (*self._files.items(), (MANIFEST, self._manifest)):
                 entry = tarfile.TarInfo(name)
