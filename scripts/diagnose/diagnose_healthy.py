@@ -27,6 +27,7 @@ SETS = Path(__file__).with_name("diagnose_sets.yaml")
 YEAR = 2026
 SIZES = (1, 3, 10)
 BLAMED = 0.5  # confidence
+FILTERS = ("half", "kind", "agreed")  # of the scores that a row of the page counts
 MOST = 150  # windows of a size and log, evenly spread
 _OF_SHARED = (
     "vllm-0.32.0-cpu/healthy-*.log",
@@ -144,7 +145,7 @@ def _scores(one: dict[str, Any], row: dict[str, Any]) -> list[dict[str, Any]]:
     """The scores of a set that a row of the page is about. parts: of a set in several parts only the first so many."""
     asked = _rows(ROOT / "tests" / "data" / one["file"])
     asked = [score for score in asked if "when" not in row or score["when"] == row["when"]]
-    asked = [score for score in asked if "half" not in row or score["half"] == row["half"]]
+    asked = [score for score in asked if all(score[key] == row[key] for key in FILTERS if key in row)]
     return [score for score in asked if "parts" not in row or score.get("part", 1) <= row["parts"]]
 
 
