@@ -137,7 +137,10 @@ def restarted_there(served: Served, client: httpx.Client) -> int:
         return next(one["supervised"] or {} for one in found if one["name"] == "alpha-r2")
 
     wait_until(lambda: watcher().get("node") == "b" and watcher()["taken"], "the standby to supervise", poll=2)
-    assert seal_on(shell, "b")[1] == "b" == seal_on(shell, "c")[1]
+    # It is asked for again until both nodes have answered.
+    wait_until(
+        lambda: seal_on(shell, "b")[1] == "b" == seal_on(shell, "c")[1], "the standby's seal on both nodes", poll=1
+    )
     before = rank_of(shell)
     assert before > 0, "process group 0 is that of this test itself"
     os.killpg(before, signal.SIGKILL)
