@@ -284,6 +284,8 @@ def of_decode(model: DecodedModel, load: Load, rates: Rates, yielded: float) -> 
     if one.cache:
         lines.append(f"cache of {load.depth + load.prompt:,} tokens x {running}: {milliseconds(one.cache)}")
     lines.append(f"{kernels(model.shape):,} kernels x {rates.kernel * 1e6:g} us: {milliseconds(one.kernels)}")
+    if one.indexers:
+        lines.append(f"{model.shape.index_layers} indexers x {rates.index * 1e6:g} us: {milliseconds(one.indexers)}")
     if one.exchanges:
         lines.append(f"exchanges between nodes at {rates.exchange * 1e6:.0f} us: {milliseconds(one.exchanges)}")
     if one.host:

@@ -103,7 +103,7 @@ class DecodedModel:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Seconds, part by part. tables: of rows that are not in memory.
+    """Seconds, part by part. tables: of rows that are not in memory. indexers: of layers with one, beside kernels.
 
     host: what the CPU needs to launch every kernel; it and the GPU work at the same time.
     """
@@ -115,10 +115,12 @@ class Step:
     host: float
     fixed: float
     tables: float = 0.0
+    indexers: float = 0.0
 
     @property
     def seconds(self) -> float:
-        return max(self.weights + self.cache + self.kernels + self.exchanges, self.host) + self.fixed + self.tables
+        gpu = self.weights + self.cache + self.kernels + self.indexers + self.exchanges
+        return max(gpu, self.host) + self.fixed + self.tables
 
 
 def decode_step(model: DecodedModel, load: Load, rates: Rates, tokens: int = 1) -> Step:
@@ -129,11 +131,12 @@ def decode_step(model: DecodedModel, load: Load, rates: Rates, tokens: int = 1) 
     return Step(
         weights=_weights(model, rates, running, tokens),
         cache=_cache(model, load, rates, tokens),
-        kernels=count * rates.kernel + shape.index_layers * rates.index,
+        kernels=count * rates.kernel,
         exchanges=_waits(model) * rates.exchange + bytes_sent(shape, split, running * tokens) / rates.link,
         host=count * rates.host if (is_eager(model.recipe) or (running * tokens) > captures(model.recipe)[1]) else 0.0,
         fixed=rates.step * split.pp,
         tables=rates.rows if model.recipe.model.on_disk else 0.0,
+        indexers=shape.index_layers * rates.index,
     )
 
 

@@ -242,6 +242,8 @@ def test_an_indexer_costs_by_its_kind(kind: str, milliseconds: float) -> None:
     glm = replace(model_shape("glm-5.2"), index_layers=20, index_kind=kind)
     seconds = [1 / estimate_speed(recipe(4), one, 0, Load()).decode.value for one in (glm, replace(glm, index_kind=""))]
     assert (seconds[0] - seconds[1]) * 1e3 == pytest.approx(milliseconds, abs=0.01)
+    said = [any("indexers x" in line for line in estimate_speed(recipe(4), glm, 0, Load()).decode.why)]
+    assert said == [milliseconds > 0]
     assert LIKELY.index == 0.0 and rate_range(recipe(2), V4)[1].index == 0.0
 
 
