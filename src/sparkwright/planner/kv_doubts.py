@@ -13,7 +13,7 @@ from sparkwright.planner.parts import drafts
 
 # Boots of builds that nobody read gave up to 8.5 % more or less than the rules of the releases next to them.
 _OTHER_BUILD = 0.05
-_DSPARK = (0.88, 1.05)  # five boots of DeepSeek V4 with it held 0.9 to 1.03 of what the rules give
+_DSPARK = (0.88, 1.05)  # seven of eight boots of DeepSeek V4 with it held 0.9 to 1.03 of what the rules give
 _WHOLE_BLOCKS = 0.998  # what is left of tokens that are no whole number of blocks
 
 

@@ -41,7 +41,7 @@ from sparkwright.remote import staging
 
 _SEQUENCES, _BATCHED = 8, 8192  # of a few agents, where nobody gives limits
 _CONTEXT = 131072
-_FRACTION = 0.8  # 97.4 GiB, which are free on all stock nodes but one (planner/nodes.toml)
+_FRACTION = 0.8  # 97.4 GiB, which are free on all published nodes but one (planner/nodes.toml)
 _OF_MODELS = ("COMPAT", "MEM", "MODEL", "PAR")
 _LONG = 120  # characters of a name
 _NARROWER = ((8, 0.53), (4, 0.32))  # of 16 bits, with scales and what quantizers leave as it was
