@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
 
@@ -80,18 +80,33 @@ def together(work: Callable[[Any], object], items: Iterable[Any]) -> None:
 
     An interrupt ends the programs that they wait for: a build takes minutes, and a pool waits for its threads.
     """
+    futures = list[Future[object]]()
     with ThreadPoolExecutor() as pool:
-        futures = [pool.submit(work, item) for item in items]
-        try:
+        try:  # an interrupt may come while work is handed out
+            futures.extend(pool.submit(work, item) for item in items)
             for future in futures:
                 future.result()
         except KeyboardInterrupt:
-            _INTERRUPTED.set()
-            while wait(futures, 0.05).not_done:
-                for process in tuple(_RUNNING):
-                    process.kill()
-            _INTERRUPTED.clear()
+            _give_up(pool)
             raise
+
+
+def _give_up(pool: ThreadPoolExecutor) -> None:
+    """Ends what the threads of the pool wait for, until all of them have ended."""
+    _INTERRUPTED.set()
+    ended = threading.Event()
+    killer = threading.Thread(target=_kill_until, args=(ended,), daemon=True)
+    killer.start()
+    pool.shutdown(cancel_futures=True)
+    ended.set()
+    killer.join()
+    _INTERRUPTED.clear()
+
+
+def _kill_until(ended: threading.Event) -> None:
+    while not ended.wait(0.05):
+        for process in tuple(_RUNNING):
+            process.kill()
 
 
 def wait_until(check: Callable[[], bool], what: str, timeout: float) -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,19 @@ def test_an_interrupt_ends_what_all_threads_wait_for(tmp_path: Path) -> None:
         together(work, ("interrupted", "program", "waits", "late"))
     assert sorted(ended) == ["interrupted", "interrupted", "sh ended wi"] and not (tmp_path / "begun").exists()
     run(["true"])  # cleaning up goes on
+
+
+def test_an_interrupt_while_work_is_handed_out_ends_what_has_begun(tmp_path: Path) -> None:
+    """Guards an interrupt in the moment between two threads: the pool waited a quarter of an hour for the first."""
+
+    def handed_out() -> Iterator[str]:
+        yield f"echo $$ >{tmp_path}/pid && exec sleep 1000"
+        read_pid(tmp_path / "pid")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        together(lambda script: run(["sh", "-c", script]), handed_out())
+    assert not Path(f"/proc/{read_pid(tmp_path / 'pid')}/cmdline").exists()
 
 
 def wait_for_interrupt() -> None:
