@@ -2,7 +2,8 @@
 
 FILE is one of scripts/planner/fresh/*.yaml, or any of their form (the keys: _ROW, _START). A source's repository or
 site lies in half a or b by its name alone, so that one half can be looked at and the other scored later. --rows names
-each figure. Facts about models come from ../shared/data where that is there, else from this folder only.
+each figure. Facts about models come from ../shared/data where that is there, else from this folder only. own_memory:
+true marks another machine, whose GPU has memory of its own: only weights and tokens in the engine's GiB are asked.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _RESULT = {"weights_gib_per_node", "kv_cache_gib", "kv_cache_tokens"}
 _SETTINGS = {
     "id", "source", "date", "nodes", "model", "checkpoint_gb", "quant", "engine", "version", "tp", "pp", "ep",
     "gpu_memory_utilization", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "kv_cache_dtype",
-    "spec_decode", "attention_backend", "cuda_graphs", "notes",
+    "spec_decode", "attention_backend", "cuda_graphs", "notes", "own_memory",
 }  # fmt: skip
 _FAILED = {"fits", "failure"}  # false, and what the engine said
 _ROW = _SETTINGS | _RESULT | _FAILED | {"points", "prompts", "firsts", "gen"}

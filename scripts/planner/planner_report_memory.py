@@ -26,9 +26,9 @@ from sparkwright.planner.kv_layout import assumed_draft
 from sparkwright.planner.ledger import ledger
 from sparkwright.planner.parallelism import refusals
 from sparkwright.planner.stock import node_types
-from sparkwright.planner.weights import rank_weights
+from sparkwright.planner.weights import BY_MAKER, rank_weights
 
-DRAFTED = "kv_tokens_unknown_draft"
+DRAFTED, UNSIZED = "kv_tokens_unknown_draft", "weights_unsized"
 TOKENS, WEIGHTS, POOL, FITS = "kv_tokens_given_gib", "weights_gib", "kv_gib", "fits"
 # Printed GiB have two decimals.
 _ROUNDING = 0.005
@@ -155,12 +155,14 @@ def _no_context(case: PlannerCase, shape: ModelShape, size: int) -> str:
 
 
 def _weights(case: PlannerCase) -> Iterator[PlannerAnswer]:
-    published = _figure(case, "weights_gib_per_node")
+    published, shape = _figure(case, "weights_gib_per_node"), case.recipe.model.shape
     if published > 0 and _which(case):
         yield _unanswered(case, WEIGHTS, published, _which(case), peer.weights(case))
     elif published > 0:
-        line = rank_weights(case.recipe, case.recipe.model.shape, None)
-        yield _of_line(case, WEIGHTS, published, line, peer.weights(case))
+        line = rank_weights(case.recipe, shape, None, unified=not case.row.get("own_memory"))
+        # What makers of such a checkpoint leave in 16 bits only its size or its tensors tell
+        open_mix = shape is not None and not case.size and BY_MAKER & {shape.format, shape.expert_format}
+        yield _of_line(case, UNSIZED if open_mix else WEIGHTS, published, line, peer.weights(case))
 
 
 def _which(case: PlannerCase) -> str:
@@ -203,6 +205,8 @@ def _no_limits(case: PlannerCase, found: MemoryLedger, weights: int) -> str:
 
 def _fits(case: PlannerCase) -> Iterator[PlannerAnswer]:
     published, failure = case.result.get("fits"), str(case.result.get("failure") or "")
+    if case.row.get("own_memory"):  # of another machine's GPU
+        return
     if not isinstance(published, bool) or (not published and not _OF_MEMORY.search(failure)):
         return
     other = peer.context_fits(case)

@@ -31,6 +31,7 @@ TARGETS = {
     "kv_tokens_given_gib": ErrorTarget("KV tokens given the engine's own KV GiB", ninety=0.03, inside=0.85, limit=0.03),
     "kv_tokens_unknown_draft": ErrorTarget("KV tokens with a draft model that the source does not describe"),
     "weights_gib": ErrorTarget("Weights, GiB a rank", ninety=0.03, inside=0.85, limit=0.03),
+    "weights_unsized": ErrorTarget("Weights of a 4-bit checkpoint whose size the source does not give"),
     "kv_gib": ErrorTarget("KV GiB from recipe and node alone", ninety=0.15, inside=0.85, limit=0.15),
     "fits": ErrorTarget("Fits or does not fit", limit=0.5),
     "decode_tps": ErrorTarget("Decode, one stream, no speculation", median=0.10, inside=0.9),

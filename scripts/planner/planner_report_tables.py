@@ -84,19 +84,21 @@ def summary(
 
 
 def _at_a_glance() -> _Lines:
-    """The first answers of the newest set and of the one before, next to the targets."""
-    newest, before = [one for one in reversed(_sets()) if str(one["when"]).endswith("set")][:2]
-    was = {row["quantity"]: row["first"] for row in before["figures"]}
+    """The first answers of the newest set that asked for a quantity and of the one before, next to the targets."""
     wanted = {target.title: _asked(name, target) for name, target in TARGETS.items()}
+    answered: dict[str, list[str]] = {}
+    for one in reversed([one for one in _sets() if str(one["when"]).endswith("set")]):
+        for row in one["figures"]:
+            if row["quantity"] in wanted or "unsafe" in row["quantity"]:
+                answered.setdefault(row["quantity"], []).append(row["first"])
     yield "## At a glance\n"
     yield "What it said the first time of published figures that were new to it: median, 90 % and inside (rows)."
     yield "The tables further down are about rows that it was made with; the end of the page has every new set.\n"
     yield "| quantity | newest rows | the ones before | target |"
     yield "|---|---|---|---|"
-    for row in newest["figures"]:
-        name = row["quantity"]
+    for name, (first, before) in ((name, (*firsts, "no row")[:2]) for name, firsts in answered.items()):
         target = wanted.get(name, f"none unsafe, under {NO_TO_WHAT_RAN:.0%} refused" if "unsafe" in name else "none")
-        yield f"| {name} | {row['first']} | {was.get(name, 'no row')} | {target} |"
+        yield f"| {name} | {first} | {before} | {target} |"
 
 
 def _sets() -> list[dict[str, Any]]:

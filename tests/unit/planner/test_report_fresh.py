@@ -58,3 +58,35 @@ def test_what_the_form_does_not_have_is_named(
     file.write_text(text)
     assert main([str(file)]) == 2
     assert named in capsys.readouterr().err
+
+
+def test_another_machine_is_asked_only_what_does_not_hang_on_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Guards figures of other cards: SGLang calls weights what its kernels take on a GB10, and a GB10's memory decides
+    nothing there."""
+    row = "{id: %s, source: github some/%s, model: Qwen3-8B, quant: bf16, engine: sglang, nodes: 1"
+    row += ", %sweights_gib_per_node: 15.3}"
+    asked = {}
+    for name, more in (("gb10", ""), ("card", "own_memory: true, ")):
+        (tmp_path / f"{name}.yaml").write_text(f"rows:\n- {row % (name, name, more)}\n")
+        assert main([str(tmp_path / f"{name}.yaml"), "--rows"]) == 0
+        asked[name] = capsys.readouterr().out
+    assert "Fits or does not fit" in asked["gb10"] and "Fits or does not fit" not in asked["card"]
+    gb10, card = (float(said.split("weights_gib : 15.3, ")[1].split()[0]) for said in asked.values())
+    assert gb10 - card == pytest.approx(0.38, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("quant", "more", "separate"),
+    [("int4 awq", "", True), ("int4 awq", "checkpoint_gb: 6.0, ", False), ("bf16", "", False)],
+)
+def test_a_4_bit_checkpoint_without_a_size_is_counted_apart(
+    quant: str, more: str, separate: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Guards the figure of weights: what a maker keeps in 16 bits only the size of the files tells."""
+    row = f"{{id: one, source: github some/where, model: Qwen3-8B, quant: {quant}, engine: vllm, nodes: 1"
+    row += f", {more}weights_gib_per_node: 5.7}}"
+    (tmp_path / "rows.yaml").write_text(f"rows:\n- {row}\n")
+    assert main([str(tmp_path / "rows.yaml")]) == 0
+    assert ("Weights of a 4-bit checkpoint" in capsys.readouterr().out) is separate
