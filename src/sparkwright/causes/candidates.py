@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.causes.load import pattern_needs
+from sparkwright.causes.messages import StatedCause
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.dialect import of_a_client
 from sparkwright.logscan.book import digest, linear
@@ -74,7 +75,7 @@ class Mechanism:
 class LineCandidate:
     """A line that may explain, by weight. strong: an error by its form; heading: a line above whose message it is.
 
-    reports: it has the form or a word of a failure.
+    reports: it has the form or a word of a failure. states: the cause that it states as an engine's message.
     """
 
     source: str
@@ -88,6 +89,7 @@ class LineCandidate:
     mechanism: Mechanism | None = None
     heading: tuple[int, str] | None = None
     reports: bool = True
+    states: StatedCause | None = None
 
 
 @cache

@@ -25,6 +25,7 @@ from sparkwright.causes.ranking import (
 )
 from sparkwright.causes.similarity import cause_index
 from sparkwright.causes.state import of_the_stop, ready_lines, server_of, state_of, state_patterns
+from sparkwright.causes.stated import with_stated
 from sparkwright.causes.whole_log.rules import ENDS, WHOLE_LOG
 from sparkwright.checks.compat.versions import ranges
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, LogSource, LogState, Proof, Sureness, likely
@@ -395,6 +396,7 @@ def _telling(proofs: Sequence[Proof]) -> Sequence[Proof]:
 def _explained(
     found: Diagnosis, because: Reason, words: Mapping[str, str], impossible: Set[str], described: bool
 ) -> Diagnosis:
+    found = with_stated(found, because, words, impossible)
     if any(cause.confidence >= POSSIBLE for cause in found.causes):
         return replace(found, explanation=_unless_shown(because.why, found.causes))
     found = replace(found, explanation=because.why)

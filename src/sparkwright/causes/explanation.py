@@ -22,6 +22,7 @@ from sparkwright.causes.evidence import harmless, is_quiet
 from sparkwright.causes.fallback import context_of, kind_of
 from sparkwright.causes.judgement import SourceOutcome
 from sparkwright.causes.load import families
+from sparkwright.causes.messages import StatedCause, stated_by
 from sparkwright.causes.ranking import Slots
 from sparkwright.domain.diagnosis import Cause, Explanation, Proof
 from sparkwright.domain.values import dataclass, replace
@@ -49,6 +50,7 @@ class Reason:
     it is a failure.
     described: the few lines that there are are no log, and one of them has a word of failure.
     telling: what the line names that a cause must name, too, if the log only resembles it.
+    states: the cause that the line, or else the worst other failure, states as an engine's message, with that line.
     """
 
     why: Explanation | None
@@ -59,6 +61,7 @@ class Reason:
     described: bool = False
     fails: bool = False
     telling: str = ""
+    states: tuple[StatedCause, Proof] | None = None
 
 
 def reason(
@@ -120,7 +123,14 @@ def reason(
     failed = [one for one in found if not outcomes or _has_failure(outcomes[one.source], one)]
     of_unit = bad and best in failed and outcomes and outcomes[best.source].is_of_a_failed_unit(best.number)
     fails = bool(of_unit) or (bad and any(map(_is_a_failure, failed))) or any(map(_ends_in_error, failed))
-    return Reason(why, around, keys, (why.line,), bad, described, fails, _telling(best, known))
+    states = _stated(best, failed) if fails else None
+    return Reason(why, around, keys, (why.line,), bad, described, fails, _telling(best, known), states)
+
+
+def _stated(best: LineCandidate, failed: Sequence[LineCandidate]) -> tuple[StatedCause, Proof] | None:
+    """The cause that the best line states, or else the worst other failure."""
+    ordered = sorted(failed, key=lambda one: (one is not best, -one.weight))
+    return next(((one.states, _proof(one)) for one in ordered if one.states), None)
 
 
 def without_followers(causes: Sequence[Cause], because: Reason) -> tuple[Cause, ...]:
@@ -228,7 +238,8 @@ def _placed(found: Sequence[LineCandidate]) -> list[LineCandidate]:
     fine = {body for body in fine if not is_exception(body)}
     fine |= {one.body for one in worst if harmless(one.text)}
     kept = [(one, known.get(one.body)) for one in found if one.body not in fine]
-    return [replace(one, place=m.place) if m and m.place and "/" not in one.place else one for one, m in kept]
+    placed = ((replace(one, place=m.place) if m and m.place and "/" not in one.place else one, m) for one, m in kept)
+    return [replace(one, states=states) if (states := stated_by(m)) else one for one, m in placed]
 
 
 def _named(found: Sequence[LineCandidate], few: bool) -> list[LineCandidate]:
