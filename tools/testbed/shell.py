@@ -62,16 +62,15 @@ def run_to_end(
     """The result of `subprocess.run`, in any thread: an interrupt of the main thread ends the program, too."""
     if _INTERRUPTED.is_set():
         raise TestbedError(f"interrupted before {argv[0]}")
-    process = subprocess.Popen(list(argv), **more)
-    _RUNNING.add(process)
-    try:
-        out, error = process.communicate(given, timeout)
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
-    finally:
-        _RUNNING.discard(process)
+    with subprocess.Popen(list(argv), **more) as process:  # closes its pipes, also after the time is over
+        _RUNNING.add(process)
+        try:
+            out, error = process.communicate(given, timeout)
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            _RUNNING.discard(process)
     return subprocess.CompletedProcess(list(argv), process.returncode, out, error)
 
 

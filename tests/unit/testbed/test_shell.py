@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.shell import TestbedError, logged, run, together, wait_until
+from testbed.shell import TestbedError, logged, run, run_to_end, together, wait_until
 
 
 def test_an_interrupt_ends_what_all_threads_wait_for(tmp_path: Path) -> None:
@@ -50,6 +50,15 @@ def test_an_interrupt_while_work_is_handed_out_ends_what_has_begun(tmp_path: Pat
     with pytest.raises(KeyboardInterrupt):
         together(lambda script: run(["sh", "-c", script]), handed_out())
     assert not Path(f"/proc/{read_pid(tmp_path / 'pid')}/cmdline").exists()
+
+
+def test_a_program_that_takes_too_long_leaves_no_pipe_open() -> None:
+    """Guards a test of the nodes that failed for a pipe, now and then, when ssh did not answer."""
+    before = sorted(os.listdir("/proc/self/fd"))
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with pytest.raises(subprocess.TimeoutExpired) as late:
+        run_to_end(["sleep", "100"], 0.05, "", text=True, **pipes)
+    assert late.value.cmd == ["sleep", "100"] and sorted(os.listdir("/proc/self/fd")) == before
 
 
 def wait_for_interrupt() -> None:
