@@ -38,7 +38,7 @@ def surveyed(taken: float = 6.0, stored: tuple[Stored, ...] = ()) -> ClusterStat
 
 def real_recipe(**serving: object) -> Recipe:
     """Two ranks of vLLM with weights of about 63 GiB each."""
-    model = Model("org/minimax", shape=NVFP4)
+    model = Model("org/minimax", size=int(125.2 * GIB), shape=NVFP4)
     limits = Serving(**{"context": 196608, "sequences": 8, "memory_fraction": 0.82, **serving})  # type: ignore[arg-type]
     engine = EngineChoice("vllm", "0.21.0", image=f"vllm/vllm-openai:v0.21.0@sha256:{'0' * 64}")
     return replace(recipe(), model=model, engine=engine, serving=limits)
