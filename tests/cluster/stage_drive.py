@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from patience import PATIENCE
+from patience import CALL, PATIENCE
 from testbed import ContainerNode
 from testbed.settings import FABRIC_DEVICE, MGMT_DEVICE
 
@@ -117,19 +117,20 @@ class StageDriver:
             if process.stdout is not None and not process.stdout.closed:
                 process.communicate()
 
-    def run(self, *words: str, timeout: float = 180) -> StageResult:
+    def run(self, *words: str, timeout: float = CALL) -> StageResult:
         return wait_for_result(self.start(*words), timeout)
 
     def up(self, recipe: Mapping[str, Any], *words: str, detach: bool = True) -> StageResult:
         return self.run("up", self.write("tiny.yaml", dict(recipe)), *(["--detach"] if detach else []), *words)
 
 
-def wait_for_result(process: "subprocess.Popen[str]", timeout: float = 120) -> StageResult:
-    try:
-        out, err = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        raise
+def wait_for_result(process: "subprocess.Popen[str]", timeout: float = CALL) -> StageResult:
+    with process:  # closes its pipes, also after the time is over
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
     return StageResult(process.returncode, out, err)
 
 
@@ -225,4 +226,5 @@ def restore_fabric(node: ContainerNode) -> None:
 
 def wait_for(node: ContainerNode, script: str, seconds: float = PATIENCE) -> None:
     """Waits until the script succeeds on the node."""
-    node.sh(f"i=0; until {script}; do i=$((i+1)); [ $i -lt {int(seconds * 50)} ] || exit 1; sleep 0.02; done")
+    looks = f"i=0; until {script}; do i=$((i+1)); [ $i -lt {int(seconds * 50)} ] || exit 1; sleep 0.02; done"
+    node.sh(looks, timeout=2 * seconds)

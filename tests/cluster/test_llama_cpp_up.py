@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import sparkwright
+from cluster.drive import assert_clean
 from cluster.stage_drive import VENV, StageDriver, StageResult
 from functional.tiny_gguf import TO_THE_LIMIT, write_tiny_gguf
 from testbed import ContainerNode
@@ -70,7 +71,7 @@ def test_from_recipe_to_a_streamed_chat(
     with forwarded(ssh_config, head.name) as base:
         assert streamed_tokens(base) == 8
     assert driver.run("down", "tiny-llama-cpp").code == 0
-    assert head.leftovers() == []
+    assert_clean([head])
     assert head.sh(f"ss -ltnH 'sport = :{PORT}'") == ""
 
 
@@ -101,7 +102,7 @@ def test_a_file_that_is_no_model_ends_with_llama_cpps_reason(
     told.is_one_message(5, "rank 0 on spark-1 exited with code 1", "invalid magic")
     assert not [p for p in head.processes() if "llama_server" in p.command]
     assert driver.run("down", "tiny-llama-cpp").code == 0
-    assert head.leftovers() == []
+    assert_clean([head])
 
 
 @pytest.mark.full
@@ -111,7 +112,7 @@ def test_a_missing_file_is_refused_before_the_start(
     """MODEL002 names the path and the node that was inspected."""
     told = up(driver, derived)
     told.is_one_message(1, "MODEL002", "tiny.gguf not found on any node", "looked on spark-1", "~/models/tiny.gguf")
-    assert testbed_nodes[0].leftovers() == []
+    assert_clean(testbed_nodes[:1])
 
 
 @pytest.mark.full

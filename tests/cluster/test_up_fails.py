@@ -139,7 +139,7 @@ def test_a_node_that_goes_away_ends_the_wait_and_is_named_by_all(
         assert told.code == 3 and "spark-2: " in told.err and "Traceback" not in told.err, str(told)
     assert "rank 1 is on no node that answered" in status.out, str(status)
     assert "spark-1: nothing is left of drill" in down.err, str(down)
-    assert testbed_nodes[0].leftovers() == []
+    assert_clean(testbed_nodes[:1])
     testbed_nodes[1].start()
     cleans(driver, testbed_nodes)
 

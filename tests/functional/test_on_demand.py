@@ -66,7 +66,8 @@ def test_twenty_clients_start_it_and_it_ends_without_them(served: Served) -> Non
         def ask(number: int) -> str:
             if number % 4 == 0:
                 try:
-                    return str(client.post("/v1/chat/completions", json=CHAT, timeout=0.2).status_code)
+                    leaves = httpx.Timeout(60, read=0.2)  # only once it is connected: the gateway must see it
+                    return str(client.post("/v1/chat/completions", json=CHAT, timeout=leaves).status_code)
                 except httpx.ReadTimeout:
                     return "left"
             if number % 2:

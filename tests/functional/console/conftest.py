@@ -45,7 +45,7 @@ def sign_in(page: BrowserPage, desk: ConsoleCluster, key: str, name: str = "twin
     form = "return !!document.getElementById('key')"
     wait_until(lambda: bool(page.open(desk.url("login", name)).script(form)), "the form of a new console")
     page.script("document.getElementById('key').value = arguments[0]; document.querySelector('form').submit()", key)
-    wait_until(lambda: bool(page.script("return !!document.getElementById('live')")), "the first page after signing in")
+    wait_until(lambda: is_true_on_page(page, "!!document.getElementById('live')"), "the first page after signing in")
     return page
 
 

@@ -345,7 +345,7 @@ def test_a_report_is_shown_with_its_plots(console_cluster: ConsoleCluster, windo
     page.open(console_cluster.url("runs"))
     wait_for_text(page, "r-1a", "acme/model")
     page.script("document.querySelector('main a[href*=runs]').click()")
-    wait_until(lambda: bool(page.script("return document.querySelectorAll('canvas').length")), "plots")
+    wait_until(lambda: is_true_on_page(page, "document.querySelectorAll('canvas').length"), "plots")
     assert not page.complaints, page.complaints
     cookie = console_cluster.signed_in(operator)
     assert len(console_cluster.get("runs/r-1a", cookie).content) < 150_000
