@@ -197,7 +197,7 @@ def test_secrets_are_in_closed_files_only(user_shell: UserShell) -> None:
 
 
 def modes_of_holders(paths: Iterable[Path]) -> dict[Path, int]:
-    """Of the files that hold the key what others may do with them; files are written anew meanwhile."""
+    """The rights of others to the files that hold the key; files are written anew meanwhile."""
     found = {}
     for path in paths:
         with suppress(FileNotFoundError):
