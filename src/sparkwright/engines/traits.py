@@ -40,7 +40,7 @@ class Range:
 
     @property
     def line(self) -> LedgerLine:
-        why = f"{self.gib:g} GiB a rank, {self.low:g}-{self.high:g} seen: {self.why}"
+        why = f"{self.gib:g} GiB a rank, {self.low:g} to {self.high:g} seen: {self.why}"
         sizes = (int(size * GIB) for size in (self.gib, self.low, self.high))
         return LedgerLine(self.name, next(sizes), Origin.ASSUMED, why, next(sizes), next(sizes))
 

@@ -231,8 +231,10 @@ def _counted(recipe: Recipe, shape: ModelShape, checkpoint: Found) -> _Counted |
         said += f", of which the dimensions explain {model_share:.0%}"
     mixed = BY_MAKER & {shape.format, shape.expert_format}
     off = _SCALED if size else _LOOSE if shape.loose else _NAMED if packed(shape) else _MIXED if mixed else _SHAPE
-    if wanted and 0 < fit.draft < 1:  # a size in GiB that is called GB leaves room for all of them
-        off = (off[0], off[1] + drafted * (1 - fit.draft) / size)
+    lacks = drafted * (1 - fit.draft) / size if 0 < fit.draft < 1 else 0.0
+    # A size in GiB that is called GB leaves room for all drafts. Where none are loaded, what the files lack may as well
+    # be the model's: Nemotron 3 Super's state layers are in 8 bits.
+    off = (off[0], off[1] + lacks) if wanted else (off[0] + lacks, off[1])
     return _Counted((*everything, *rest), f"the model's dimensions{said}", off)
 
 

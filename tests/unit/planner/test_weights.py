@@ -16,7 +16,7 @@ from sparkwright.domain.verdict import Load
 from sparkwright.planner.judge import verdict
 from sparkwright.planner.kv_cache import capacity
 from sparkwright.planner.ledger import ledger
-from sparkwright.planner.parts import by_bytes, settled
+from sparkwright.planner.parts import by_bytes, draft_layers, main, settled
 from sparkwright.planner.speed import estimate_speed
 from sparkwright.planner.weights import WeightFactors, checkpoint_size, fitted, least_by_name, rank_weights, whole_size
 from unit.checks.samples import ABSENT, WHOLE
@@ -130,6 +130,20 @@ def test_published_sizes() -> None:
 def test_what_a_size_reports(size: int, exact: bool, wanted: WeightFactors) -> None:
     """Guards each case by hand, for a model counted as 100 with draft layers of 10."""
     assert fitted(100, 10, size, exact) == wanted
+
+
+def test_bytes_that_files_lack_may_be_the_models() -> None:
+    """Guards a low end without drafts: files smaller than model and drafts may hold a lighter model (Nemotron 3
+    Super)."""
+    shape = model_shape("qwen3.8-flash-next")
+    model, drafted = (sum(part.bytes for part in parts) for parts in (main(shape), draft_layers(shape)))
+    files = model + 0.2 * drafted
+    plain = weights_line(with_size(recipe(shape), files))
+    assert plain.bytes == pytest.approx(model, rel=0.001) and plain.low is not None
+    assert plain.low == pytest.approx(0.97 * model - 0.8 * drafted, rel=0.01)
+    drafting = weights_line(with_size(recipe(shape, speculation=Speculation("mtp", 1)), files))
+    assert drafting.bytes == pytest.approx(files, rel=0.001)
+    assert drafting.low is not None and drafting.low == pytest.approx(0.97 * files, rel=0.005)
 
 
 def test_what_tables_on_disk_leave_is_no_size_of_drafts() -> None:
