@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from patience import PATIENCE
 from testbed import ContainerNode
 
 _EVERY = 0.1
@@ -69,10 +70,10 @@ class PollingClient:
         finally:
             link.close()
 
-    def wait(self, status: int, timeout: float = 90) -> None:
-        end = time.monotonic() + timeout
+    def wait(self, status: int) -> None:
+        end = time.monotonic() + PATIENCE
         while (last := self.once())[0] != status:
-            assert time.monotonic() < end, f"no {status} within {timeout} s: last {last}, before {self.answers[-3:]}"
+            assert time.monotonic() < end, f"no {status} within {PATIENCE:g} s: last {last}, before {self.answers[-3:]}"
 
 
 @contextmanager

@@ -295,9 +295,22 @@ def read_lease(node: ContainerNode) -> str:
 @contextlib.contextmanager
 def slowed(node: ContainerNode, program: str, seconds: float, when: str = "*") -> Iterator[None]:
     """Makes `program` on the node wait before it does anything while open, if its words match the sh pattern `when`."""
+    with _waiting_first(node, program, f"sleep {seconds}", when):
+        yield
+
+
+@contextlib.contextmanager
+def hold_program(node: ContainerNode, program: str, when: str = "*") -> Iterator[None]:
+    """Makes `program` on the node wait until this is closed, if its words match the sh pattern `when`."""
+    with _waiting_first(node, program, 'while [ -e "$0" ]; do sleep 0.1; done', when):
+        yield
+
+
+@contextlib.contextmanager
+def _waiting_first(node: ContainerNode, program: str, wait: str, when: str) -> Iterator[None]:
     real = node.sh(f"command -v {program}")
     assert real != f"/usr/local/bin/{program}", "a shim is where the slow one would"
-    text = f'#!/bin/sh\ncase "$*" in {when}) sleep {seconds} ;; esac\nexec {real} "$@"\n'
+    text = f'#!/bin/sh\ncase "$*" in {when}) {wait} ;; esac\nexec {real} "$@"\n'
     node.write(f"/usr/local/bin/{program}", text, mode="755")
     try:
         yield

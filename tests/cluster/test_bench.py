@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from cluster.drive import NAME, SPARKWRIGHT, Call, CallResult, CommandDriver
+from cluster.drive import NAME, CallResult, CommandDriver
+from functional.command import run_warm
 from patience import wait_until
 from sparkwright.loadgen.validity import ERRORS
 from testbed import ContainerNode
@@ -83,9 +84,9 @@ def bench(drive: CommandDriver, *words: str, home: str = "home") -> CallResult:
 def command_output(drive: CommandDriver, *words: str) -> str:
     """The output of a command that needs no cluster."""
     env = {**os.environ, "HOME": str(drive.folder / "home")}
-    done = Call((*SPARKWRIGHT, *words), env, drive.folder).finish()
-    assert done.code == 0, str(done)
-    return done.out
+    code, out, err = run_warm(words, env, drive.folder)
+    assert code == 0, err
+    return out
 
 
 def requests(drive: CommandDriver) -> list[str]:

@@ -11,6 +11,7 @@ from cluster.drive import NAME, CommandDriver, assert_clean
 from cluster.test_supervised import TENTH, USER
 from functional.console.pictures import save_screenshot
 from functional.report.browser import BROWSER, BrowserPage, browser
+from patience import PATIENCE
 from testbed import ContainerNode, harm
 
 GATEWAY = 8443
@@ -29,9 +30,9 @@ def browser_page(tmp_path: Path) -> Iterator[BrowserPage]:
         yield opened
 
 
-def wait_for_text(page: BrowserPage, *words: str, within: float = 120) -> str:
+def wait_for_text(page: BrowserPage, *words: str) -> str:
     """Waits until the page shows the words, without a reload."""
-    end = time.monotonic() + within
+    end = time.monotonic() + PATIENCE
     while True:
         text = " ".join(page.script('return document.body ? document.body.innerText : ""').split())
         if all(word in text for word in words):
@@ -82,7 +83,7 @@ def test_every_state_of_the_live_cluster(
     worker.sh("chmod 000 /opt/sparkwright/bin")
     try:
         worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
-        wait_for_text(browser_page, "failed", "it was given up", within=180)
+        wait_for_text(browser_page, "failed", "it was given up")
         save_picture(browser_page, "cluster-failed")
     finally:
         worker.sh("chmod 755 /opt/sparkwright/bin")

@@ -6,7 +6,7 @@ import pytest
 
 from cluster.drive import NAME, CommandDriver, containers
 from cluster.stage_drive import FOLDER, put_folder
-from cluster.test_supervised import TENTH, node_clock, read_live, serves
+from cluster.test_supervised import TENTH, node_clock, serves_after_a_relaunch
 from patience import wait_until
 from testbed import ContainerNode, Testbed
 
@@ -57,8 +57,7 @@ def test_a_relaunch_keeps_the_image_though_somebody_pulled_a_new_latest(
     assert second != first and head.image_id(TAG) == second
     at = node_clock(head)
     worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
-    wait_until(lambda: read_live(head).get("phase") not in ("ready", "degraded"), "the fault to be seen")
-    wait_until(serves(head, at), "to serve again")
+    wait_until(serves_after_a_relaunch(head, at), "to serve again")
     assert {image_run(node) for node in testbed_nodes} == {first}
     supervised.good("down", NAME)
     supervised.good("up", recipe)
@@ -105,8 +104,7 @@ def test_containers_that_keep_weights_outlive_the_ranks(
     assert mounts.startswith("host ") and '"preload"' in mounts
     at = node_clock(head)
     worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
-    wait_until(lambda: read_live(head).get("phase") not in ("ready", "degraded"), "the fault to be seen")
-    wait_until(serves(head, at), "to serve again")
+    wait_until(serves_after_a_relaunch(head, at), "to serve again")
     assert [keepers(node) for node in testbed_nodes] == before
     supervised.good("down", NAME)
     assert [keepers(node) for node in testbed_nodes] == ["", ""]

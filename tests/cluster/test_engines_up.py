@@ -91,6 +91,7 @@ def each_rank_has_its_own_nodes_fabric(nodes: list[ContainerNode], engine: str) 
 
 def the_worker_opens_no_port_beyond_the_fabric(worker: ContainerNode, before: set[str], engine: str) -> None:
     """llama.cpp's RPC asks nobody for a key, and SGLang's worker has a server that nobody needs."""
+    wait_until(lambda: listening(worker) - before, "the worker's port")  # `up` is ready by the head alone
     opened = {address.rpartition(":")[0] for address in listening(worker) - before}
     assert opened == {worker.fabric if engine == "llama-cpp" else "127.0.0.1"}
 
@@ -131,7 +132,7 @@ def test_a_ray_cluster_of_one_node_is_named_before_weights(
     driver: CommandDriver, testbed_nodes: list[ContainerNode]
 ) -> None:
     """The worker's node does not reach the head: how many nodes are there is reported, and vLLM never starts."""
-    limits = {"start": {"stuck_after": "30s"}}
+    limits = {"start": {"stuck_after": "60s"}}
     with cut_off(testbed_nodes[1], testbed_nodes[0].fabric):
         done = driver.run("up", recipe(driver, "vllm-ray", "process", phases=limits))
     assert done.code == 5 and "1 of 2 nodes" in done.err, str(done)

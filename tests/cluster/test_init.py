@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from cluster import cable
-from cluster.drive import SPARKWRIGHT, CommandDriver, read_lease, slowed
-from patience import wait_until
+from cluster.drive import SPARKWRIGHT, CommandDriver, hold_program, read_lease, slowed
+from patience import CALL, wait_until
 from testbed import ContainerNode, Testbed
 
 # The testbed's GPU and kernel settings are fixtures.
@@ -40,9 +40,11 @@ def test_from_the_box_and_back(cabled_driver: CommandDriver, testbed_nodes: list
         made = cable.settings(testbed_nodes)
         testbed_nodes[0].sh("systemctl restart NetworkManager && nm-online -s -q")
         testbed_nodes[1].sh("systemctl restart systemd-networkd")
-        for node, now in zip(testbed_nodes, made, strict=True):
-            wait_for_success(node, f"ip -4 -o addr show dev {cable.PORTS[1]} | grep -q 192.168.101")
-            assert node.sh(f"cat /sys/class/net/{cable.PORTS[0]}/mtu") == "9000", now
+        wait_until(
+            lambda: cable.addresses(testbed_nodes) == WANTED, lambda: f"{cable.addresses(testbed_nodes)}, {made}"
+        )
+        for node in testbed_nodes:
+            wait_for_success(node, f"grep -qx 9000 /sys/class/net/{cable.PORTS[0]}/mtu")
         again = cabled_driver.run("init", "--yes", "--json", *WORDS)
         assert (again.code, again.json["steps"]) == (0, []), str(again)
         undone = cabled_driver.run("init", "--undo", "--yes", "--json")
@@ -78,11 +80,11 @@ def test_cable_cut_and_caller_killed(cabled_driver: CommandDriver, testbed_nodes
 @pytest.mark.full
 def test_cable_cut_before_the_confirmation(cabled_driver: CommandDriver, testbed_nodes: list[ContainerNode]) -> None:
     """Guards the same with a caller that is still there: an error with the reason, and both nodes as before."""
-    with slowed(testbed_nodes[0], "ping", 3, "*8972*"), slowed(testbed_nodes[1], "ping", 3, "*8972*"):
+    with hold_program(testbed_nodes[0], "ping", "*8972*"), hold_program(testbed_nodes[1], "ping", "*8972*"):
         call = cabled_driver.start("init", "--yes", "--only", "fabric", "--only", "peers")
         call.saw("reaches it at")
         testbed_nodes[1].set_link(up=False)
-        done = call.finish()
+    done = call.finish()
     testbed_nodes[1].set_link(up=True)
     assert done.code == 1 and "is not reached over the new path" in done.out, str(done)
     assert "everything is as before here" in done.out
@@ -110,8 +112,7 @@ def test_what_is_printed_can_be_pasted(cabled_driver: CommandDriver, testbed_nod
     assert shown.code == 0, str(shown)
     for node, step in zip(testbed_nodes, shown.json["steps"], strict=True):
         node.exec(["su", "spark", "-c", "sh -e"], input="\n".join(f"    {line}" for line in step["commands"]) + "\n")
-        wait_for_success(node, f"ip -4 -o addr show dev {cable.PORTS[1]} | grep -q 192.168.101")
-    assert cable.addresses(testbed_nodes) == WANTED
+    wait_until(lambda: cable.addresses(testbed_nodes) == WANTED, lambda: f"{cable.addresses(testbed_nodes)}")
     after = cabled_driver.run("init", "--yes", "--json", "--only", "fabric")
     assert (after.code, after.json["steps"]) == (0, []), str(after)
     assert [one["node"] for one in after.json["ready"] if one["step"] == "fabric"] == ["spark-1", "spark-2"]
@@ -217,9 +218,9 @@ def test_first_login_by_password_and_back(
         "spark",
     ]
     seen = (*SPARKWRIGHT, "check", "--cluster", str(driver.folder / "new.yaml"), "--json")
-    assert subprocess.run(seen, env=env, capture_output=True, timeout=60).returncode in (0, 1)
+    assert subprocess.run(seen, env=env, capture_output=True, timeout=CALL).returncode in (0, 1)
     undo = subprocess.run(
-        init_command(driver, stranger, "--undo", "--yes"), env=env, capture_output=True, text=True, timeout=60
+        init_command(driver, stranger, "--undo", "--yes"), env=env, capture_output=True, text=True, timeout=CALL
     )
     assert undo.returncode == 0, undo.stderr
     assert first.sh("ls -A ~spark/.ssh 2>/dev/null", check=False) == ""

@@ -14,12 +14,14 @@ from pathlib import Path
 import pytest
 
 from cluster.stage_drive import MIB, REAL, StageDriver, StageResult, put_folder, wait_for, wait_for_result
+from patience import PATIENCE
 from testbed import ContainerNode
 from testbed.shell import wait_until
 
 pytestmark = pytest.mark.full
 
 FLOOR = 200  # MiB
+RANK = "/home/spark/.local/state/sparkwright/deployments/tiny/rank1"
 # An engine whose weights grow to HOLD MiB while it reads its files again and again; it never serves.
 ENGINE = """
 import glob, os
@@ -79,9 +81,9 @@ def recipe(drive: StageDriver, **loading: object) -> str:
 
 
 def answers(node: ContainerNode) -> bool:
-    """True if a login over ssh takes less than five seconds."""
+    """True if a login over ssh takes less than thirty seconds; a stalled node never answers."""
     try:
-        return node.ssh("true", check=False, timeout=5).returncode == 0
+        return node.ssh("true", check=False, timeout=30).returncode == 0
     except subprocess.TimeoutExpired:
         return False
 
@@ -124,11 +126,11 @@ def test_a_detached_start_is_guarded_by_the_node_itself(
     with node_short_of_memory(testbed_nodes, 1024, hold=930) as node:
         words = ("--detach", "--no-supervise", "--force", "a test")
         assert wait_for_result(driver.start("up", recipe(driver, floor=f"{FLOOR}m"), *words)).code == 0
-        assert rank_commands(node)
-        wait_until(lambda: answers(node) and not rank_commands(node), "the rank to be stopped", 120)
-        kept = node.sh("cat /home/spark/.local/state/sparkwright/deployments/tiny/rank1/stopped-for-memory.jsonl")
+        wait_for(node, f"grep -q 'Starting to load model' {RANK}/log")
+        wait_until(lambda: answers(node) and not rank_commands(node), "the rank to be stopped", PATIENCE)
+        kept = node.sh(f"cat {RANK}/stopped-for-memory.jsonl")
         assert json.loads(kept.splitlines()[-1])["stop"] == "memory"
-        assert not node.sh("pgrep -u spark -f 'Samples this node' || true")
+        wait_until(lambda: not node.sh("pgrep -u spark -f 'Samples this node' || true"), "the guard to end", PATIENCE)
 
 
 @pytest.mark.full
@@ -141,7 +143,7 @@ def test_without_the_guard_the_same_load_stalls_its_node(
         up = driver.start("up", recipe(driver, guard=False), "--force", "a test")
         try:
             full = cgroup / "memory.oom_control"
-            wait_until(lambda: "under_oom 1" in full.read_text() or up.poll() is not None, "a full node", 90)
+            wait_until(lambda: "under_oom 1" in full.read_text() or up.poll() is not None, "a full node", PATIENCE)
             assert up.poll() is None, wait_for_result(up).text
             assert not answers(node)
             assert killed(testbed_nodes[0]) == before

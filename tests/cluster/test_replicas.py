@@ -24,7 +24,7 @@ TINY_REPLICAS = ["tiny-r1", "tiny-r2"]
 
 @pytest.fixture
 def both_nodes(driver: CommandDriver, testbed_nodes: list[ContainerNode]) -> GatewaySite:
-    driver.supervise, driver.env = True, {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.3"}
+    driver.supervise, driver.env = True, {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.5"}
     return GatewaySite(driver, testbed_nodes[0])
 
 
@@ -56,6 +56,7 @@ def test_two_replicas_serve_one_model(both_nodes: GatewaySite, testbed_nodes: li
     recipe = drive.recipe("process", serving={"expose": "all"}, **ONE)
     said = drive.good("up", recipe, "--replicas", "2", "--json").json
     assert [one["plan"]["deployment"] for one in said["replicas"]] == TWO
+    until_all_serve(drive)  # a supervisor reports `loading` until its own first look
     (model,) = models(drive)
     assert (model["name"], model["serving"], model["replicas"]) == (NAME, 2, TWO)
     assert [len(found) for found in running(testbed_nodes).values()] == [1, 1]

@@ -1,7 +1,6 @@
 """Two simulators over both nodes and llama.cpp's real server behind one gateway: switched under load, and on demand."""
 
 import json
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +16,12 @@ from cluster.stage_drive import VENV
 from cluster.test_llama_cpp_up import SHIPPED
 from drills.switches import CODER, TINY, SwitchOutcome, load
 from functional.tiny_gguf import write_tiny_gguf
-from patience import CALL
+from patience import CALL, PATIENCE, wait_until
 from testbed import ContainerNode
 
 SWITCHES, CLIENTS = 2, 20
 HALF = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.5"}
-SLEEPY = {"on_demand": True, "idle_minutes": 0.1, "wait_seconds": 60}
+SLEEPY = {"on_demand": True, "idle_minutes": 0.1, "wait_seconds": PATIENCE}
 
 
 @dataclass
@@ -86,9 +85,9 @@ def test_twenty_clients_that_wait_start_it_once(gateway_site: GatewaySite, testb
     """Guards a start by the supervisor on the head, over both nodes, next to a model that serves all the time."""
     gateway_site.drive.good("up", gateway_site.llama())
     gateway_site.drive.good("up", gateway_site.recipe("nap", **SLEEPY))
-    until = time.monotonic() + 120
-    while gateway_site.live("nap")["phase"] != "on_demand":
-        assert time.monotonic() < until, gateway_site.drive.run("status").out
+    wait_until(
+        lambda: gateway_site.live("nap")["phase"] == "on_demand", lambda: gateway_site.drive.run("status").out, poll=0.5
+    )
     body = {"model": CODER, "messages": [{"role": "user", "content": "hello"}], "max_tokens": 4}
     with gateway_site.client() as client, ThreadPoolExecutor(CLIENTS) as pool:
         got = list(pool.map(lambda _: client.post("/v1/chat/completions", json=body), range(CLIENTS)))

@@ -126,7 +126,7 @@ def test_a_node_that_restarts_in_the_middle_continues(driver: StageDriver, testb
     """The start fails with the reason; the next one sends what the disk of the restarted node lacks."""
     here, there = testbed_nodes
     put_hub_model(there, shards=2, size=48 * MIB)
-    slow_fabric(there, "80mbit")  # a look takes a second on a busy machine: the first file must not be whole by then
+    slow_fabric(there, "30mbit")  # a look and an orderly stop take seconds: the first file must not be whole by then
     with driver.running("up", driver.write("tiny.yaml", TWIN), "--detach") as first:
         wait_for(here, f"[ $(cat {ROOT}/.sparkwright-partial/*.journal 2>/dev/null | grep -vc of) -ge 4 ]")
         here.reboot()

@@ -17,6 +17,7 @@ from cluster.stage_drive import (
     wait_for,
     wait_for_result,
 )
+from patience import wait_until
 from testbed import ContainerNode
 
 GIB = 1 << 30
@@ -40,7 +41,12 @@ def test_a_node_without_room_is_refused_before_a_byte_moves(
     before = [everything(node) for node in testbed_nodes]
     told = driver.up(BY_PATH)
     told.is_one_message(1, "DISK001", "spark-1", "weights 60.0 MiB", "needed, 8.0 MiB free on /home/spark/models")
-    assert [everything(node) for node in testbed_nodes] == before
+
+    def is_unchanged() -> bool:
+        return [everything(node) for node in testbed_nodes] == before
+
+    # As in assert_clean: the last commands of `up` end a moment later
+    wait_until(is_unchanged, lambda: f"{before}, but {[everything(node) for node in testbed_nodes]}")
 
 
 @pytest.mark.full

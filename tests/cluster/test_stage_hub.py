@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cluster import hub_server
+from cluster.drive import assert_clean
 from cluster.stage_drive import (
     REAL,
     ROOT,
@@ -103,10 +104,13 @@ def test_the_token_is_in_no_argument_list_while_it_is_used(
 ) -> None:
     """Anyone who lists processes during the download sees the client, not the token."""
     driver.env["HF_TOKEN"] = TOKEN
-    script = "for i in $(seq 400); do cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '; sleep 0.02; done > /run/seen"
+    script = "while :; do cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '; sleep 0.02; done > /run/seen"
     watcher = hub_node.sh(f"({script}) >/dev/null 2>&1 & echo $!")
-    assert up(driver).code == 0
-    hub_node.sh(f"kill {watcher} 2>/dev/null; :")
+    try:
+        told = up(driver)
+    finally:
+        hub_node.sh(f"kill {watcher}")
+    assert told.code == 0, told.text
     seen = hub_node.sh("cat /run/seen; rm /run/seen")
     assert "hf download acme/tiny" in seen
     assert TOKEN not in seen
@@ -135,7 +139,7 @@ def test_a_model_that_the_hub_does_not_give(
     told = up(driver, model)
     told.is_one_message(1, f"{model} is complete on no node", "`hf download` failed", "HF_TOKEN")
     assert reason in told.err.lower()
-    assert [*testbed_nodes[0].leftovers(), *testbed_nodes[1].leftovers()] == []
+    assert_clean(testbed_nodes)
 
 
 @pytest.mark.full

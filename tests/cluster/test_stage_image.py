@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from cluster.drive import assert_clean
 from cluster.stage_drive import TWIN, StageDriver, everything, interrupt, restore_fabric, slow_fabric, wait_for
 from testbed import ContainerNode, Testbed
 
@@ -111,7 +112,7 @@ def test_a_killed_image_copy_leaves_no_lease(
             wait_for(here, "pgrep -f '[d]ocker load' >/dev/null")
             stopped = interrupt(running)
         assert stopped.code == 130, stopped.text
-        assert [*here.leftovers(), *there.leftovers()] == []
+        assert_clean(testbed_nodes)
         assert here.image_id("acme/own:1") == ""
     finally:
         restore_fabric(there)

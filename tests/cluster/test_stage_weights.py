@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.drive import assert_clean
 from cluster.stage_drive import (
     FOLDER,
     HUB,
@@ -38,7 +39,7 @@ def driver(tmp_path: Path, ssh_config: Path) -> StageDriver:
 @pytest.fixture
 def slow_sender(testbed_nodes: list[ContainerNode]) -> Iterator[ContainerNode]:
     """The second node sends slowly over the fabric: a copy from it can be met on its way."""
-    slow_fabric(testbed_nodes[1], "160mbit")
+    slow_fabric(testbed_nodes[1], "48mbit")
     yield testbed_nodes[1]
     restore_fabric(testbed_nodes[1])
 
@@ -72,7 +73,7 @@ def test_a_folder_is_copied_and_served_as_a_process(driver: StageDriver, testbed
     again = driver.up(BY_PATH, detach=False)
     assert again.code == 0 and "already serving" in again.text and "weights" not in again.err
     assert driver.run("down", "tiny").code == 0
-    assert [*here.leftovers(), *there.leftovers()] == []
+    assert_clean(testbed_nodes)
 
 
 @pytest.mark.full
@@ -132,7 +133,7 @@ def test_an_interrupted_copy_goes_on_where_it_stopped(
         wait_for(here, f"[ $({ARRIVED}) -ge 4 ]")
         stopped = interrupt(first)
     assert stopped.code == 130 and "Traceback" not in stopped.text
-    assert [*here.leftovers(), *there.leftovers()] == []
+    assert_clean(testbed_nodes)
     assert "ssh -o BatchMode" not in " ".join(process.command for node in testbed_nodes for process in node.processes())
     assert "weights: copied from spark-2 to spark-1" in driver.run("plan", "./tiny.yaml").out
     before = received(here)[0]
@@ -203,7 +204,7 @@ def test_a_damaged_blob_goes_no_further(driver: StageDriver, testbed_nodes: list
     told = driver.up(TWIN)
     told.is_one_message(1, "could not be copied there from spark-2", "its content is not what its checksum promises")
     assert here.sh(f"find {ROOT}/blobs -size +1M | wc -l") in ("0", "1", "2")
-    assert [*here.leftovers(), *there.leftovers()] == []
+    assert_clean(testbed_nodes)
 
 
 @pytest.mark.full

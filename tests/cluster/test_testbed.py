@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fakes.processes import command_lines
+from patience import PATIENCE
 from sparkwright.adapters.bundle import Bundle
 from testbed import ContainerNode, Testbed
 from testbed.daemon import Daemon
@@ -31,7 +32,8 @@ def first_node(testbed: Testbed) -> ContainerNode:
 
 def test_systemd_runs_the_node_without_failed_units(testbed_node: ContainerNode) -> None:
     """PID 1 is systemd and calls the node healthy."""
-    assert testbed_node.sh("timeout 20 systemctl is-system-running --wait", check=False) == "running"
+    wait = f"timeout {PATIENCE} systemctl is-system-running --wait"
+    assert testbed_node.sh(wait, check=False, timeout=2 * PATIENCE) == "running"
     assert testbed_node.sh("hostname") == testbed_node.name
 
 
@@ -151,13 +153,18 @@ def test_a_frozen_node_freezes_its_containers(testbed: Testbed, first_node: Cont
     """A ticking container is still with its node and goes on after it."""
     ticker = "import time\nwhile True: print(time.time(), flush=True); time.sleep(0.05)"
     first_node.exec(["docker", "run", "-d", "--name", "ticker", testbed.engine_image, "python3", "-c", ticker])
-    time.sleep(0.5)
+
+    def ticks() -> list[float]:
+        return [float(line) for line in first_node.sh("docker logs ticker").split()]
+
+    wait_until(lambda: bool(ticks()), "the first tick", PATIENCE)
     first_node.freeze()
     assert first_node.state() == "paused"
     time.sleep(1)
+    end = time.time()
     first_node.thaw()
-    ticks = [float(line) for line in first_node.sh("docker logs ticker").split()]
-    assert max(after - before for before, after in itertools.pairwise(ticks)) > 0.9
+    wait_until(lambda: ticks()[-1] > end, "a tick after the freeze", PATIENCE)
+    assert max(after - before for before, after in itertools.pairwise(ticks())) > 0.9
 
 
 def test_a_full_disk_is_full(first_node: ContainerNode) -> None:

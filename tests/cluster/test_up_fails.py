@@ -73,11 +73,12 @@ def test_a_head_that_dies_ends_the_wait(
 @pytest.mark.full
 def test_an_engine_that_stalls_is_called_stuck(driver: CommandDriver, testbed_nodes: list[ContainerNode]) -> None:
     """The start ends after the phase's own limit, with the rank that the others wait for, and not after an hour."""
-    limits = {name: {"stuck_after": "2s"} for name in ("start", "rendezvous", "load", "compile", "warmup", "graphs")}
+    limits = {name: {"stuck_after": "10s"} for name in ("rendezvous", "load", "compile", "warmup", "graphs")}
     done = run_failing_up(
         driver, driver.recipe("docker", fault_env("rank=1:freeze@load"), phases=limits), testbed_nodes
     )
-    assert "error: stuck: no rank has progressed for 2." in done.err and "rank 1" in done.err, str(done)
+    found = re.search(r"error: stuck: no rank has progressed for (\d+) s ", done.err)
+    assert found and int(found[1]) >= 10 and "rank 1" in done.err, str(done)
     cleans(driver, testbed_nodes)
 
 
@@ -130,7 +131,7 @@ def test_a_node_that_goes_away_ends_the_wait_and_is_named_by_all(
     recipe = driver.recipe("process", fault_env("rank=0:freeze@load"))
     call = driver.start("up", recipe).saw("rank 1 spark-2  load")
     testbed_nodes[1].stop()
-    done = call.finish(120)
+    done = call.finish()
     assert "trying again for 20 s" in done.err, str(done)
     assert engines(testbed_nodes[0]) == []
     calls = [driver.start("up", recipe), driver.start("status")]

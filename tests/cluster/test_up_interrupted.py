@@ -77,7 +77,7 @@ def test_ctrl_c_while_ranks_start_takes_them_away(
     driver: CommandDriver, testbed_nodes: list[ContainerNode], runtime: str, slow: int
 ) -> None:
     """A start that is on its way is waited for and then undone: it cannot appear afterwards."""
-    with slowed(testbed_nodes[slow], "docker" if runtime == "docker" else "setsid", 2, "run*|sh*"):
+    with slowed(testbed_nodes[slow], "docker" if runtime == "docker" else "setsid", 6, "run*|sh*"):
         call = driver.start("up", driver.recipe(runtime)).saw("start ranks")
         time.sleep(0.5)
         done = interrupted(call)
@@ -129,7 +129,7 @@ def test_a_closed_terminal_is_an_interrupt(
     driver: CommandDriver, testbed_nodes: list[ContainerNode], number: signal.Signals
 ) -> None:
     """A lost ssh session or a service manager's stop leaves no lease and no half-started rank either."""
-    with slowed(testbed_nodes[0], "setsid", 2, "sh*"):
+    with slowed(testbed_nodes[0], "setsid", 6, "sh*"):
         call = driver.start("up", driver.recipe("process")).saw("start ranks")
         call.process.send_signal(number)
         done = call.finish()

@@ -11,11 +11,14 @@ from cluster.drive import (
     CommandDriver,
     assert_clean,
     containers,
+    hold_program,
     lift_memlock,
     read_lease,
     running,
     slowed,
 )
+from cluster.engines_drive import listening
+from patience import wait_until
 from testbed import ContainerNode, Testbed
 
 RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
@@ -43,7 +46,7 @@ def test_a_taken_port_is_reported_with_its_owner(
 ) -> None:
     """The error names the port, the process that holds it and the node, before anything starts."""
     testbed_nodes[0].ssh("setsid python3 -m http.server 8000 --bind 127.0.0.1 >/dev/null 2>&1 </dev/null &")
-    time.sleep(0.5)
+    wait_until(lambda: "127.0.0.1:8000" in listening(testbed_nodes[0]), "the port to be taken")
     done = driver.run("up", driver.recipe(runtime))
     assert done.code == 1 and "8000" in done.err and "python3" in done.err and "spark-1" in done.err, str(done)
     only_a_message(done.err)
@@ -77,11 +80,12 @@ def test_a_node_that_does_not_exist_is_named(driver: CommandDriver, testbed_node
 def test_a_lease_that_somebody_holds_is_respected(driver: CommandDriver, testbed_nodes: list[ContainerNode]) -> None:
     """A second call during the first changes nothing; its error names the holder, the purpose and the time."""
     testbed_nodes[1].sh(f"docker image rm --force {driver.testbed.engine_image}")
-    first = driver.start("up", driver.recipe("docker")).saw("stage")
-    second = driver.run("up", driver.recipe("docker"), "--name", "other")
+    with hold_program(testbed_nodes[1], "docker", "load*"):  # the lease is held until the ranks run
+        first = driver.start("up", driver.recipe("docker")).saw("stage")
+        second = driver.run("up", driver.recipe("docker"), "--name", "other")
+        third = driver.run("down", NAME)
     assert second.code == 4 and "holds the lease for `up drill` since" in second.err, str(second)
     assert "--break-lease" in second.err and "root@" in second.err, str(second)
-    third = driver.run("down", NAME)
     assert third.code == 4, str(third)
     assert first.finish().code == 0
     assert all(len(ids) == 1 for ids in running(testbed_nodes).values())
@@ -94,9 +98,11 @@ def test_a_killed_call_leaves_a_lease_that_can_be_broken(
 ) -> None:
     """A killed call of another machine leaves its lease. The next one says that the holder looks dead, and works with
     --break-lease."""
-    with slowed(testbed_nodes[0], "docker" if runtime == "docker" else "setsid", 2, "run*|sh*"):
+    program = "docker" if runtime == "docker" else "setsid"
+    with slowed(testbed_nodes[0], program, 2, "run*|sh*"):
         driver.start("up", driver.recipe(runtime)).saw("start ranks").kill()
         time.sleep(3)  # what was on its way to the node still happens there
+        wait_until(lambda: not starting(testbed_nodes[0], program), lambda: f"{starting(testbed_nodes[0], program)}")
     assert all(read_lease(n) for n in testbed_nodes)
     for node in testbed_nodes:
         node.sh('sed -i \'s/"process": "/&0/\' /run/lock/sparkwright/lease')  # of another boot
@@ -105,6 +111,12 @@ def test_a_killed_call_leaves_a_lease_that_can_be_broken(
     assert refused.code == 4 and "looks dead" in refused.err and "--break-lease" in refused.err, str(refused)
     driver.good("down", NAME, "--break-lease")
     assert_clean(testbed_nodes)
+
+
+def starting(node: ContainerNode, program: str) -> list[str]:
+    """Commands on the node that start a rank and have not come to their end."""
+    commands = [process.command for process in node.processes()]
+    return [one for one in commands if f"/usr/local/bin/{program} " in one or "docker run " in one]
 
 
 @pytest.mark.full

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fakes.processes import command_lines
 from functional.warm import WarmCommand, exit_code
-from patience import CALL
+from patience import CALL, PATIENCE
 
 COMMAND = (sys.executable, "-m", "sparkwright")
 COLD = bool(os.environ.get("SPARKWRIGHT_TESTS_COLD"))
@@ -86,18 +86,18 @@ class UserShell:
 
     def interrupted(self, marker: str, number: signal.Signals, *words: str) -> tuple[int, str]:
         """Sends the signal once a line on stderr holds the marker; exit code and stderr."""
-        process = self.start(*words)
-        assert process.stderr and process.stdout
-        said = ""
-        for line in process.stderr:
-            said += line
-            if marker in line:
-                break
-        process.send_signal(number)
-        try:
-            _, rest = process.communicate(timeout=60)
-        finally:
-            process.kill()
+        with self.start(*words) as process:  # closes its pipes, also after a failure
+            assert process.stderr and process.stdout
+            said = ""
+            try:
+                for line in process.stderr:
+                    said += line
+                    if marker in line:
+                        break
+                process.send_signal(number)
+                _, rest = process.communicate(timeout=PATIENCE)
+            finally:
+                process.kill()
         return process.returncode, said + rest
 
     def clean(self) -> None:

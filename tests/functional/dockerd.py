@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from functional import tiny_base
+from patience import PATIENCE
 
 
 def obstacle() -> str:
@@ -65,7 +66,7 @@ class Dockerd:
         quiet = ["--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false", "--log-level=warn"]
         with (self.folder / "log").open("wb") as log:
             self.process = subprocess.Popen(["dockerd", *paths, *quiet], stdout=log, stderr=log, start_new_session=True)
-        end = time.monotonic() + 30
+        end = time.monotonic() + PATIENCE
         while self.call("version").returncode:
             log_text = (self.folder / "log").read_text()[-2000:]
             assert self.process.poll() is None and time.monotonic() < end, f"dockerd does not come up:\n{log_text}"

@@ -84,7 +84,7 @@ class SupervisedHead:
 @contextmanager
 def supervising(home: Path) -> Iterator[int]:
     """A process that looks like a supervisor to `status`; its pid."""
-    words = [sys.executable, "-c", "import time; time.sleep(60)", "run", "--home", str(home)]
+    words = [sys.executable, "-c", "import time; time.sleep(3600)", "run", "--home", str(home)]
     with subprocess.Popen(words) as process:
         try:
             yield process.pid

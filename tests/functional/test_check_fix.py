@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ CODES = {"MEM009", "NET011", "MODEL005"}
 SYSCTL = """#!/bin/sh
 set -- "${3%%=*}" "${3#*=}"
 echo "$2" >"$SPARKWRIGHT_SYSROOT/proc/sys/$(echo "$1" | tr . /)"
-[ ! -e "$SPARKWRIGHT_SYSROOT/wait" ] || exec sleep 60
+[ ! -e "$SPARKWRIGHT_SYSROOT/wait" ] || exec sleep 900
 """
 SUDO = """#!/bin/sh
 # As the real one: without a word, and with an environment of its own.
@@ -32,7 +33,7 @@ REFUSING = "#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n"
 
 
 @pytest.fixture
-def user_shell(tmp_path: Path) -> UserShell:
+def user_shell(tmp_path: Path) -> Iterator[UserShell]:
     """A node whose ssh user is not root and whose sudo wants no password. Its PATH has no other sudo."""
     made = UserShell(tmp_path)
     write_files(
@@ -48,7 +49,8 @@ def user_shell(tmp_path: Path) -> UserShell:
     env = f"{{SPARKWRIGHT_SYSROOT: {tmp_path}/root, PATH: '{tmp_path}/bin', SPARKWRIGHT_LOCK_DIR: {tmp_path}}}"
     paths = f"{{state: {tmp_path}/state, hub: {tmp_path}/hub}}"
     (tmp_path / "cluster.yaml").write_text(f"nodes:\n  - {{name: a, ssh: local, env: {env}, paths: {paths}}}\n")
-    return made
+    yield made
+    made.clean()
 
 
 def write_files(root: Path, files: dict[str, str]) -> None:

@@ -67,8 +67,8 @@ def test_a_custom_engine_serves_from_up_to_down(odd_deployment: OddDeployment) -
     assert memory["verdict"] == "not known" and unknown == {"engine overhead", "KV pool"}
     done = odd_deployment.good("up", odd_deployment.recipe(), "--force", "no GPU here")
     assert done["answer"]["text"] == "odd four" and not done["answer"]["simulated"]
-    (seen,) = odd_deployment.good("status")["deployments"]
-    assert (seen["state"], seen["ranks"][0]["engine"]) == ("ready", "custom")
+    wait_until(lambda: deployment_state(odd_deployment) == "ready", "the supervisor's first answers")
+    assert shown_deployment(odd_deployment)["ranks"][0]["engine"] == "custom"
     code, out, _ = odd_deployment.shell.run("logs", "odd")
     assert code == 0 and "odd: listening on port" in out
     os.kill(odd_pid(odd_deployment), 9)
@@ -80,14 +80,19 @@ def test_a_custom_engine_serves_from_up_to_down(odd_deployment: OddDeployment) -
     assert odd_deployment.good("status")["deployments"] == []
 
 
+def shown_deployment(odd: OddDeployment) -> Any:
+    _, out, _ = odd.shell.run("status", "--json")  # exits 1 while it is not ready
+    (shown,) = json.loads(out)["deployments"]
+    return shown
+
+
 def odd_pid(odd: OddDeployment) -> int:
-    rank = odd.good("status")["deployments"][0]["ranks"][0]
+    rank = shown_deployment(odd)["ranks"][0]
     return int((Path(rank["handle"]) / "pid").read_text().split()[0])
 
 
 def deployment_state(odd: OddDeployment) -> str:
-    _, out, _ = odd.shell.run("status", "--json")  # exits 1 while it is not ready
-    return str(json.loads(out)["deployments"][0]["state"])
+    return str(shown_deployment(odd)["state"])
 
 
 def relaunched(odd: OddDeployment) -> bool:

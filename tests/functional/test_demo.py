@@ -16,6 +16,7 @@ import yaml
 
 from functional.command import UserShell
 from functional.gateway.gateways import has_caddy
+from patience import PATIENCE
 
 LINES = 24
 MORE = [
@@ -110,18 +111,18 @@ def test_kept_it_can_be_looked_at_and_ended(user_shell: UserShell) -> None:
 
 def interrupted(shell: UserShell, word: str, number: signal.Signals) -> tuple[int, str]:
     """Sends the signal once a line begins with the word; exit code and both outputs."""
-    process = shell.start("demo")
-    assert process.stdout
-    said = ""
-    for line in process.stdout:
-        said += line
-        if re.match(rf" *[\d.]+ s  {word} ", line):
-            break
-    process.send_signal(number)
-    try:
-        rest, err = process.communicate(timeout=120)
-    finally:
-        process.kill()
+    with shell.start("demo") as process:  # closes its pipes, also after a failure
+        assert process.stdout
+        said = ""
+        try:
+            for line in process.stdout:
+                said += line
+                if re.match(rf" *[\d.]+ s  {word} ", line):
+                    break
+            process.send_signal(number)
+            rest, err = process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
     return process.returncode, said + rest + err
 
 

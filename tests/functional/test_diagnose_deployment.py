@@ -5,13 +5,14 @@ import json
 import os
 import re
 import signal
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from fakes.ports import free_port
 from functional.command import UserShell
+from patience import wait_until
 
 _SHIPPED = Path(__file__).parents[2] / "src/sparkwright/recipes/shipped/simulator.yaml"
 RECIPE = _SHIPPED.read_text().replace("name: simulator\n", "name: twin\n", 1)
@@ -68,7 +69,6 @@ def test_a_killed_rank_is_named_while_the_head_still_answers(user_shell: UserShe
         assert code == 0 and "serves since rank 0 on a:" in out, out + err
         assert out.startswith("SIMULATED")
         kill_worker(user_shell)
-        time.sleep(1.0)
         code, out, err = user_shell.run("diagnose", "twin", "--json")
         assert code == 1, out + err
         found = json.loads(out)["diagnosis"]
@@ -82,11 +82,33 @@ def test_a_killed_rank_is_named_while_the_head_still_answers(user_shell: UserShe
 
 
 def kill_worker(shell: UserShell) -> None:
-    """SIGKILL to all of rank 1's processes: those that carry its state folder."""
-    mark = str(shell.folder / "b" / "state").encode()
+    """SIGKILL to all of rank 1's processes, those that carry its state folder; returns when they have ended."""
+    killed: set[int] = set()
+
+    def are_gone() -> bool:
+        found = worker_pids(shell)
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        killed.update(found)
+        return not found and not any(map(is_alive, killed))
+
+    wait_until(are_gone, lambda: f"the end of {killed}")
+    assert killed
+
+
+def worker_pids(shell: UserShell) -> list[int]:
+    mark, found = str(shell.folder / "b" / "state").encode(), []
     for entry in Path("/proc").glob("[0-9]*"):
-        try:
+        with suppress(OSError):
             if mark in (entry / "environ").read_bytes() or mark in (entry / "cmdline").read_bytes():
-                os.kill(int(entry.name), signal.SIGKILL)
-        except (OSError, ValueError):
-            continue
+                found.append(int(entry.name))
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    """A process that ends has no environment any more, but holds its files until it is a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

@@ -71,7 +71,7 @@ async def gateway(how: str, patience: float = 60) -> AsyncIterator[GatewayTarget
 )
 async def test_each_end_is_reported_rightly(how: str, fate: Fate, status: int) -> None:
     """The client's view decides: an error, a cut, silence, an answer that ends too early, or a refusal."""
-    async with gateway(how, patience=0.3 if how == "silent" else 60) as there:
+    async with gateway(how, patience=3 if how == "silent" else 60) as there:
         client = TrafficClient(there)
         seen = await client.ask(client.body(TrafficLoad()))
         await client.close()

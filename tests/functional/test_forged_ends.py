@@ -74,7 +74,7 @@ async def test_a_container_that_docker_starts_again_has_ended(tmp_path: Path) ->
 
 async def test_a_supervised_rank_is_not_relaunched_for_what_its_log_reports(tmp_path: Path) -> None:
     """Guards a service against its clients: the forged lines pass, and the first incident is the real end."""
-    simulator = make_supervised(tmp_path)
+    simulator = make_supervised(tmp_path, scale=0.5)  # at 0.1 an engine without a turn for 3 s is an incident
     await simulator.up()
     simulator.write_home()
     try:

@@ -12,6 +12,7 @@ import pytest
 
 from functional.command import UserShell
 from functional.supervised import SupervisedHead, supervising
+from patience import CALL
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.domain.incident import UNWATCHED, Incident, IncidentEvent
 from sparkwright.domain.live import DeploymentState
@@ -61,12 +62,19 @@ def status(shell: UserShell) -> tuple[int, str, dict[str, object]]:
     return code, text, found
 
 
+def seconds_since_ready(text: str, trouble: str) -> int:
+    """The age of the last report of a supervisor with this trouble, as `status` shows it."""
+    shown = re.search(rf"its supervisor on spark-1 {trouble}; it last reported ready, (\d+) s ago", text)
+    assert shown, text
+    return int(shown[1])
+
+
 def test_a_supervisor_reports_the_state(user_shell: UserShell, head_node: SupervisedHead) -> None:
     """The report has the start, memory and time left, canary, incidents and watcher; it wins over the ranks' looks."""
     head_node.write("door/endpoint", "https://spark-1:8443/v1\n")
     with supervising(head_node.home) as pid:
         # A supervisor writes its report every two seconds; this one must be fresh however long the calls take.
-        head_node.live(pid=pid, at=time.time() + 30, troubles=(("leak", "spark-1 loses 14 MiB a request"),))
+        head_node.live(pid=pid, at=time.time() + CALL, troubles=(("leak", "spark-1 loses 14 MiB a request"),))
         code, text, found = status(user_shell)
     assert code == 0, text
     assert text.startswith("SIMULATED  twin: ready for 1 h 01 min  https://spark-1:8443/v1\n")
@@ -83,12 +91,12 @@ def test_while_it_is_away_the_reason_and_the_time_are_there(user_shell: UserShel
     """The reason is there between two starts, when no rank is left: `nothing runs` would be a lie."""
     with supervising(head_node.home) as pid:
         waiting = DeploymentState.BACKING_OFF
-        said = {"refusing": True, "why": "rank 1 exited", "back_at": time.time() + 90, "incident": 2}
-        head_node.live(pid=pid, phase=waiting, reason="waits 30 s before launch 3", **said)
+        said = {"refusing": True, "why": "rank 1 exited", "back_at": time.time() + 7200, "incident": 2}
+        head_node.live(pid=pid, at=time.time() + CALL, phase=waiting, reason="waits 30 s before launch 3", **said)
         code, text, found = status(user_shell)
     assert (code, found["state"]) == (1, "backing_off")
     assert "reason: waits 30 s before launch 3" in text
-    assert "new requests are refused: rank 1 exited; back in about 8" in text or "back in about 9" in text
+    assert re.search(r"new requests are refused: rank 1 exited; back in about 1 h 5\d min", text), text
     assert "incident 2 is open, 1 relaunch: sparkwright incidents show 2" in text
 
 
@@ -97,7 +105,7 @@ def test_a_dead_supervisor_is_reported(user_shell: UserShell, head_node: Supervi
     head_node.live(pid=2**22 + 1, at=time.time() - 300)
     code, text, found = status(user_shell)
     assert (code, found["state"]) == (1, "stopped")
-    assert "its supervisor on spark-1 is not running; it last reported ready, 30" in text
+    assert 300 <= seconds_since_ready(text, "is not running") < 300 + CALL
     assert "nothing restarts it; the same `sparkwright up` starts one for" in text
 
 
@@ -106,7 +114,7 @@ def test_a_supervisor_that_hangs_is_reported(user_shell: UserShell, head_node: S
     with supervising(head_node.home) as pid:
         head_node.live(pid=pid, at=time.time() - 60)
         _, text, _ = status(user_shell)
-    assert "its supervisor on spark-1 does not answer; it last reported ready, 6" in text
+    assert 60 <= seconds_since_ready(text, "does not answer") < 60 + CALL
 
 
 def test_a_pid_that_is_somebody_elses_is_no_supervisor(user_shell: UserShell, head_node: SupervisedHead) -> None:
@@ -133,11 +141,13 @@ async def one_unwatched(store: SqliteStore) -> None:
 
 def test_an_incident_that_nothing_watches_is_called_so(user_shell: UserShell, head_node: SupervisedHead) -> None:
     """Guards an `open` that nobody works on: the list and the story say that the supervisor was stopped."""
+    before = time.time() - 40
     head_node.store(one_unwatched)
+    after = time.time() - 40
     code, text, err = user_shell.run("incidents", "list")
     assert (code, err) == (0, "") and "open, not watched" in text
     told = json.loads(user_shell.run("incidents", "list", "--json")[1])["incidents"][0]
-    assert told["open"] and told["unwatched_at"] == pytest.approx(time.time() - 40, abs=30)
+    assert told["open"] and before <= told["unwatched_at"] <= after
     shown = user_shell.run("incidents", "show", "1")[1]
     assert "its supervisor was stopped 20 s after it began; nothing watches it" in " ".join(shown.split())
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -61,9 +61,12 @@ def leader(shell: UserShell) -> int:
     return int((supervision_folder(shell) / "services/supervisor/pid").read_text().split()[0])
 
 
-def killed(shell: UserShell) -> None:
-    """The supervisor, by SIGKILL; the next one is there afterwards."""
+def killed(shell: UserShell, torn: Sequence[str] = ()) -> None:
+    """The supervisor, by SIGKILL; the next one is there afterwards, and finds the `torn` files of its folder broken."""
     before = read_live(shell)["pid"]
+    os.kill(before, signal.SIGSTOP)  # it would save its state over a torn one, and end itself for another request
+    for name in torn:
+        (supervision_folder(shell) / name).write_text("{ torn")
     os.kill(before, signal.SIGKILL)
     wait_until(lambda: read_live(shell)["pid"] != before, "the next supervisor")
 
@@ -158,17 +161,14 @@ def test_broken_files_stop_nothing(user_shell: UserShell) -> None:
     rests, reports it, and `up` fixes it."""
     up(user_shell)
     here, ranks = supervision_folder(user_shell), rank_pids(user_shell)
-    (here / "state.json").write_text("{ torn")
-    killed(user_shell)
+    killed(user_shell, torn=["state.json"])
     wait_until(
         lambda: read_live(user_shell)["phase"] == "degraded" and "state.json.bad" in read_live(user_shell)["reason"],
         "that it is told",
     )
     (here / "state.json.bad").unlink()
     wait_until(lambda: read_live(user_shell)["phase"] == "ready", "going on")
-    for name in ("desired.json", "desired.json.bak"):
-        (here / name).write_text("{ torn")
-    killed(user_shell)
+    killed(user_shell, torn=["desired.json", "desired.json.bak"])
     wait_until(lambda: "cannot be read" in read_live(user_shell)["reason"], "that it says so")
     assert up_again(user_shell)["done"] == "already serving"
     wait_until(lambda: read_live(user_shell)["reason"] == "", "that it is mended")

@@ -17,6 +17,7 @@ import pytest
 from fakes.ports import free_port
 from functional.facts.shell import run as run_here
 from functional.tiny_gguf import TO_THE_LIMIT, write_tiny_gguf
+from patience import PATIENCE
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.app.serve.coherence import judged_answers
@@ -73,7 +74,7 @@ async def served(spec: RankSpec, log: Path) -> AsyncIterator[asyncio.subprocess.
     """The running server, once its log reports ready; killed at the end if the test did not stop it."""
     process = await start(spec, log)
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while read_log(log.read_text().splitlines(), engine("llama-cpp").read).ready_after is None:
                 assert process.returncode is None, log.read_text()
                 await asyncio.sleep(0.02)
@@ -163,7 +164,7 @@ async def test_a_missing_model_ends_with_the_reason(tmp_path: Path) -> None:
     """A start that fails exits with 1 at once, and its log names the file."""
     log = tmp_path / "log"
     process = await start(render_rank(tmp_path / "absent.gguf", free_port()), log)
-    assert await asyncio.wait_for(process.wait(), 15) == 1
+    assert await asyncio.wait_for(process.wait(), PATIENCE) == 1
     told = read_log(log.read_text().splitlines(), engine("llama-cpp").read)
     assert "absent.gguf" in told.root
     assert told.ready_after is None
@@ -175,7 +176,7 @@ async def test_a_flag_that_it_does_not_know_is_refused(tmp_path: Path) -> None:
     log = tmp_path / "log"
     recipe = replace(RECIPE, flags={**RECIPE.flags, "max-model-len": 5})
     process = await start(render_rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port(), recipe), log)
-    assert await asyncio.wait_for(process.wait(), 15) == 1
+    assert await asyncio.wait_for(process.wait(), PATIENCE) == 1
     assert "error: invalid argument" in log.read_text()
 
 

@@ -18,6 +18,7 @@ import pytest
 
 from fakes.ports import free_port
 from functional.tiny_gguf import TO_THE_LIMIT, write_tiny_gguf
+from patience import PATIENCE
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.plan import Placement, RankSpec
@@ -61,7 +62,7 @@ class Running:
     log: Path
 
     async def prints(self, text: str) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while text not in self.log.read_text():
                 assert self.process.returncode is None, self.log.read_text()
                 await asyncio.sleep(0.02)
@@ -138,7 +139,7 @@ async def test_a_worker_that_dies_ends_the_head_with_the_reason(tmp_path: Path) 
         await worker.process.wait()
         with pytest.raises(httpx.HTTPError):
             await answer(specs[0])
-        assert await asyncio.wait_for(head.process.wait(), 15) != 0
+        assert await asyncio.wait_for(head.process.wait(), PATIENCE) != 0
         assert any("Remote RPC server crashed" in line for line in head_errors(head))
         assert lost_a_peer(head.log.read_text().splitlines())
 
@@ -147,7 +148,7 @@ async def test_a_head_without_its_worker_reports_it(tmp_path: Path) -> None:
     """A worker that is not there is named before anything is loaded."""
     specs = rendered(tmp_path)
     head = await start(specs[0], tmp_path)
-    assert await asyncio.wait_for(head.process.wait(), 40) != 0
+    assert await asyncio.wait_for(head.process.wait(), PATIENCE) != 0
     ((address, port),) = specs[1].listens
     assert f"no rpc-server listens at {address}:{port}" in head_errors(head)[0]
 

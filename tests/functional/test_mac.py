@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import CALL
 from unit.for_each import for_each
 
 pytestmark = pytest.mark.full
@@ -58,7 +59,7 @@ LOG = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n
 def python(folder: Path, program: str, *words: str) -> "subprocess.CompletedProcess[str]":
     env = {**os.environ, "HOME": str(folder), "HF_HUB_OFFLINE": "1"}
     argv = (sys.executable, "-c", program, *words)
-    return subprocess.run(argv, capture_output=True, text=True, cwd=folder, env=env, timeout=120)
+    return subprocess.run(argv, capture_output=True, text=True, cwd=folder, env=env, timeout=CALL)
 
 
 def test_every_verb_is_imported_and_prints_its_help(tmp_path: Path) -> None:

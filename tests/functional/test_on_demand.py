@@ -77,7 +77,8 @@ def test_twenty_clients_start_it_and_it_ends_without_them(served: Served) -> Non
             return "stream" if "".join(one.choices[0].delta.content or "" for one in parts if one.choices) else ""
 
         with ThreadPoolExecutor(20) as pool:
-            got = sorted(pool.map(ask, range(20)))
+            leavers_first = sorted(range(20), key=lambda number: number % 4)  # once alpha serves, it would answer them
+            got = sorted(pool.map(ask, leavers_first))
         assert got == ["left"] * 5 + ["stream"] * 5 + ["whole"] * 10
         assert read_live(served, "alpha")["relaunches"] == 1 and read_live(served, "beta")["relaunches"] == 0
         is_asleep(served, "alpha")
@@ -106,14 +107,17 @@ def test_a_start_that_the_plan_refuses_is_answered_with_its_reason(served: Serve
 @pytest.mark.full
 def test_it_is_never_stopped_while_a_request_runs(served: Served) -> None:
     """Guards a stream that lasts longer than the idle time, at the gateway's count of what is under way."""
-    served.good("up", on_demand(served, "alpha", SPARKWRIGHT_SIMULATOR_TIME_SCALE="1"), *FORCE)
+    served.good("up", on_demand(served, "alpha", SPARKWRIGHT_SIMULATOR_TOKEN_SCALE="1"), *FORCE)
     with served.client as client:
-        body = {**CHAT, "max_tokens": 500, "ignore_eos": True, "stream": True}
-        began = time.monotonic()
+        body = {**CHAT, "max_tokens": 1000, "ignore_eos": True, "stream": True}
         with client.stream("POST", "/v1/chat/completions", json=body) as stream:
-            text = "".join(stream.iter_text())
+            parts = stream.iter_text()
+            first, began = next(parts), time.monotonic()
+            # On a busy machine it may have been stopped before the request, which then has started it
+            before = read_live(served, "alpha")["relaunches"]
+            text = first + "".join(parts)
         assert time.monotonic() - began > 3 and text.rstrip().endswith("data: [DONE]")
-        assert read_live(served, "alpha")["relaunches"] == 0
+        assert read_live(served, "alpha")["relaunches"] == before
 
 
 @pytest.mark.full

@@ -55,7 +55,9 @@ def test_a_good_start_is_proven(user_shell: UserShell) -> None:
     assert (code == 0) == proof["passed"] == (not missed) and len(proof["runs"]) == 2
     (user_shell.folder / "gates.txt").write_text("errors == 0\nfailed_probes == 0\n")
     code, out, _ = user_shell.run("gate", *proof["runs"], "gates.txt", "--allow-simulated")
-    assert out.count("pass ") == 2 and code == int(bool(missed))
+    # A level at which the client was late spoils its own gates; only a run that was late at all of them is not valid.
+    invalid = [one for one in proof["gates"] if one["line"].endswith(" is valid")]
+    assert out.count("pass ") == 2 and code == int(bool(invalid)), out
     (user_shell.folder / "rounds.yaml").write_text(ROUND)
     code, out, err = user_shell.run("soak", "twin", "--profile", "./rounds.yaml", "--floor", "1m", "-o", "soak.html")
     assert "] users: 4 requests, 0 failed" in err and "available on a" in err and "available on b" in err

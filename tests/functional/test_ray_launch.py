@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from functional.netns import MISSING, two_nodes
-from patience import wait_until
+from patience import PATIENCE, wait_until
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import FabricChoice
@@ -40,7 +40,7 @@ ray.init(log_to_driver=False)
 from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy as On
 group = placement_group([{"GPU": 1}] * 2, strategy="STRICT_SPREAD")
-ray.get(group.ready(), timeout=60)
+ray.get(group.ready(), timeout=300)
 @ray.remote(num_gpus=1, num_cpus=0)
 def where():
     return os.environ["VLLM_HOST_IP"]
@@ -104,7 +104,7 @@ def cluster(tmp_path: Path) -> Iterator[RayCluster]:
             for pid in here.left():
                 os.kill(int(pid), signal.SIGKILL)
             for process in here.started.values():
-                process.wait(60)
+                process.wait(PATIENCE)
 
 
 def rendered(folder: Path, program: Path) -> tuple[RankSpec, ...]:
@@ -143,8 +143,8 @@ def test_the_program_runs_once_both_nodes_are_there_and_all_ends_with_the_head(c
     assert any(line.startswith("arguments ['serve', '/models/tiny'") for line in head)
     assert read_log(head, engine("vllm-ray").read).ready_after is not None
     cluster.started[0].send_signal(signal.SIGTERM)
-    assert cluster.started[0].wait(60) == 143
-    assert cluster.started[1].wait(60) == 1
+    assert cluster.started[0].wait(PATIENCE) == 143
+    assert cluster.started[1].wait(PATIENCE) == 1
     assert "ray: error: the head's Ray is gone; this worker ends" in cluster.log(1)
     wait_until(lambda: not cluster.left(), lambda: f"gone: {cluster.left()}")
     assert not Path(cluster.specs[0].argv[cluster.specs[0].argv.index("--folder") + 1]).exists()
@@ -154,8 +154,8 @@ def test_a_missing_node_is_named_before_the_program_starts(cluster: RayCluster) 
     """A cluster of one node ends with that node's address; a stranger with another token does not count."""
     cluster.start(0, wait="12")
     cluster.start(1, token="cd" * 32, wait="12")
-    assert cluster.started[0].wait(60) == 1
-    assert cluster.started[1].wait(60) == 1
+    assert cluster.started[0].wait(PATIENCE) == 1
+    assert cluster.started[1].wait(PATIENCE) == 1
     # A machine that is busy with other things may not have brought up the head's own Ray by then.
     missing = re.compile(r"ray: error: the cluster did not come up: [01] of 2 nodes active.*missing:.* 10\.77\.0\.2")
     assert any(map(missing.match, cluster.log(0)))
@@ -170,7 +170,7 @@ def test_a_killed_head_takes_its_worker_along(cluster: RayCluster) -> None:
     cluster.start(0)
     cluster.prints(0, "startup complete")
     cluster.started[0].kill()
-    assert cluster.started[1].wait(60) == 1
+    assert cluster.started[1].wait(PATIENCE) == 1
     wait_until(lambda: not cluster.left(), lambda: f"gone: {cluster.left()}")
 
 

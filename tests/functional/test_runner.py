@@ -206,15 +206,21 @@ def test_a_full_disk_is_reported_before_anything_runs(folder: Path, monkeypatch:
     assert "MiB free" in capfd.readouterr().err and not (folder / "ran").exists()
 
 
+class EndsAfterOneWait(threading.Event):
+    """Its first wait is over at once and in vain: no clock decides how many lines are printed."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        ended = self.is_set()
+        self.set()
+        return ended
+
+
 def test_progress_names_what_runs_and_how_far_it_is(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd) -> None:
     """Guards who waits for a run of minutes."""
     path = folder / "unit.progress"
     path.write_text(json.dumps([12, 40, ["tests/unit/test_a.py", "tests/unit/test_b.py"], 0]))
     monkeypatch.setattr(test_all, "RUNNING", {"unit": path, "types": folder / "none"})
-    monkeypatch.setattr(test_all, "REPORT_EVERY", 0.01)
-    finished = threading.Event()
-    threading.Timer(0.2, finished.set).start()
-    test_all.tell_progress(finished)
+    test_all.tell_progress(EndsAfterOneWait())
     assert "types | unit 12 of 40 (a, b)" in capfd.readouterr().out
     path.write_text(json.dumps([13, 40, ["tests/unit/test_b.py"], 2]))
     monkeypatch.setattr(test_all, "ROOT", folder)

@@ -12,7 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from functional.supervised_simulator import READY, SupervisedSimulator, make_supervised
+from functional.supervised_simulator import READY, SupervisedSimulator, environ, make_supervised, processes
+from patience import PATIENCE, wait_until
 from sparkwright.domain.live import DeploymentState
 from sparkwright.engines.engine import served_name
 
@@ -56,15 +57,22 @@ async def reported(simulator: SupervisedSimulator, what: str) -> None:
 def end_samplers(root: Path) -> None:
     """Ends the streams of samples of that node, as its reboot does: each group of processes that waits in a `sleep`.
 
-    A sleep whose shell has ended is a child of the test's own process, so its parent says nothing.
+    A sleep whose shell has ended is a child of the test's own process, so its parent says nothing. A sampler that takes
+    a sample just now may have none.
     """
-    for one in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            stat = (one / "stat").read_text()
-            if "(sleep)" in stat and f"={root}\0".encode() in (one / "environ").read_bytes():
-                group = os.getpgid(int(one.name))
-                assert group != os.getpgrp(), "a sampler has a group of its own"
-                os.killpg(group, signal.SIGKILL)
+    wait_until(lambda: [pid for pid in processes() if end_sleeping_group(pid, root)], "a sampler to wait", poll=0.01)
+
+
+def end_sleeping_group(pid: int, root: Path) -> bool:
+    """True if that process was a `sleep` of the node; its whole group has been killed."""
+    with suppress(OSError):
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        if "(sleep)" in stat and f"={root}\0".encode() in environ(pid):
+            group = os.getpgid(pid)
+            assert group != os.getpgrp(), "a sampler has a group of its own"
+            os.killpg(group, signal.SIGKILL)
+            return True
+    return False
 
 
 @pytest.mark.full
@@ -76,14 +84,16 @@ async def test_a_node_that_its_watchdog_reset_is_the_cause(simulator: Supervised
     async with supervised(simulator):
         record.write_text("32\n")
         (root / "proc/sys/kernel/random/boot_id").write_text("00000000-0000-4000-8000-0000000000ff\n")
+        end_samplers(root)  # first: a rank's last processes sleep, too
         simulator.kill(1)
-        end_samplers(root)
         await relaunched(simulator)
         folder = simulator.state / "incidents/twin" / str(simulator.live().last_incident)
+        diagnosis = folder / "diagnosis.json"
+        await simulator.until(lambda _: diagnosis.exists() and "LIVE016" in diagnosis.read_text())
     events = {one["kind"]: one["text"] for one in json.loads((folder / "incident.json").read_text())["events"]}
     assert events["rebooted"] == "spark-2 was reset by its hardware watchdog: it had frozen"
     assert events["last-seconds"].startswith("last record of spark-2")
-    cause = json.loads((folder / "diagnosis.json").read_text())["causes"][0]
+    cause = json.loads(diagnosis.read_text())["causes"][0]
     assert (cause["code"], cause["proof"][0]["text"]) == ("LIVE016", "spark-2 was reset by its hardware watchdog")
 
 
@@ -112,7 +122,7 @@ async def test_a_killed_rank_is_evidence_and_then_history(simulator: SupervisedS
 @pytest.mark.full
 async def test_an_api_that_hangs_is_not_taken_for_a_busy_engine(tmp_path: Path) -> None:
     """Guards the frozen head: TCP connects, nothing answers, no process has ended; all ranks are launched again."""
-    simulator = make_supervised(tmp_path, scale=0.03)
+    simulator = make_supervised(tmp_path)
     await simulator.up()
     simulator.write_home()
     try:
@@ -122,8 +132,8 @@ async def test_an_api_that_hangs_is_not_taken_for_a_busy_engine(tmp_path: Path) 
             again = noticed + await relaunched(simulator)
             print(f"head frozen: refused after {noticed:.2f} s, serving again after {again:.2f} s")
         assert simulator.starts(0) == 2
-        # "recovered": on a busy machine a probe may be late before it is frozen, too.
-        assert {news.what for news in simulator.heard.news} - {"recovered"} == {"opened", "closed"}
+        # Without an incident: on a busy machine a probe or a sample may be late before it is frozen, too.
+        assert [news.what for news in simulator.heard.news if news.incident] == ["opened", "closed"]
     finally:
         await simulator.down()
 
@@ -161,7 +171,7 @@ async def test_a_person_who_takes_over_disarms_it(simulator: SupervisedSimulator
     task = asyncio.create_task(simulator.supervise())
     await simulator.until(lambda live: live.phase is READY)
     (simulator.home / "desired.json").unlink()
-    await asyncio.wait_for(task, 60.0)
+    await asyncio.wait_for(task, PATIENCE)
     assert simulator.pids(0) and simulator.pids(1)
     assert simulator.starts(0) == 1
 
@@ -172,17 +182,18 @@ async def test_a_lost_connection_is_not_a_lost_worker(simulator: SupervisedSimul
     simulator.gone["spark-2"] = asyncio.Event()
     async with supervised(simulator):
         simulator.gone["spark-2"].set()
-        await simulator.until(lambda live: live.phase is DeploymentState.DEGRADED)
+        await simulator.until(lambda live: any("spark-2" in sentence for _, sentence in live.troubles))
         live = simulator.live()
         await asyncio.sleep(3.0)
         still = simulator.live()
         simulator.gone["spark-2"].clear()
         await simulator.until(lambda live: live.phase is READY and not live.troubles)
-        await reported(simulator, "recovered")
-    assert live and any("spark-2" in sentence for _, sentence in live.troubles) and not live.refusing
+        await simulator.until(lambda _: bool(told := simulator.heard.news) and told[-1].what == "recovered")
+    assert live and live.phase is DeploymentState.DEGRADED and not live.refusing
     assert still and still.phase is DeploymentState.DEGRADED
     assert (simulator.starts(0), simulator.starts(1)) == (1, 1)
-    assert [news.what for news in simulator.heard.news] == ["degraded", "recovered"]
+    news = [one.what for one in simulator.heard.news]  # a second pair: a sample of spark-1 was late, on a busy machine
+    assert news == ["degraded", "recovered"] * (len(news) // 2)
 
 
 @pytest.mark.full
@@ -232,7 +243,7 @@ async def test_it_needs_little_memory(simulator: SupervisedSimulator) -> None:
 
 
 async def until_work(simulator: SupervisedSimulator, work: str) -> None:
-    for _ in range(12000):
+    for _ in range(int(PATIENCE / 0.005)):
         with suppress(OSError):
             if simulator.journal().work == work:
                 return
@@ -242,14 +253,19 @@ async def until_work(simulator: SupervisedSimulator, work: str) -> None:
 
 def leaders(simulator: SupervisedSimulator) -> list[int]:
     """The ranks' session leaders: one for each start that still lives."""
-    return [pid for rank in (0, 1) for pid in simulator.pids(rank) if os.getsid(pid) == pid]
+    found: list[int] = []
+    for pid in (*simulator.pids(0), *simulator.pids(1)):
+        with suppress(ProcessLookupError):
+            if os.getsid(pid) == pid:
+                found.append(pid)
+    return found
 
 
 @pytest.mark.full
 async def test_a_client_does_not_name_the_cause_of_a_kill(simulator: SupervisedSimulator) -> None:
     """Guards the cause: a wrong model name that a client asked for, answers after it, then SIGKILL: it was the kill."""
     wrong = {"model": "wrong", "messages": [{"role": "user", "content": "x"}]}
-    async with supervised(simulator), httpx.AsyncClient(trust_env=False) as client:
+    async with supervised(simulator), httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
         url = f"http://127.0.0.1:{simulator.recipe.serving.port}/v1/chat/completions"
         assert (await client.post(url, json=wrong)).status_code == 404
         good = {**wrong, "model": served_name(simulator.recipe), "max_tokens": 2}

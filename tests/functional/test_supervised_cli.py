@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 import urllib.request
 from pathlib import Path
 
@@ -12,12 +13,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from fakes.ports import free_port
 from functional.command import UserShell
 from functional.test_diagnose_deployment import recipe
-from functional.test_install_supervisor import QUICK, SCALED, read_live, supervision_folder, user_shell
+from functional.test_install_supervisor import QUICK, read_live, supervision_folder, user_shell
 from patience import wait_until
 
 pytestmark = pytest.mark.full
 
 __all__ = ["user_shell"]  # a fixture
+# At 0.1 an idle engine without a turn for 3 s is an incident.
+HALF = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.5"}
 
 
 def kill_rank(shell: UserShell, node: str, number: int) -> None:
@@ -40,7 +43,7 @@ def up(shell: UserShell) -> None:
     """Runs `up` with a gateway of this test's own."""
     path = shell.folder / recipe(shell, **QUICK)
     path.write_text(path.read_text().replace("serving:\n", f"serving:\n  gateway: {{port: {free_port()}}}\n"))
-    code, _, err = shell.run("up", str(path), "--force", "no GPU here", **SCALED)
+    code, _, err = shell.run("up", str(path), "--force", "no GPU here", **HALF)
     assert code == 0, err
 
 
@@ -56,10 +59,16 @@ def figures(shell: UserShell) -> dict[str, float]:
 
 def test_a_fault_is_reported_while_it_is_fixed_and_afterwards(user_shell: UserShell) -> None:
     """status, hooks, incidents list and show, logs --incident; and after `down` the history is still there."""
+    began = time.monotonic()
     up(user_shell)
     heard = add_hook(user_shell)
     kill_rank(user_shell, "b", 1)
-    wait_until(lambda: read_live(user_shell)["incident"] == 1, "the incident")
+
+    def is_open_or_over() -> bool:
+        live = read_live(user_shell)
+        return live["incident"] == 1 or live["relaunches"] == 1
+
+    wait_until(is_open_or_over, "the incident")
     text = user_shell.run("status")[1]
     assert "incident 1 is open" in text or "incidents: 1, 1 relaunch" in text, text
     wait_until(
@@ -74,7 +83,7 @@ def test_a_fault_is_reported_while_it_is_fixed_and_afterwards(user_shell: UserSh
         "serving again",
         True,
     )
-    assert 0 < listed["away"] < 60
+    assert 0 < listed["away"] < time.monotonic() - began
     shown = user_shell.run("incidents", "show", "1")[1]
     for part in ("SIMULATED  incident 1  twin: rank-exited", "rank 1", "[LIVE009]", "launched again", "rank1-b.log"):
         assert part in shown, shown

@@ -13,7 +13,7 @@ import yaml
 from functional.command import UserShell
 from functional.test_diagnose_deployment import recipe
 from functional.test_install_supervisor import QUICK, SCALED, read_live, user_shell
-from patience import wait_until
+from patience import CALL, wait_until
 
 __all__ = ["user_shell"]  # a fixture
 PACE = {
@@ -104,7 +104,7 @@ def test_what_serves_comes_back(user_shell: UserShell) -> None:
         if line.startswith("[2/"):
             break
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=120)
+    process.communicate(timeout=CALL)
     assert process.returncode == 130
     wait_until(lambda: read_live(user_shell)["phase"] == "ready", "serving again")
     assert read_live(user_shell)["pid"] == before

@@ -17,6 +17,7 @@ import pytest
 
 from functional.command import COMMAND, UserShell
 from functional.supervised import SupervisedHead, supervising
+from patience import CALL
 from sparkwright.domain.live import LiveEngine
 
 _IN, _OUT = "\x1b[?1049h", "\x1b[?1049l"
@@ -27,7 +28,7 @@ def user_shell(tmp_path: Path) -> Iterator[UserShell]:
     made = UserShell(tmp_path)
     head = SupervisedHead(made)
     with supervising(head.home) as pid:
-        head.live(pid=pid, at=time.time() + 60, engine=LiveEngine(1.0, running=3.0, waiting=1.0, kv_usage=0.42))
+        head.live(pid=pid, at=time.time() + CALL, engine=LiveEngine(1.0, running=3.0, waiting=1.0, kv_usage=0.42))
         yield made
     made.clean()
 

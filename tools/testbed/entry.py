@@ -5,6 +5,7 @@ A test asks its nodes some fifty times; each `docker exec` takes a client, a cal
 
 import contextlib
 import json
+import re
 from pathlib import Path
 
 from testbed.daemon import Daemon
@@ -66,8 +67,9 @@ def start_of(pid: int) -> str:
 
 
 def capabilities(process: str) -> int:
-    """The set that a process and what it starts can have at most."""
-    return int(read(Path(f"/proc/{process}/status")).partition("CapBnd:")[2].split()[0], 16)
+    """The set that a process and what it starts can have at most; empty if the process has ended."""
+    bound = re.search(r"^CapBnd:\s*([0-9a-f]+)", read(Path(f"/proc/{process}/status")), re.MULTILINE)
+    return int(bound[1], 16) if bound else 0
 
 
 def groups_of(pid: int) -> list[Path]:

@@ -62,11 +62,14 @@ start() {
 stop() {
     if alive; then kill -@SIGNAL@ "-$pid"; fi
     left=@TENTHS@
-    while [ -n "$(marked)" ] && [ "$left" -gt 0 ]; do
+    # What was killed is listed until it has ended, on a busy node for a while.
+    while processes=$(marked); [ -n "$processes" ] && [ "$left" -gt -100 ]; do
+        if [ "$left" -le 0 ]; then
+            for one in $processes; do kill -KILL "$one" 2>/dev/null; done
+        fi
         sleep 0.1
         left=$((left - 1))
     done
-    for one in $(marked); do kill -KILL "$one" 2>/dev/null; done
     [ -z "$(marked)" ] && rm -rf "$dir/files" "$dir/pid"
 }
 

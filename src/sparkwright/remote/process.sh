@@ -91,11 +91,12 @@ while :; do
 done
 
 #: scope
-# Moves this process, with its environment as it is, out of the group of a system unit. systemd does so after it answers.
+# Moves this process, with its environment as it is, out of the group of a system unit. systemd does so after it
+# answers, on a busy node seconds later; `start` waits longer than this.
 m=org.freedesktop.systemd1; as=; [ "$(id -u)" = 0 ] || as="sudo -n"
 if $as busctl -q call $m /org/freedesktop/systemd1 $m.Manager StartTransientUnit "ssa(sv)a(sa(sv))" \
   "sparkwright-rank-$$.scope" fail 2 PIDs au 1 $$ CollectMode s inactive-or-failed 0 >/dev/null 2>&1; then
-  j=0; while grep -qE 'sparkwright-(supervisor|standby)-' /proc/self/cgroup && [ $j -lt 40 ]; do sleep 0.05; j=$((j+1)); done
+  j=0; while grep -qE 'sparkwright-(supervisor|standby)-' /proc/self/cgroup && [ $j -lt 80 ]; do sleep 0.05; j=$((j+1)); done
 fi
 
 #: start
@@ -113,7 +114,7 @@ esac
 save "$d/leader.sh" "$leader" && save "$d/printer.sh" "$printer" && save "$d/environment" "$environment" || exit 1
 setsid $s sh "$d/leader.sh" "$d" "$@" </dev/null >/dev/null 2>&1 &
 b=$!; i=0
-while [ ! -s "$d/pid" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); kill -0 $b 2>/dev/null || i=$((i+30)); done
+while [ ! -s "$d/pid" ] && [ $i -lt 200 ]; do sleep 0.05; i=$((i+1)); kill -0 $b 2>/dev/null || i=$((i+30)); done
 [ -s "$d/pid" ] || { tail -n 3 "$d/log" >&2; exit 1; }
 
 #: printed

@@ -22,7 +22,8 @@ from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.event_bus import EventBus
 
 REBOOTED, LAST_SECONDS = "rebooted", "last-seconds"
-# Until the incident of the same reboot is open; a supervisor that has just begun looks at its ranks first.
+# Until the incident of the same reboot is open; a supervisor that has just begun looks at its ranks first. The evidence
+# of an incident takes its time, however short a drill makes other waits.
 _PATIENCE, _LOOK_AGAIN = 30.0, 0.5
 
 
@@ -172,7 +173,7 @@ COPY_BYTES = 32 * 1024
 
 async def _open_incident(context: DeploymentContext) -> int:
     """Its number; 0 if none is opened in time."""
-    until = context.services.clock.monotonic() + context.scaled(_PATIENCE)
+    until = context.services.clock.monotonic() + _PATIENCE
     while not (number := context.seen.incident):
         if context.services.clock.monotonic() > until:
             return 0

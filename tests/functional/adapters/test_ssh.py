@@ -125,7 +125,8 @@ async def test_dead_shared_connection_is_replaced(client_box: Box) -> None:
     host = client_box.host()
     await host.run(TRUE)
     os.kill(find_pid(f"{client_box.folder}", "[mux]"), signal.SIGKILL)
-    assert await wait_until_gone("[mux] " + str(client_box.folder))
+    assert await wait_until_gone(str(client_box.control))
+    assert list(client_box.control.iterdir()) != []
     assert (await host.run(shell_command("echo again"))).stdout == "again\n"
 
 

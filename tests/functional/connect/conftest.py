@@ -16,6 +16,7 @@ from fakes.ports import free_port
 from functional.command import UserShell
 from functional.gateway.gateways import ENGINE_KEY, KEY, LocalGateway, has_caddy
 from functional.simulator.process import CAPTURES, HEAD_ADDRESS, SimulatorProcess
+from patience import CALL
 from sparkwright.gateway.caddy import root_certificate
 
 NPM = Path(__file__).parents[3] / "build" / "npm" / "node_modules"
@@ -44,7 +45,7 @@ class ConnectSetup:
         script = f'{exports}\nexec "$@"'
         keep = {"PATH": os.environ["PATH"], "HOME": str(self.home), "IS_SANDBOX": "1", "PYTHONWARNINGS": "ignore"}
         words = ["bash", "-c", script, "bash", *argv]
-        where = {"cwd": folder or self.home, "env": keep, "input": stdin, "timeout": 120}
+        where = {"cwd": folder or self.home, "env": keep, "input": stdin, "timeout": CALL}
         done = subprocess.run(words, capture_output=True, text=True, check=False, **where)  # type: ignore[call-overload]
         assert done.returncode == 0, f"{argv[0]}: {done.stdout[-2000:]}\n{done.stderr[-2000:]}"
         return str(done.stdout)

@@ -4,7 +4,6 @@ import http.client
 import json
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,10 +49,7 @@ def test_the_emitted_scripts_serve(user_shell: UserShell) -> None:
     try:
         for node in (*workers, head):
             subprocess.run([str(scripts[node]), "start"], env=user_shell.environ, check=True, timeout=60)
-        end = time.monotonic() + 30
-        while not (answer := chat_answer(port)) and time.monotonic() < end:
-            time.sleep(0.1)
-        assert answer
+        wait_until(lambda: chat_answer(port), "the ranks to answer", poll=0.1)
         assert subprocess.run([str(scripts[head]), "start"], env=user_shell.environ, timeout=60).returncode == 1
     finally:
         ended = [subprocess.run([str(scripts[node]), "stop"], env=user_shell.environ, timeout=60) for node in scripts]

@@ -101,7 +101,8 @@ class LocalGateway:
 
     def flights(self) -> dict[str, dict[str, Any]]:
         """The flights shown to the supervisors of each deployment."""
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(self.folder / "service.sock"))) as client:
+        transport = httpx.HTTPTransport(uds=str(self.folder / "service.sock"))
+        with httpx.Client(transport=transport, timeout=60.0) as client:
             return dict(client.get("http://gateway/flights").json())
 
     def keys(self, *known: str) -> None:

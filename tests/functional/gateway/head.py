@@ -129,7 +129,7 @@ class GatewayHead:
     def status(self, key: str, verify: str = "") -> int:
         headers = {"Authorization": f"Bearer {key}"}
         context = ssl.create_default_context(cafile=verify or self.certificate)
-        return httpx.get(f"{self.url}/v1/models", headers=headers, verify=context).status_code
+        return httpx.get(f"{self.url}/v1/models", headers=headers, verify=context, timeout=60).status_code
 
     def figures(self) -> bool:
         try:

@@ -13,6 +13,7 @@ from patience import wait_until
 from sparkwright.adapters.hung_server import is_answering, kill_listener, listener_of
 from sparkwright.domain.live import WATCHDOG
 from sparkwright.gateway.caddy import ADMIN
+from sparkwright.supervisor.proxy import caddy_watch
 from sparkwright.supervisor.proxy.caddy_watch import CaddyWatch
 
 
@@ -24,7 +25,9 @@ async def test_a_stopped_caddy_is_named_and_killed(opened: Opened, monkeypatch: 
     caddy, clock = gateway.processes["caddy"], FakeClock()
     watch = CaddyWatch(gateway.folder, clock)
     clock.advance(10 * WATCHDOG)
-    await watch.look()
+    with monkeypatch.context() as patched:
+        patched.setattr(caddy_watch, "_WITHIN", 60.0)
+        await watch.look()
     assert watch.trouble == "" and listener_of(ADMIN) == caddy.pid
     os.kill(caddy.pid, signal.SIGSTOP)
     wait_until(lambda: "Caddy answers nothing" in str(gateway.flights()), "the gateway's process tells it")

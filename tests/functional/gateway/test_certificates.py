@@ -17,6 +17,7 @@ from functional.simulator.process import HEAD_ADDRESS, wait_until
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.domain.cluster import Cluster, Node
+from sparkwright.gateway.caddy import certificate_folders
 from sparkwright.remote.gateway import certificates
 
 NAME, AUTHORITY = "certificates/local/localhost/localhost", "pki/authorities/local"
@@ -35,6 +36,8 @@ def stopped(tmp_path: Path) -> Iterator[LocalGateway]:
     gateway.home.mkdir()
     gateway.write()
     gateway.start_caddy()
+    folders = [Path(folder) for folder in certificate_folders(gateway.front)]
+    wait_until("each name has its certificate", lambda: all((one / f"{one.name}.json").exists() for one in folders))
     shutil.copy(gateway.home / "ca" / AUTHORITY / "root.crt", gateway.home / "given.crt")
     assert mended(gateway) == ([], "")
     yield gateway

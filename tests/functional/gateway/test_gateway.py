@@ -167,10 +167,11 @@ def test_while_refusing_it_reports_why_and_until_when(gateway: LocalGateway) -> 
     """Guards what a client reads while the engine is away: 503, what happens, and when to come back."""
     now = time.time()
     why = "rank 1 on spark-2 exited with 137"
-    gateway.live(phase=DeploymentState.LOADING, since=now - 65, refusing=True, why=why, back_at=now + 200)
+    waits = {"since": now - 65, "refusing": True, "why": why, "back_at": now + 230}
+    gateway.live(at=now + 14, phase=DeploymentState.LOADING, **waits)  # believed until 15 s after that
     refused = gateway.get("/v1/models")
     assert refused.status_code == 503
-    assert 140 <= int(refused.headers["Retry-After"]) <= 200
+    assert 170 <= int(refused.headers["Retry-After"]) <= 230
     told = openai_error(refused)
     assert told["type"] == "service_unavailable"
     assert why in str(told["message"]) and "3 min" in str(told["message"])

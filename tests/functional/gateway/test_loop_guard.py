@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ import pytest
 
 from fakes.ports import free_port
 from local_server import local_links, local_server
+from patience import PATIENCE
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.domain.codec import to_json
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
@@ -106,7 +108,8 @@ class GuardedGateway:
 
     async def used(self) -> dict[str, Any]:
         """The row of the key, once its request is over."""
-        for _ in range(100):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
             with closing(sqlite3.connect(self.folder / "usage.sqlite")) as link:
                 link.row_factory = sqlite3.Row
                 row = dict(link.execute("SELECT * FROM usage").fetchone() or {})
@@ -191,7 +194,7 @@ async def test_a_loop_ends_with_a_reason_and_a_note(tmp_path: Path, path: str, r
     """Guards an agent that would read the same sentence for an hour: the client's library ends in order, the engine is
     left, and the request counts as looped."""
     engine = LoopingEngine(looping)
-    async with gateway(tmp_path, engine, {"end_loops": True}, {}) as scene, asyncio.timeout(60):
+    async with gateway(tmp_path, engine, {"end_loops": True}, {}) as scene, asyncio.timeout(PATIENCE):
         text, reasons = await read_openai(scene, path)
         used = await scene.used()
         while not engine.left:  # it hears of that a turn of the loop later
@@ -204,7 +207,7 @@ async def test_a_loop_ends_with_a_reason_and_a_note(tmp_path: Path, path: str, r
 
 async def test_a_loop_of_the_messages_api_ends(tmp_path: Path) -> None:
     """Guards Claude's clients, whose stream has blocks that must be closed."""
-    async with gateway(tmp_path, LoopingEngine(looping), {}, {"end_loops": True}) as scene, asyncio.timeout(60):
+    async with gateway(tmp_path, LoopingEngine(looping), {}, {"end_loops": True}) as scene, asyncio.timeout(PATIENCE):
         client = anthropic.AsyncAnthropic(base_url=scene.url, api_key=KEY, max_retries=0)
         async with client.messages.stream(model="tiny", max_tokens=9, messages=TURNS) as stream:
             message = await stream.get_final_message()
@@ -250,7 +253,7 @@ async def test_a_loop_that_was_not_streamed_is_counted(tmp_path: Path) -> None:
     text = " The same again." * 2000
     whole = json.dumps({"choices": [{"index": 0, "message": {"content": text}, "finish_reason": "length"}]}).encode()
     async with gateway(tmp_path, LoopingEngine(looping, whole=whole), {"end_loops": True}, {}) as scene:
-        async with httpx.AsyncClient(headers={"Authorization": f"Bearer {KEY}"}) as client:
+        async with httpx.AsyncClient(headers={"Authorization": f"Bearer {KEY}"}, timeout=60) as client:
             got = await client.post(f"{scene.url}{CHAT}", json={"model": "tiny", "messages": TURNS})
         assert got.content == whole
         assert (await scene.used())["looped"] == 1

@@ -21,6 +21,7 @@ from fakes.ports import free_port
 from functional.gateway.gateways import ENGINE_KEY, KEY, LocalGateway
 from functional.gateway.test_replicas import CHAT, ScriptedEngine, answer_named
 from functional.simulator.process import CAPTURES, HEAD_ADDRESS, SimulatorProcess
+from patience import PATIENCE
 from sparkwright.domain.live import DeploymentState
 from sparkwright.domain.recipe import Serving
 from sparkwright.gateway.keys import RouteSetting
@@ -185,7 +186,7 @@ async def test_a_killed_replica_costs_no_request_that_had_no_token(served: Serve
             number += 1
             await loaded.stream(client, 1000 * name + number)
 
-    async with gateway.clients() as client, asyncio.timeout(120):
+    async with gateway.clients() as client, asyncio.timeout(PATIENCE):
         clients = [asyncio.create_task(one_client(client, number)) for number in range(16)]
         while len(loaded.rows) < 60:
             await asyncio.sleep(0.05)

@@ -66,7 +66,7 @@ def usage_sums(gateway: LocalGateway) -> Counter[str]:
 
 
 def engine_counts(engine: SimulatorProcess) -> tuple[int, int]:
-    page = httpx.get(f"http://{HEAD_ADDRESS}:{engine.port}/metrics").text
+    page = httpx.get(f"http://{HEAD_ADDRESS}:{engine.port}/metrics", timeout=60).text
     found = {line.split("{")[0]: float(line.split()[-1]) for line in page.splitlines() if line.startswith(COUNTERS)}
     return int(found[COUNTERS[0]]), int(found[COUNTERS[1]])
 

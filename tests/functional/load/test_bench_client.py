@@ -84,7 +84,8 @@ def test_both_of_our_clients_report_the_same(tmp_path: Path) -> None:
             done = subprocess.run([*argv, *words], capture_output=True, text=True, check=True, timeout=60)
             told[name] = json.loads(done.stdout)
     for figures in told.values():
-        assert figures["ttft_mean"] > 45 and figures["tpot_mean"] > 10
+        # As above: a first token that is read late has the others right behind it
+        assert figures["ttft_mean"] > 45 and figures["ttft_mean"] + 9 * figures["tpot_mean"] > 50 + 9 * 20 - 5
         assert figures["tokens"] == 160
 
 

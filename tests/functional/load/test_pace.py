@@ -147,8 +147,8 @@ async def test_a_failed_turn_ends_its_agent() -> None:
 
 async def test_the_level_ends_in_time() -> None:
     """Requests in flight then are reported as such; unsent ones give no row."""
-    async with truth_server(steady(100, 0.05, 0.05)) as server, asyncio.timeout(60.0):
-        rows, _ = await played(LoadJob(server.url, singles(50), Pace(concurrency=2), whole=0.5))
+    async with truth_server(steady(1000, 0.05, 0.05)) as server, asyncio.timeout(60.0):
+        rows, _ = await played(LoadJob(server.url, singles(50), Pace(concurrency=2), whole=2.5))
     assert [row.kind for row in rows] == ["time-up", "time-up"]
     assert all(row.first is not None for row in rows)
 

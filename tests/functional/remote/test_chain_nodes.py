@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gpu.two_nodes import NetnsNode, TwoNodes, lacking, run_iproute, wait_for
+from gpu.two_nodes import NetnsNode, TwoNodes, lacking, run_iproute
+from patience import wait_until
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.domain.cluster import Cluster, Node, Transfer
@@ -126,7 +127,7 @@ async def test_the_middle_node_s_link_fails_for_a_while(three_nodes: ThreeNodes)
     """The copy continues when it is back, and all of it arrives on both."""
     copy = asyncio.create_task(copied(three_nodes, 20_000_000))
     partial = model_folder(three_nodes.nodes[2]) / ".sparkwright-partial"
-    await asyncio.to_thread(wait_for, lambda: list(partial.glob("*.journal")), "nothing arrives on the third node", 40)
+    await asyncio.to_thread(wait_until, lambda: list(partial.glob("*.journal")), "a journal on the third node")
     three_nodes.call("spark-2", "ip link set fab0 down; sleep 3; ip link set fab0 up")
     assert await copy == [0, 0]
     assert (
@@ -140,7 +141,7 @@ async def test_the_middle_node_is_gone(three_nodes: ThreeNodes) -> None:
     """Both links end with a reason for it, and what has a final name on the last node is whole."""
     copy = asyncio.create_task(copied(three_nodes, 3_000_000))
     partial = model_folder(three_nodes.nodes[2]) / ".sparkwright-partial"
-    await asyncio.to_thread(wait_for, lambda: list(partial.glob("*.journal")), "nothing arrives on the third node", 40)
+    await asyncio.to_thread(wait_until, lambda: list(partial.glob("*.journal")), "a journal on the third node")
     middle = three_nodes.nodes[1].process
     assert middle
     middle.kill()

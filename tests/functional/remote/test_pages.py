@@ -69,7 +69,7 @@ def test_the_model_s_own_pages_are_evicted_last(node_shell: Sh, hub_folder: Path
     other = node_shell.home / "hub/other.bin"
     other.write_bytes(bytes(SIZE))
     found = counted(node_shell, evict_pages([str(hub_folder)], 1 << 60, str(hub_folder / "models--a--b/snapshots/1")))
-    assert (found.files, found.left) == (3, 0)
+    assert found.files == 3 and found.left < 0.01 * found.cached
 
 
 def test_a_page_that_a_process_has_mapped_stays(node_shell: Sh, hub_folder: Path) -> None:

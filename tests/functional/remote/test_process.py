@@ -230,13 +230,17 @@ def test_children_in_sessions_of_their_own_end_too(clean_node: Sh) -> None:
 def test_what_is_forked_while_processes_are_listed_ends_too(clean_node: Sh, monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards a stop on a busy machine: after each of the first lists there is one more process of the rank."""
     shims, token = clean_node.home / "shims", f"sleep 1001.{os.getpid()}"
+    mark = f"SPARKWRIGHT_RANK_DIR={folder(clean_node)}"
     shims.mkdir()
     (shims / "grep").write_text(
         f"""#!/bin/sh
 PATH="${{PATH#*:}}"; grep "$@"; code=$?
 case "$*" in *SPARKWRIGHT_RANK_DIR=*)
   echo >>{shims}/lists
-  [ "$(wc -l <{shims}/lists)" -gt 4 ] || SPARKWRIGHT_RANK_DIR='{folder(clean_node)}' setsid {token} >/dev/null 2>&1 & ;;
+  if [ "$(wc -l <{shims}/lists)" -le 4 ]; then
+    env '{mark}' setsid {token} >/dev/null 2>&1 &
+    until grep -qzxF '{mark}' /proc/$!/environ; do sleep 0.01; done
+  fi ;;
 esac; exit $code
 """
     )
@@ -389,13 +393,15 @@ def test_a_rank_starts_on_a_full_disk_and_its_end_is_known(clean_node: Sh, small
 
 def test_a_disk_that_fills_up_does_not_end_the_rank(clean_node: Sh, small_disk: Path) -> None:
     """Guards what serves: each print succeeds, who listens reads on, and the exit code is known all the same."""
-    until_told = 'while [ ! -e "$SPARKWRIGHT_RANK_DIR/go" ]; do sleep 0.02; done; i=0; '
-    start(
-        clean_node, until_told + 'while [ $i -lt 900 ]; do echo "line $i of a log" || exit 66; i=$((i+1)); done; exit 5'
-    )
+    until_told = 'while [ ! -e "$SPARKWRIGHT_RANK_DIR/go" ]; do sleep 0.02; done; '
+    lines = 'while [ $i -lt {} ]; do echo "line $i of a log" || exit 66; i=$((i+1)); done; '
+    start(clean_node, f"i=0; {lines.format(450)}{until_told}{lines.format(900)}exit 5")
     listening = clean_node.start(process.follow(FOLDER, mark="word"))
-    (folder(clean_node) / "go").touch()
+    log, go = folder(clean_node) / "log", folder(clean_node) / "go.new"
+    wait_until(lambda: "line 449 of" in log.read_text(), "the first half of the log")
+    go.touch()
     fill_disk(small_disk)
+    go.rename(go.with_name("go"))  # a full disk takes no new file
     try:
         out, _ = listening.communicate(timeout=60)
     finally:

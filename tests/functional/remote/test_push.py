@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fakes.sh import Sh
+from patience import PATIENCE
 from sparkwright.domain.cluster import Transfer
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.host_facts import PageCache
@@ -83,9 +84,11 @@ def test_a_copy_is_whole_with_times_modes_and_no_page_cache(node_shell: Sh, mode
     assert again.ok and " 100% 0.00MB/s" in again.stdout
 
 
-def killed_once(sh: Sh, source: Path, target: Path, after: int, receivers: bool = False) -> None:
+def killed_once(
+    sh: Sh, source: Path, target: Path, after: int, receivers: bool = False, limit: int = 400_000_000
+) -> None:
     """SIGKILL for the whole copy, or for its receiving side only, once so many bytes are noted in a journal."""
-    command = staging.push_tree(str(source), str(target), HERE, Transfer(streams=2, limit=400_000_000))
+    command = staging.push_tree(str(source), str(target), HERE, Transfer(streams=2, limit=limit))
     process = sh.start(command)
     feed_program(process, command)
     while process.poll() is None and noted_bytes(target) < after:
@@ -94,7 +97,7 @@ def killed_once(sh: Sh, source: Path, target: Path, after: int, receivers: bool 
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     if receivers:
-        process.wait(30)  # it ends with what has happened
+        process.wait(PATIENCE)  # it ends with what has happened
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
@@ -170,7 +173,7 @@ def chained(sh: Sh, stops: list[Path], **pace: object) -> list[tuple[int, str]]:
         process = sh.start(staging.push_tree(str(stops[number]), str(stops[number + 1]), HERE, how, chain))
         feed_program(process, staging.push_tree("", "", HERE, how))
         running.append(process)
-    outs = [process.communicate(timeout=60)[0] for process in running]
+    outs = [process.communicate(timeout=PATIENCE)[0] for process in running]
     return [(process.returncode, out) for process, out in zip(running, outs, strict=True)]
 
 
@@ -211,7 +214,7 @@ def test_two_copies_into_one_folder_do_not_mix(node_shell: Sh) -> None:
         command = staging.push_tree(str(node_shell.home / name), str(target), HERE, Transfer(limit=limit))
         running.append(node_shell.start(command))
         feed_program(running[-1], command)
-    outs = [process.communicate(timeout=60)[0] for process in running]
+    outs = [process.communicate(timeout=PATIENCE)[0] for process in running]
     assert [process.returncode for process in running] == [0, 0], outs
     assert (
         tree_checksums(target).items()
@@ -232,7 +235,7 @@ def test_a_path_that_is_no_utf8_is_named(node_shell: Sh) -> None:
 def test_a_flipped_bit_on_the_way_is_sent_again(node_shell: Sh, model_folder: Path) -> None:
     """A half-done file on the target's disk may rot: it is verified as a whole before it has a name."""
     target = node_shell.home / "there/models--a--b"
-    killed_once(node_shell, model_folder, target, PIECE)
+    killed_once(node_shell, model_folder, target, PIECE, limit=40_000_000)
     big = next(path for path in (model_folder / "blobs").iterdir() if path.stat().st_size > RANGE)
     partial = target / PARTIAL / name_of(f"blobs/{big.name}")
     offset = int((target / PARTIAL / f"{partial.name}.journal").read_text().splitlines()[1].split()[0])
@@ -276,7 +279,7 @@ def test_a_source_that_cannot_be_read_is_named(node_shell: Sh, model_folder: Pat
     source.unlink()
     for blob in (model_folder / "blobs").iterdir():
         blob.unlink()
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 23 and "No such file or directory" in out, out
 
 
@@ -311,7 +314,7 @@ def test_small_files_that_were_cut_off_go_on(node_shell: Sh) -> None:
     source.mkdir()
     for number in range(100):
         (source / f"{number}.bin").write_bytes(random.Random(number).randbytes(1 << 19))
-    command = staging.push_tree(str(source), str(target), HERE, Transfer(limit=60_000_000))
+    command = staging.push_tree(str(source), str(target), HERE, Transfer(limit=10_000_000))
     process = node_shell.start(command)
     feed_program(process, command)
     while process.poll() is None and len(list(target.glob("*.bin"))) < 10:

@@ -103,8 +103,11 @@ class BrowserPage:
         """A pointer in the window, in pixels, as the system would send it."""
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
 
-    def finger(self, kind: str, *at: float) -> None:
-        self.call("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": at[0], "y": at[1]}] if at else [])
+    def finger(self, kind: str, *at: float, when: float | None = None) -> None:
+        """Touches or lets go. when: the time of the event for the page, in seconds since the epoch; None: now."""
+        points = [{"x": at[0], "y": at[1]}] if at else []
+        timestamp = {} if when is None else {"timestamp": when}
+        self.call("Input.dispatchTouchEvent", type=kind, touchPoints=points, **timestamp)
 
     def press(self, key: str) -> None:
         """A key, for what has the focus."""

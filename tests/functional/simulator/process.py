@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import signal
 import subprocess
@@ -64,8 +65,8 @@ class SimulatorProcess:
 
     @property
     def log(self) -> str:
-        """Redrawn bars read as lines, as in the captures."""
-        return self.log_path.read_bytes().decode().replace("\r", "\n")
+        """Redrawn bars read as lines, as in the captures; without half a letter that is being written."""
+        return codecs.getincrementaldecoder("utf-8")().decode(self.log_path.read_bytes()).replace("\r", "\n")
 
     def logs(self, words: str, within: float = DEADLINE_S) -> None:
         wait_until(lambda: f"{words!r} in\n{self.log[-3000:]}", lambda: words in self.log or self._ended(words), within)
@@ -89,9 +90,10 @@ class SimulatorProcess:
             self.process.kill()
             self.process.wait()
 
-    def get(self, path: str, timeout: float = 5.0) -> httpx.Response:
-        return httpx.get(f"http://{HEAD_ADDRESS}:{self.port}{path}", timeout=timeout)
+    def get(self, path: str) -> httpx.Response:
+        return httpx.get(f"http://{HEAD_ADDRESS}:{self.port}{path}", timeout=PATIENCE)
 
-    def complete(self, timeout: float = 5.0, **body: object) -> httpx.Response:
-        asked = {"prompt": "hello", "max_tokens": 4, **body}
-        return httpx.post(f"http://{HEAD_ADDRESS}:{self.port}/v1/completions", json=asked, timeout=timeout)
+    def complete(self, timeout: float = PATIENCE, **body: object) -> httpx.Response:
+        """timeout: seconds without a byte of the answer; the connection may take longer."""
+        asked, limit = {"prompt": "hello", "max_tokens": 4, **body}, httpx.Timeout(PATIENCE, read=timeout)
+        return httpx.post(f"http://{HEAD_ADDRESS}:{self.port}/v1/completions", json=asked, timeout=limit)

@@ -70,7 +70,8 @@ def test_sglang_serves_from_two_ranks_and_stops_cleanly(
     assert (
         head.get("/model_info").json()["simulated"] and head.get("/get_server_info").json()["tensor_parallel_size"] == 2
     )
-    worker.logs("Dummy health check server started")
+    worker.logs("Dummy health check server started")  # said before it binds the port, as SGLang does
+    wait_until("its port", lambda: _takes(worker.port))
     assert worker.get("/health").status_code == 200
     head.kill(signal.SIGTERM)
     assert (head.exit_code(), worker.exit_code()) == (SIGKILLED, 0)

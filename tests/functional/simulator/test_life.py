@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -17,6 +18,7 @@ import pytest
 from functional.simulator.conftest import Pair, Start
 from functional.simulator.process import CAPTURES, HEAD_ADDRESS, SimulatorProcess, wait_until
 from functional.simulator.test_log_lines import plain_lines
+from patience import PATIENCE
 
 LONG = {"max_tokens": 16_000, "ignore_eos": True}
 SLOW = {"SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1", "SPARKWRIGHT_SIMULATOR_STEP_MS": "5"}
@@ -27,7 +29,7 @@ FAULT = "SPARKWRIGHT_SIMULATOR_FAULT"
 def request_running(head: SimulatorProcess) -> Iterator[list[httpx.Response]]:
     """A long request in the background; its answer is there when the block ends."""
     answers: list[httpx.Response] = []
-    thread = threading.Thread(target=lambda: answers.append(head.complete(20.0, **LONG)))
+    thread = threading.Thread(target=lambda: answers.append(head.complete(PATIENCE, **LONG)))
     thread.start()
     running = 'vllm:num_requests_running{engine="0",model_name="tiny-qwen3"} 1.0'
     wait_until("a running request", lambda: running in head.get("/metrics").text)
@@ -236,13 +238,16 @@ def test_faults_can_be_switched_while_it_runs(start: Start, tmp_path: Path) -> N
     """The control file turns garbage on and off."""
     control = tmp_path / "control"
     simulator = start(SPARKWRIGHT_SIMULATOR_CONTROL=str(control)).ready()
-    texts = []
-    for at, fault in enumerate(["", "garbage", ""]):
+
+    def answers(text: str) -> bool:
+        return bool(simulator.complete().json()["choices"][0]["text"] == text)
+
+    assert answers("(simulated)")
+    for at, (fault, text) in enumerate([("garbage", "!!!!"), ("", "(simulated)")]):
         control.write_text(fault)
         os.utime(control, (at + 1, at + 1))
-        time.sleep(0.5)
-        texts.append(simulator.complete().json()["choices"][0]["text"])
-    assert texts[0] == texts[2] == "(simulated)" and texts[1] == "!!!!"
+        as_told = partial(answers, text)
+        wait_until(f"{text} after {fault!r}", as_told)
 
 
 def test_a_slow_load_is_slow(start: Start) -> None:
@@ -271,7 +276,15 @@ def test_idling_costs_nothing(start_pair: Pair) -> None:
     """Two idle ranks use no measurable CPU."""
     head, worker = start_pair()
     head.ready()
-    before = [_cpu_ticks(t) for t in (head, worker)]
+    assert head.complete(PATIENCE).status_code == 200  # both are through with their start
+    before: list[int] = []
+
+    def is_settled() -> bool:
+        last, before[:] = list(before), [_cpu_ticks(t) for t in (head, worker)]
+        time.sleep(0.1)
+        return last == before
+
+    wait_until("the end of what a start and a request cost", is_settled)
     time.sleep(0.5)
     assert max(_cpu_ticks(t) - b for t, b in zip((head, worker), before, strict=True)) <= 2
 

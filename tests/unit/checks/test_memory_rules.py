@@ -27,7 +27,7 @@ def first_finding(where: Context) -> Found:
 def test_a_pin_ends_the_doubt_that_graphs_leave() -> None:
     """Guards that the proposed size surely fits: with it in the recipe nothing of a range is left."""
     found = first_finding(planned(9, context=360448))
-    assert "KV pool estimated at 16.2 GiB to 25.6 GiB (CUDA graphs 0.5 GiB to 8.3 GiB)" in found.evidence
+    assert "KV pool estimated at 16.0 GiB to 27.3 GiB (CUDA graphs 0.5 GiB to 8.3 GiB)" in found.evidence
     assert found.fix and found.fix.startswith("serving.kv_cache_bytes: 22 GiB fixes the pool; or ")
     pinned = planned(9, context=360448, kv_cache_bytes=22 * GIB)
     assert [each.fit for each in pinned.ledgers] == [Fit.FITS, Fit.FITS]

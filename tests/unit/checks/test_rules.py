@@ -188,7 +188,7 @@ MESSAGES = {
         "override",
         "spark-1",
         "KV cache is too small for one sequence of 1,048,576 tokens",
-        "64.0 GiB needed, 23.3 GiB in the pool (16.2 GiB to 25.6 GiB): 0.30 x 121.6 GiB - 7.7 GiB weights - 1.7 GiB "
+        "64.0 GiB needed, 23.3 GiB in the pool (16.0 GiB to 27.3 GiB): 0.30 x 121.6 GiB - 7.7 GiB weights - 1.7 GiB "
         "CUDA kernels - 1.8 GiB activations - 1.9 GiB CUDA graphs",
         "weights and the engine's own needs leave too little for so long a context",
         "serving.context: 339968 or less; or serving.kv_dtype: fp8; or serving.memory_fraction: 0.64",

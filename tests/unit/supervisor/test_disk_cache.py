@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.endpoint import make_reply
+from patience import PATIENCE
 from sparkwright.app.serve.cache_disks import STARTED_WITHOUT
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.live import LiveEngine
@@ -67,13 +68,13 @@ async def test_slots_are_restored_and_saved_after_work() -> None:
     await asyncio.sleep(0.02)
     assert not it.scene.endpoint.asked
     it.bus.speaks = True
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while len(it.scene.endpoint.asked) < 2:
             await asyncio.sleep(0.01)
     await asyncio.sleep(0.02)
     assert [path for path, _ in it.scene.endpoint.asked] == ["/slots/0?action=restore", "/slots/1?action=restore"]
     it.context.seen.engine = LiveEngine(2.0, prompt_tokens=500.0)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while len(it.scene.endpoint.asked) < 4:
             await asyncio.sleep(0.01)
     path, body = it.scene.endpoint.asked[3]
@@ -216,7 +217,7 @@ async def test_a_round_of_saves_that_failed_is_repeated_at_the_next_rest() -> No
     it.context.seen.engine = LiveEngine(1.0, prompt_tokens=10.0)
     it.bus.serving = it.bus.speaks = True
     task = asyncio.create_task(disk_cache.keep_slots(it.bus))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while len(it.scene.endpoint.asked) < 1:
             await asyncio.sleep(0.01)
         it.context.seen.engine = LiveEngine(2.0, prompt_tokens=500.0)

@@ -10,6 +10,7 @@ import pytest
 
 from fakes.rank_node import STATE as HOME
 from fakes.rank_node import Exit
+from patience import PATIENCE
 from sparkwright.adapters.bundle_check import MANIFEST
 from sparkwright.app.diagnose import incident as evidence
 from sparkwright.app.serve.prepare import Outcome, prepare
@@ -33,7 +34,7 @@ STATE = State(DeploymentState.DRAINING, 1.0, reason="rank 1 has ended", fault="r
 
 
 async def answer(it: Tower) -> object:
-    return await asyncio.wait_for(it.bus.events.get(), 5.0)
+    return await asyncio.wait_for(it.bus.events.get(), PATIENCE)
 
 
 async def test_an_answer_has_the_turn_of_its_work() -> None:

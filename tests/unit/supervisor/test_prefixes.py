@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fakes.endpoint import make_reply
+from patience import PATIENCE
 from sparkwright.adapters.prompt_files import PromptFiles
 from sparkwright.domain.live import GatewayUse
 from sparkwright.domain.probed import Reply
@@ -86,7 +87,7 @@ async def test_it_waits_for_the_answers_to_be_judged(tmp_path: Path) -> None:
         await asyncio.sleep(0.02)
         assert not asked_prompts(it)
         it.bus.speaks = speaks
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await task
         assert len(asked_prompts(it)) == count
 
@@ -111,14 +112,14 @@ async def test_one_that_is_under_way_is_left_for_clients(tmp_path: Path, monkeyp
         nonlocal tries
         tries += 1
         try:
-            await asyncio.sleep(10 if tries == 1 else 0)
+            await asyncio.sleep(2 * PATIENCE if tries == 1 else 0)
         except asyncio.CancelledError:
             left.append(tries)
             raise
         return make_reply({"usage": {"prompt_tokens": 4000, "completion_tokens": 1}})
 
     monkeypatch.setattr(it.scene.endpoint, "post", post)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await prefixes.send_kept(it.bus, STARTED)
     assert left == [1] and tries == 2
     assert it.context.seen.prefixes and (it.context.seen.prefixes.sent, it.context.seen.prefixes.tokens) == (1, 4000)

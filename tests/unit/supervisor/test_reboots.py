@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.incident import Incident
@@ -26,7 +27,7 @@ async def history_after(it: Tower, before: str, sample: Sample, times: Any = CLE
     it.scene.nodes[1].on(lambda command: command == TIMES.command, times)
     note_boot(it.bus, "spark-2", sample)
     note_boot(it.bus, "spark-2", sample)  # each second sample has the same marker
-    await asyncio.wait_for(it.bus.saved(), 10.0)
+    await asyncio.wait_for(it.bus.saved(), PATIENCE)
     return [event.text for event, _ in it.keep.store.events if event.kind == "rebooted"]
 
 
@@ -122,7 +123,7 @@ async def test_the_head_s_last_minutes_go_to_the_second_node_and_come_back() -> 
     it.bus.serving, it.context.seen.boots = True, {"spark-1": "a:1"}
     it.scene.nodes[0].on(lambda command: command.argv[-2:] == ("twin", "a:1"), OWN)
     copying = asyncio.create_task(copy_to_peer(it.bus))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not (kept := it.scene.nodes[1].ran(is_copy)):
             await asyncio.sleep(0.01)
     copying.cancel()
@@ -133,7 +134,7 @@ async def test_the_head_s_last_minutes_go_to_the_second_node_and_come_back() -> 
     await it.keep.store.open(Incident("twin", "rank-exited", "rank 0 on spark-1 ended", 1.0))
     it.context.seen.incident = 7
     note_boot(it.bus, "spark-1", Sample(1100.0, "b:1"))
-    await asyncio.wait_for(it.bus.saved(), 10.0)
+    await asyncio.wait_for(it.bus.saved(), PATIENCE)
     assert "118 W" in it.keep.store.files["last-seconds-spark-1.txt"]
 
 
@@ -143,7 +144,7 @@ async def test_a_peer_that_is_away_costs_only_the_copy() -> None:
     it.bus.serving, it.context.seen.boots = True, {"spark-1": "a:1"}
     it.scene.nodes[0].on(lambda command: command.argv[-2:] == ("twin", "a:1"), Unreachable("spark-1", "gone"), OWN)
     copying = asyncio.create_task(copy_to_peer(it.bus))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not it.scene.nodes[1].ran(is_copy):
             await asyncio.sleep(0.01)
     assert not copying.done(), "it goes on"
@@ -157,5 +158,5 @@ async def test_a_node_that_is_alone_has_nobody_to_copy_to() -> None:
     it.context.desired = replace(it.context.desired, recipe=recipe)
     assert len(it.context.nodes) == 1
     it.bus.serving, it.context.seen.boots = True, {"spark-1": "a:1"}
-    await asyncio.wait_for(copy_to_peer(it.bus), 10.0)
+    await asyncio.wait_for(copy_to_peer(it.bus), PATIENCE)
     assert not it.scene.nodes[0].ran(lambda command: command.argv[-2:] == ("twin", "a:1"))

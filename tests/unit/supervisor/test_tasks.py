@@ -3,6 +3,7 @@
 import asyncio
 
 from fakes.clock import FakeClock
+from patience import PATIENCE
 from sparkwright.supervisor.event_bus import TaskSupervisor
 
 
@@ -39,5 +40,5 @@ async def test_released_it_is_not_begun_again_whatever_its_end_was() -> None:
     crew.begin("follower", work)
     await asyncio.sleep(0)
     crew.release()
-    await asyncio.wait_for(crew.gone(), 1.0)
+    await asyncio.wait_for(crew.gone(), PATIENCE)
     assert (len(tries), told) == (1, [])

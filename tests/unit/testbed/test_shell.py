@@ -1,5 +1,6 @@
 """Programs of the testbed's tools, and how an interrupt ends them."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -54,6 +55,7 @@ def test_an_interrupt_while_work_is_handed_out_ends_what_has_begun(tmp_path: Pat
 
 def test_a_program_that_takes_too_long_leaves_no_pipe_open() -> None:
     """Guards a test of the nodes that failed for a pipe, now and then, when ssh did not answer."""
+    gc.collect()  # it must not close an earlier test's descriptor in between
     before = sorted(os.listdir("/proc/self/fd"))
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with pytest.raises(subprocess.TimeoutExpired) as late:

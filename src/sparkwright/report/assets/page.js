@@ -502,7 +502,7 @@
   const touch = (figure) => {
     const over = figure.chart.over;
     let start = null;
-    let tapped = 0;
+    let tapped = -Infinity;
     const at = (event) => Math.min(Math.max(event.clientX - over.getBoundingClientRect().left, 0), over.clientWidth);
     over.addEventListener("pointerdown", (event) => {
       if (event.pointerType === "mouse" || !event.isPrimary) return;

@@ -106,17 +106,36 @@ async def test_a_node_without_most_votes_lets_nobody_in(tmp_path: Path) -> None:
     assert not door.fenced and not isinstance(door.first(request_head()), GatewayAnswer)
 
 
+class LookedAtDoorman(Doorman):
+    """Keeps each answer to the question whether it is fenced."""
+
+    looks: list[str]
+
+    @property
+    def fenced(self) -> str:
+        self.looks.append(super().fenced)
+        return self.looks[-1]
+
+
 async def test_answers_are_cut_when_the_votes_are_lost(tmp_path: Path) -> None:
     """Guards streams that would go on next to the other node's; a process that begins without votes stays and
     refuses."""
-    door, path, over = doorman(tmp_path, "tiny"), tmp_path / FOLDER / TERM_FILE, asyncio.Event()
+    doorman(tmp_path, "tiny")
+    door, over = LookedAtDoorman(tmp_path / "_gateway", SystemClock()), asyncio.Event()
+    door.looks, path = [], tmp_path / FOLDER / TERM_FILE
     write_file(path.parent, path.name, to_json(Term(boot_id(), 0.0)))
-    watching = asyncio.create_task(_end_when_fenced(door, over))
-    await asyncio.sleep(0.6)
-    assert not over.is_set()
-    write_file(path.parent, path.name, to_json(Term(boot_id(), seconds_since_boot() + 0.8)))
-    await asyncio.wait_for(over.wait(), PATIENCE)
-    await watching
+    async with asyncio.timeout(PATIENCE):
+        watching = asyncio.create_task(_end_when_fenced(door, over))
+        while len(door.looks) < 3:
+            await asyncio.sleep(0.05)
+        assert not over.is_set() and all(door.looks)
+        write_file(path.parent, path.name, to_json(Term(boot_id(), seconds_since_boot() + 600)))
+        while door.looks[-1]:  # the votes must be seen before they are lost
+            await asyncio.sleep(0.05)
+        assert not over.is_set()
+        write_file(path.parent, path.name, to_json(Term(boot_id(), seconds_since_boot() + 0.8)))
+        await over.wait()
+        await watching
 
 
 def test_a_report_counts_after_its_file_was_removed(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import pytest
 
+from fakes.ports import free_port
 from sparkwright.supervisor.proxy.links import Listening, SocketLink
 
 
@@ -67,11 +68,9 @@ async def test_an_answer_before_a_break_is_read_though_a_write_failed(
 
 async def test_a_port_without_a_server_refuses_at_once() -> None:
     """Guards the choice of another replica: an engine that is away is no engine that is slow."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = server.getsockname()
     link = SocketLink(socket.socket())
     with pytest.raises(OSError) as caught:
-        await link.connect(address, 60.0)
+        await link.connect(("127.0.0.1", free_port()), 60.0)
     assert caught.value.errno == errno.ECONNREFUSED
     link.close()
 
