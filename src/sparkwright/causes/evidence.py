@@ -8,6 +8,7 @@ from sparkwright.causes.candidates import BAD, JSON_HEAD, is_exception, is_line,
 from sparkwright.causes.load import families, pattern_needs
 from sparkwright.domain.diagnosis import Proof
 from sparkwright.domain.finding import Severity
+from sparkwright.engines.messages import message_of
 from sparkwright.logscan.book import digest, linear
 from sparkwright.logscan.sign import POSSIBLE
 
@@ -24,11 +25,19 @@ def is_quiet(text: str) -> bool:
         return True
     start = found.end() if (found := _PROCESSES.match(text)) else 0
     head = text[start : start + (JSON_HEAD if text.startswith("{") else _HEAD)]
-    level = line_pattern("level").search(head) or line_pattern("level").match(split_prefix(text)[1])
-    if not level or level["bad"] or level["g"] in BAD:
-        return False
     body = split_prefix(text)[1].lstrip()
+    level = line_pattern("level").search(head) or line_pattern("level").match(split_prefix(text)[1])
+    if (level["bad"] or level["g"] in BAD) if level else not is_logged_as_fine(body):
+        return False
     return not (is_line("fatal", text) or is_line("gone", text) or is_exception(body))
+
+
+def is_logged_as_fine(body: str) -> bool:
+    """True if an engine logs that message as information or a warning, though the line does not show its level."""
+    if is_exception(body):
+        return False
+    message = message_of(body)
+    return message is not None and message.level in ("I", "W")
 
 
 def is_listing(text: str) -> bool:

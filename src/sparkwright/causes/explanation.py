@@ -18,7 +18,7 @@ from sparkwright.causes.candidates import (
     split_prefix,
     with_mechanism,
 )
-from sparkwright.causes.evidence import harmless, is_quiet
+from sparkwright.causes.evidence import harmless, is_logged_as_fine, is_quiet
 from sparkwright.causes.fallback import context_of, kind_of
 from sparkwright.causes.judgement import SourceOutcome
 from sparkwright.causes.load import families
@@ -169,7 +169,7 @@ def _is_a_failure(one: LineCandidate) -> bool:
     """True if more than a word of failure shows it: its form, its level or its mechanism."""
     is_clear = one.weight > _LEAST or is_exception(one.body)
     is_clear = is_clear or any(is_line(kind, one.body) for kind in ("fatal", "signal"))
-    return bool(one.reports and is_clear) and not (is_quiet(one.text) or _is_logged_as_fine(one))
+    return bool(one.reports and is_clear) and not (is_quiet(one.text) or is_logged_as_fine(one.body))
 
 
 def _has_failure(of_source: SourceOutcome, one: LineCandidate) -> bool:
@@ -179,14 +179,6 @@ def _has_failure(of_source: SourceOutcome, one: LineCandidate) -> bool:
 def _ends_in_error(one: LineCandidate) -> bool:
     """True if a program reports that what it was asked for failed, though another line may say why."""
     return one.strong and one.reports and is_line("ends", one.text)
-
-
-def _is_logged_as_fine(one: LineCandidate) -> bool:
-    """True if an engine logs that message as information or a warning, though the line does not show its level."""
-    if is_exception(one.body):
-        return False
-    message = message_of(one.body)
-    return message is not None and message.level in ("I", "W")
 
 
 def _title(text: str, slots: Mapping[str, str]) -> str:
