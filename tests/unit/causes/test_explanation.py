@@ -177,3 +177,17 @@ def test_a_hint_of_a_line_that_only_follows_stays_behind_an_exception() -> None:
     alone, both = (examine([("log", [log])], 2026, {}) for log in (follows, raised + follows))
     key = "engine-ready-timeout-too-short"
     assert [key in [cause.key for cause in found.causes] for found in (alone, both)] == [True, False]
+
+
+def test_what_compose_and_buildkit_put_before_a_line_is_no_part_of_it() -> None:
+    """Guards an exception behind the name of its container, and an error behind the seconds of a build."""
+    raised = "Exception: Unable to find Prisma binaries. Please run 'prisma generate' first."
+    log = f'litellm-1  |   File "/opt/x.py", line 3, in f\nlitellm-1  |     raise Exception(\nlitellm-1  | {raised}\n'
+    found = examine([("log", [log.encode()])], 2026, {})
+    assert found.failure and found.explanation and raised in found.explanation.line.text
+    build = (
+        "3249.2 2026-02-13 01:14:56,125 - ERROR - cubin_loader.py:126 - flashinfer.jit: Max retries reached.\n"
+        "3249.3 2026-02-13 01:14:57,125 - WARNING - cubin_loader.py:117 - flashinfer.jit: attempt 3 failed: 403\n"
+    )
+    shown = examine([("log", [build.encode()])], 2026, {}).explanation
+    assert shown and "Max retries reached" in shown.line.text
