@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from patience import PATIENCE
+from cluster.drive import NAME
+from patience import PATIENCE, wait_until
 from testbed import ContainerNode
 
 _EVERY = 0.1
@@ -95,3 +96,10 @@ def asking(node: ContainerNode, home: Path, port: int = 8443) -> Iterator[Pollin
     finally:
         over.set()
         thread.join()
+
+
+def no_start_timed(head: ContainerNode) -> None:
+    """Requests are refused at once then: the gateway holds them where a start takes less than 10 s."""
+    folder = f"/home/spark/.local/state/sparkwright/supervision/{NAME}"
+    script = f'cd {folder} && sed -i \'s/"started in": [0-9.e-]*/"started before": 0/\' figures.json && cat live.json'
+    wait_until(lambda: json.loads(head.sh(script, user="spark"))["usual"] == 0, "the supervisor knows no usual start")

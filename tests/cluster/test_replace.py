@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster.clients import PollingClient, asking
+from cluster.clients import PollingClient, asking, no_start_timed
 from cluster.drive import BRISK, NAME, QUICK, RUNTIMES, CommandDriver, assert_clean, engines, running
 from patience import wait_until
 from testbed import ContainerNode
@@ -33,13 +33,6 @@ def home_folder(drive: CommandDriver) -> Path:
 def desired(head: ContainerNode, name: str = NAME) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(head.sh(f"cat {STATE}/supervision/{name}/desired.json"))
     return found["recipe"]
-
-
-def no_start_timed(head: ContainerNode) -> None:
-    """Requests are refused at once then: the gateway holds them where a start takes less than 10 s."""
-    folder = f"{STATE}/supervision/{NAME}"
-    script = f'cd {folder} && sed -i \'s/"started in": [0-9.e-]*/"started before": 0/\' figures.json && cat live.json'
-    wait_until(lambda: json.loads(head.sh(script, user="spark"))["usual"] == 0, "the supervisor knows no usual start")
 
 
 def all_along(client: PollingClient, *reasons: str, resets: int = 0) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.clients import asking
+from cluster.clients import asking, no_start_timed
 from cluster.drive import NAME, RUNTIMES, SLOW, CommandDriver, assert_clean, running
 from testbed import ContainerNode, harm
 
@@ -23,6 +23,7 @@ def test_a_restart_is_planned_and_no_fault(driver: CommandDriver, testbed_nodes:
     """New ranks, no incident, nothing that counts; clients get a 503 that gives the reason."""
     driver.good("up", driver.recipe("process", serving={"expose": "all"}))
     before = running(testbed_nodes)
+    no_start_timed(testbed_nodes[0])
     with asking(testbed_nodes[0], driver.folder / "home") as client:
         done = driver.good("restart")
         client.wait(200)
