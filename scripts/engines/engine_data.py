@@ -31,7 +31,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 from engine_data_llama import llama_options
 from engine_logs import FILES, report
-from engine_messages import PROGRAMS, written
+from engine_messages import PROGRAMS, SOURCES, written
 
 from sparkwright.engines.flag_data import versions_in
 from sparkwright.engines.version import version_key
@@ -240,7 +240,8 @@ def _same(engine: str, version: str, path: Path, digest: str) -> None:
 
 
 def _here(engine: str, version: str, folder: Path | None) -> Path | None:
-    return next(iter(sorted(folder.glob(f"{engine}-{version}-*.whl"))), None) if folder else None
+    forms = (f"{engine}-{version}-*.whl", f"{engine}-{version}.tar.gz")
+    return next((path for form in forms for path in sorted(folder.glob(form))), None) if folder else None
 
 
 def download(engine: str, version: str, folder: Path) -> Path:
@@ -249,12 +250,16 @@ def download(engine: str, version: str, folder: Path) -> Path:
     pip = shutil.which("pip") or shutil.which("pip3")
     if not pip:
         sys.exit("pip is not on the PATH; download the wheel yourself and give --wheel")
-    words = [pip, "download", "-q", "--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
-    words += [word for name in (*PLATFORMS, "any") for word in ("--platform", name)]
-    done = subprocess.run([*words, "--python-version", "3.12", f"{engine}=={version}"], capture_output=True, text=True)
+    words = [pip, "download", "-q", "--no-deps", "--dest", str(folder)]
+    if engine in {PROGRAMS[name][0] for name in SOURCES}:
+        words += ["--no-binary", ":all:"]
+    else:
+        words += ["--only-binary", ":all:", "--python-version", "3.12"]
+        words += [word for name in (*PLATFORMS, "any") for word in ("--platform", name)]
+    done = subprocess.run([*words, f"{engine}=={version}"], capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"no wheel of {engine} {version} from the package index: {done.stderr.strip()[-400:]}")
-    return next(folder.glob(f"{engine}-{version}*.whl"))
+        sys.exit(f"no {engine} {version} from the package index: {done.stderr.strip()[-400:]}")
+    return next(path for path in folder.iterdir() if path.name.startswith(f"{engine}-{version}"))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine_messages import SLOT, FoundMessage, python_messages, template
+from engine_message import SLOT, FoundMessage
+from engine_messages import python_messages, template
 
 from sparkwright.engines.dialect import LineRule, dialect
 from sparkwright.engines.tables import metric_names, routes

@@ -1,10 +1,10 @@
 """Every message that published wheels can raise or log, for src/sparkwright/engines/data/messages/NAME.txt.gz.
 
 Python's sources are parsed, never imported: `raise X(...)`, `assert ..., "..."`, `logger.error(...)`,
-`warnings.warn(...)`. llama.cpp's are the format strings in the library of the xllamacpp wheel. What C++ and CUDA
-sources of the others report (TORCH_CHECK, NCCL) is not in their wheels as source, and is not read. A row has the rarest
-word of the template, the template with {} for what it fills in, severity (an exception's name, or E, W, I), file,
-function, and since and until which of the versions read it holds.
+`warnings.warn(...)`. llama.cpp's are in the C++ sources that llama_cpp_python's source distribution holds
+(engine_messages_cpp.py). What C++ and CUDA sources of the others report (TORCH_CHECK, NCCL) is not in their wheels as
+source, and is not read. A row has the rarest word of the template, the template with {} for what it fills in, severity
+(an exception's name, or E, W, I), file, function, and since and until which of the versions read it holds.
 """
 
 import ast
@@ -14,13 +14,14 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from engine_message import PERCENT, SLOT, FoundMessage, message_lines
+from engine_messages_cpp import source_messages
 
 from sparkwright.engines.version import version_key
 
 OUT = Path(__file__).parents[2] / "src/sparkwright/engines/data/messages"
-SLOT = "{}"
 # Distribution, versions, and the files of it that are read.
 PROGRAMS = {
     "vllm": (
@@ -39,7 +40,12 @@ PROGRAMS = {
         ),
         r"sglang/(?!test/|multimodal_gen/|bench|jit_kernel/bench)",
     ),
-    "flashinfer": ("flashinfer_python", ("0.6.11.post1",), r"flashinfer/(?!data/)"),
+    "flashinfer": (
+        "flashinfer_python",
+        ("0.6.11.post1", "0.7.4"),
+        r"flashinfer/(?:jit/|comm/allreduce|gemm/gemm_base|fused_moe/core|mla/_core"
+        r"|(?:utils|prefill|decode|compilation\w*|autotuner|artifacts|sampling|aot|trtllm\w*)\.py)",
+    ),
     "transformers": (
         "transformers",
         ("5.5.3", "5.6.0"),
@@ -50,26 +56,38 @@ PROGRAMS = {
         ("2.58.0",),
         r"ray/(?!.*thirdparty)(?:_private/|autoscaler/_private/|dag/|experimental/|util/|core/|includes/|[a-z_]+\.py|scripts/)",
     ),
-    "llama-cpp": ("xllamacpp", ("2026.10.11549",), r"xllamacpp/.*\.so$"),
+    "mistral-common": ("mistral_common", ("1.13.1",), r"mistral_common/"),
+    "lmdeploy": ("lmdeploy", ("0.18.0",), r"lmdeploy/"),
+    "huggingface-hub": ("huggingface_hub", ("2.4.0",), r"huggingface_hub/(?!inference/_generated)"),
+    "compressed-tensors": ("compressed_tensors", ("0.20.1",), r"compressed_tensors/"),
+    "xgrammar": ("xgrammar", ("0.2.9",), r"xgrammar/"),
+    "torch": (
+        "torch",
+        ("2.14.1",),
+        r"torch/(?:distributed/(?:elastic/|launcher/|checkpoint/|distributed_c10d|rendezvous|run|device_mesh)|cuda/|nn/parallel/"
+        r"|multiprocessing/|_utils|serialization|storage|hub|_inductor/(?:codecache|cpp_builder|async_compile|runtime/))",
+    ),
+    "litellm": (
+        "litellm",
+        ("1.110.2",),
+        r"litellm/(?:[a-z_]+\.py|proxy/[a-z_]+\.py|proxy/(?:auth|common_utils|db|health_endpoints|pass_through_endpoints|middleware)/"
+        r"|router_utils/|litellm_core_utils/|llms/(?:openai|hosted_vllm|vllm|ollama|ollama_chat|openai_like|base_llm|custom_httpx)/)",
+    ),
+    "llama-cpp": (
+        "llama_cpp_python",
+        ("0.3.36",),
+        r"[^/]+/vendor/llama\.cpp/(?:(?:src|common|tools/(?:server|mtmd|rpc)|ggml/src/ggml-(?:rpc|cuda|cpu))/.*"
+        r"|ggml/src/[\w-]+)\.(?:c|cc|cpp|cu|cuh|h|hpp)$",
+    ),
 }
+SOURCES = {"llama-cpp"}  # read from the sources of a source distribution, not from a wheel
 LEVELS = {
     **dict.fromkeys(("debug", "debug_once", "info", "info_once", "trace"), "I"),
     **dict.fromkeys(("warning", "warn", "warning_once", "warning_advice"), "W"),
     **dict.fromkeys(("error", "exception", "critical", "fatal", "error_once"), "E"),
 }
-_PERCENT = re.compile(r"%(?:\(\w+\))?[-#0 +']*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|z|j|t)?[sdrfxXgGeEiucpoa]")
 _BRACES = re.compile(r"\{[^{}\n]{0,60}\}")
 _WORD = re.compile(r"[a-z_][a-z0-9_]{3,}")
-_STRING = re.compile(rb"[\x09\x0a\x20-\x7e]{12,400}(?=\x00)")
-LEAST_LETTERS, LEAST_WORDS, LONGEST = 12, 2, 300
-
-
-@dataclass(frozen=True, order=True)
-class FoundMessage:
-    text: str
-    level: str
-    file: str
-    function: str
 
 
 def template(node: ast.expr) -> str:
@@ -83,7 +101,7 @@ def template(node: ast.expr) -> str:
             first, last = template(left), template(right)
             found = (first or SLOT) + (last or SLOT) if first or last else ""
         case ast.BinOp(left=left, op=ast.Mod()):
-            found = _PERCENT.sub(SLOT, template(left)).replace("%%", "%")
+            found = PERCENT.sub(SLOT, template(left)).replace("%%", "%")
         case ast.Call(func=ast.Attribute(attr="format", value=value)):
             found = _BRACES.sub(SLOT, template(value))
         case ast.Call(func=ast.Attribute(attr="dedent"), args=[value]):
@@ -146,21 +164,10 @@ class MessageReader(ast.NodeVisitor):
 
     def _add(self, node: ast.expr, level: str, percent: bool = False) -> None:
         text = self.texts.get(node.id, "") if isinstance(node, ast.Name) else template(node)
-        text = _PERCENT.sub(SLOT, text).replace("%%", "%") if percent else text
+        text = PERCENT.sub(SLOT, text).replace("%%", "%") if percent else text
         self.found.update(
             FoundMessage(line, level, self.file, ".".join(self.functions)) for line in message_lines(text)
         )
-
-
-def message_lines(text: str) -> Iterator[str]:
-    """The messages with enough text to be found by."""
-    for line in text.split("\n"):
-        plain = re.sub(r"(?:\{\}\s*)+$|^(?:\s*\{\})+", SLOT, " ".join(line.split())[:LONGEST])
-        if (
-            len(re.findall(r"[a-zA-Z]", plain)) >= LEAST_LETTERS
-            and len(re.findall(r"[A-Za-z]{3,}", plain)) >= LEAST_WORDS
-        ):
-            yield plain
 
 
 def python_messages(wheel: zipfile.ZipFile, files: str) -> set[FoundMessage]:
@@ -175,17 +182,6 @@ def python_messages(wheel: zipfile.ZipFile, files: str) -> set[FoundMessage]:
                 continue
             found |= reader.found
     return found
-
-
-def library_messages(wheel: zipfile.ZipFile, files: str) -> set[FoundMessage]:
-    """Format strings of a compiled library; its function is often before the colon of the line itself."""
-    raw = b"".join(wheel.read(name) for name in wheel.namelist() if re.match(files, name))
-    texts = {match[0].decode() for match in _STRING.finditer(raw)}
-    texts = {
-        text for text in texts if _PERCENT.search(text) and re.match(r"[A-Za-z%\[(]", text.lstrip()) and " " in text
-    }
-    whole = (_PERCENT.sub(SLOT, text).replace("%%", "%") for text in texts)
-    return {FoundMessage(line, "", "", "") for text in whole for line in message_lines(text)}
 
 
 def message_rows(versions: dict[str, set[FoundMessage]]) -> Iterator[str]:
@@ -231,14 +227,18 @@ def written(name: str, wheel_of: Callable[[str, str], Path], check: bool) -> boo
     target = OUT / f"{name}.txt.gz"
     before = gzip.decompress(target.read_bytes()).decode() if target.exists() else ""
     known, read = written_before(before) if before and not check else ({}, {})
+    read = {version: found for version, found in read.items() if version in versions}
     heads = []
     for version in versions:
         if version in known:
             heads.append(known[version])
             continue
         path = wheel_of(dist, version)
-        with zipfile.ZipFile(path) as wheel:
-            read[version] = (library_messages if name == "llama-cpp" else python_messages)(wheel, names)
+        if name in SOURCES:
+            read[version] = source_messages(path, names)
+        else:
+            with zipfile.ZipFile(path) as wheel:
+                read[version] = python_messages(wheel, names)
         heads.append(f"# {version} {path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}")
     text = "\n".join([*heads, *sorted(message_rows(read))]) + "\n"
     differs = before != text

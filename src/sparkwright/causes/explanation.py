@@ -4,6 +4,7 @@ import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, partial
 from itertools import pairwise
 
 from sparkwright.causes.candidates import (
@@ -22,7 +23,7 @@ from sparkwright.causes.evidence import harmless, is_logged_as_fine, is_quiet
 from sparkwright.causes.fallback import context_of, kind_of
 from sparkwright.causes.judgement import SourceOutcome
 from sparkwright.causes.load import families
-from sparkwright.causes.messages import StatedCause, stated_by
+from sparkwright.causes.messages import StatedCause, stated_in
 from sparkwright.causes.ranking import Slots
 from sparkwright.domain.diagnosis import Cause, Explanation, Proof
 from sparkwright.domain.values import dataclass, replace
@@ -51,6 +52,7 @@ class Reason:
     described: the few lines that there are are no log, and one of them has a word of failure.
     telling: what the line names that a cause must name, too, if the log only resembles it.
     states: the cause that the line, or else the worst other failure, states as an engine's message, with that line.
+    generic: its mechanism fits all kinds of failures, or it has none.
     """
 
     why: Explanation | None
@@ -62,6 +64,7 @@ class Reason:
     fails: bool = False
     telling: str = ""
     states: tuple[StatedCause, Proof] | None = None
+    generic: bool = False
 
 
 def reason(
@@ -85,7 +88,7 @@ def reason(
         name: [c for c in every if ways[name].may_end_at(c.number, c.strong) and c.number > past.get(name, 0)]
         for name, every in listed.items()
     }
-    found = _named(_placed([one for every in ends.values() for one in _last_burst(every)]), few)
+    found = _named(_placed([one for every in ends.values() for one in _last_burst(every)], read), few)
     if not found:
         return _without_reason(read if few else {})
     best = max(found, key=lambda one: (one.weight, -(one.at or 0.0), -one.number))
@@ -124,7 +127,8 @@ def reason(
     of_unit = bad and best in failed and outcomes and outcomes[best.source].is_of_a_failed_unit(best.number)
     fails = bool(of_unit) or (bad and any(map(_is_a_failure, failed))) or any(map(_ends_in_error, failed))
     states = _stated(best, failed) if fails else None
-    return Reason(why, around, keys, (why.line,), bad, described, fails, _telling(best, known), states)
+    generic = not known or known.generic
+    return Reason(why, around, keys, (why.line,), bad, described, fails, _telling(best, known), states, generic)
 
 
 def _stated(best: LineCandidate, failed: Sequence[LineCandidate]) -> tuple[StatedCause, Proof] | None:
@@ -169,6 +173,9 @@ def _is_a_failure(one: LineCandidate) -> bool:
     """True if more than a word of failure shows it: its form, its level or its mechanism."""
     is_clear = one.weight > _LEAST or is_exception(one.body)
     is_clear = is_clear or any(is_line(kind, one.body) for kind in ("fatal", "signal"))
+    is_clear = is_clear or (
+        is_line("said", one.body) and not (is_line("goes_on", one.body) or is_line("follows", one.body))
+    )
     return bool(one.reports and is_clear) and not (is_quiet(one.text) or is_logged_as_fine(one.body))
 
 
@@ -216,12 +223,17 @@ def _around(
     )
 
 
-def _placed(found: Sequence[LineCandidate]) -> list[LineCandidate]:
+def _placed(found: Sequence[LineCandidate], read: Mapping[str, Sequence[tuple[int, str]]]) -> list[LineCandidate]:
     """The candidates compared with the engines' messages: their place in the source is added, routine messages are
     dropped.
 
-    An exception's own line stays, whatever message it resembles.
+    An exception's own line stays, whatever message it resembles. read: the lines of each source.
     """
+
+    @cache
+    def log(source: str) -> str:
+        return "\n".join(text for _, text in read[source]).lower()
+
     if len(found) > _MATCHED:  # known harmless lines must not keep others from being compared
         found = [one for one in found if not harmless(one.text)]
     worst = sorted(found, key=lambda one: -one.weight)[:_MATCHED]
@@ -231,7 +243,8 @@ def _placed(found: Sequence[LineCandidate]) -> list[LineCandidate]:
     fine |= {one.body for one in worst if harmless(one.text)}
     kept = [(one, known.get(one.body)) for one in found if one.body not in fine]
     placed = ((replace(one, place=m.place) if m and m.place and "/" not in one.place else one, m) for one, m in kept)
-    return [replace(one, states=states) if (states := stated_by(m)) else one for one, m in placed]
+    stated = ((one, stated_in(one.body, message, partial(log, one.source))) for one, message in placed)
+    return [replace(one, states=states) if states else one for one, states in stated]
 
 
 def _named(found: Sequence[LineCandidate], few: bool) -> list[LineCandidate]:

@@ -1,15 +1,17 @@
 """The causes that messages of engines and their libraries state, as people read them (messages.txt)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from sparkwright.domain.values import dataclass
-from sparkwright.engines.messages import Message
+from sparkwright.engines.messages import Message, message_of
 from sparkwright.logscan.sign import LIKELY, POSSIBLE
 
 _FILE = Path(__file__).with_name("messages.txt")
 _SURE = {"=": LIKELY, "~": POSSIBLE}
+_WRAPPED, _SHORTEST = 4, 16  # messages in one line, each after the other's colon; characters
+_ANYBODY = 34  # characters: shorter messages of one program are also another's
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,27 @@ class StatedCause:
 def stated_by(message: Message | None) -> StatedCause | None:
     """The cause that the message states; None for a message that states none, or that nobody has read."""
     return _by_template().get(message.template) if message else None
+
+
+def stated_in(body: str, message: Message | None, log: Callable[[], str]) -> StatedCause | None:
+    """The cause that a line states: its message, or one that the message repeats behind a colon (`X failed: Y`).
+
+    log: the whole log in lower case. A short message may be anybody's: it counts where the log names its program.
+    """
+    stated, inner = _counting(message, log), body
+    for _ in range(_WRAPPED):
+        inner = inner.partition(": ")[2]
+        if stated or len(inner) < _SHORTEST:
+            break
+        stated = _counting(message_of(inner), log)
+    return stated
+
+
+def _counting(message: Message | None, log: Callable[[], str]) -> StatedCause | None:
+    stated = stated_by(message)
+    if stated and message and message.own < _ANYBODY and message.program.partition("-")[0] not in log():
+        return None
+    return stated
 
 
 @cache

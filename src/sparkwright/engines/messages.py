@@ -9,7 +9,10 @@ from importlib.resources import files
 
 from sparkwright.domain.values import dataclass
 
-PROGRAMS = ("vllm", "sglang", "transformers", "flashinfer", "ray", "llama-cpp")
+PROGRAMS = (
+    *("vllm", "sglang", "transformers", "flashinfer", "ray", "llama-cpp", "lmdeploy"),
+    *("mistral-common", "huggingface-hub", "compressed-tensors", "xgrammar", "torch", "litellm"),
+)
 SLOT = "{}"
 _LONGEST_VALUE = 400  # characters
 _PART, _LONG = 3, 120  # a third of a line that is not longer must be the message's own text

@@ -7,7 +7,7 @@ import pytest
 from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes import explanation, messages
 from sparkwright.causes.load import families
-from sparkwright.causes.messages import StatedCause, stated_by, stated_causes
+from sparkwright.causes.messages import StatedCause, stated_by, stated_causes, stated_in
 from sparkwright.engines.messages import PROGRAMS, SLOT, listed, message_of
 from sparkwright.logscan.sign import LIKELY, POSSIBLE
 
@@ -52,6 +52,25 @@ def test_what_a_message_states_comes_before_what_its_words_suggest(line: str, ke
     assert examine([("log", [line.encode()])], 2026, {}).causes[0].key == key != before
 
 
+def test_a_message_that_another_one_repeats_states_its_cause() -> None:
+    """Guards errors that a caller prints behind its own: `X failed: Y`."""
+    inner = "Can not found rewrite for architectures: ['NewForCausalLM']"
+    for line in (f"RuntimeError: {inner}", f"ERROR: engine could not be made: {inner}", f"ERROR: a: b: {inner}"):
+        found = examine([("log", [line.encode()])], 2026, {}).causes
+        assert found and found[0].key == "model-architecture-unsupported"
+    body = "the engine was made: all is well with the model"
+    assert stated_in(body, message_of(body), str) is None
+
+
+def test_a_short_message_is_its_program_s_only_where_the_log_names_the_program() -> None:
+    """Guards what other programs print in the same few words."""
+    line = "ERROR: failed to parse grammar\n"
+    of_it, of_any = (examine([("log", [log.encode()])], 2026, {}) for log in (f"llama.cpp server\n{line}", line))
+    assert [one.key for one in of_it.causes][:1] == ["request-grammar-invalid"]
+    assert stated_in("failed to parse grammar", message_of("failed to parse grammar"), str) is None
+    assert not of_any.causes or of_any.causes[0].confidence < LIKELY
+
+
 def test_a_message_in_a_log_that_serves_names_nothing() -> None:
     """Guards healthy servers: the same words as information are no failure."""
     line = "INFO 11-30 10:00:00 [x.py:1] Decode peer is missing a transfer entry for model layer 7\n"
@@ -66,7 +85,7 @@ def test_nearly_every_message_is_answered_with_the_cause_that_it_states(monkeypa
     """Guards the table against rules that take its lines, and the rules' need of it: alone they know a third."""
     stated = list(stated_causes(TABLE))
     assert _answered_as_stated(stated) > 0.96 * len(stated)
-    monkeypatch.setattr(explanation, "stated_by", lambda message: None)
+    monkeypatch.setattr(explanation, "stated_in", lambda body, message, log: None)
     assert _answered_as_stated(stated) < 0.4 * len(stated)
 
 
@@ -75,7 +94,8 @@ def _answered_as_stated(stated: list[tuple[str, StatedCause]]) -> int:
     for template, cause in stated:
         values = iter(VALUES * template.count(SLOT))
         text = "".join(part + (next(values) if more else "") for part, more in _pieces(template))
-        found = examine([("log", [f"ValueError: {text}\n".encode()])], 2026, {}).causes
+        program = message.program if (message := message_of(text)) else ""
+        found = examine([("log", [f"{program} starts\nValueError: {text}\n".encode()])], 2026, {}).causes
         right += bool(found) and found[0].key == cause.key
     return right
 

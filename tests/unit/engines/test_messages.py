@@ -3,8 +3,10 @@
 import ast
 
 import pytest
-from engine_messages import FoundMessage as Template
-from engine_messages import MessageReader, message_lines, message_rows, template, whole_words
+from engine_message import FoundMessage as Template
+from engine_message import message_lines
+from engine_messages import MessageReader, message_rows, template, whole_words
+from engine_messages_cpp import cpp_messages
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +15,20 @@ from unit.engines.samples import ROOT
 from unit.for_each import for_each
 
 LEVELS = {"", "E", "W", "I"}
+CPP_SOURCE = """
+bool cache::find(uint64_t n) {
+    if (!n) {
+        LLAMA_LOG_ERROR("%s: failed to find %" PRIu64 " free "
+                        "cells in the cache\\n", __func__, n);
+    }
+    LOG_INF("%s: cache of %8.2f MiB was made\\n", __func__, size(n, "no message of this call"));
+    throw std::runtime_error(std::string("the cache type '") + name(type) + "' is not known here");
+}
+
+int main() {
+    GGML_ABORT("cannot hold %d tokens", 7);
+}
+"""
 SOURCE = """
 class Worker:
     def request_memory(self, need):
@@ -31,7 +47,7 @@ def test_the_shipped_files_have_sorted_rows_of_seven_fields(program: str) -> Non
     listing = listed(program)
     heads = [line.split(" ") for line in listing if line.startswith("# ")]
     assert listing == sorted(listing)
-    assert all(len(head) == 4 and head[2].endswith(".whl") and len(head[3]) == 64 for head in heads)
+    assert all(len(head) == 4 and head[2].endswith((".whl", ".tar.gz")) and len(head[3]) == 64 for head in heads)
     known = {"", *(head[1] for head in heads)}
     for row in listing[len(heads) :]:
         word, text, level, _, _, since, until = row.split("\t")
@@ -60,7 +76,11 @@ def test_the_shipped_files_have_sorted_rows_of_seven_fields(program: str) -> Non
             "sglang/srt/",
             "RuntimeError",
         ),
-        ("0.00.031.972 E gguf_init_from_reader: failed to read key-value pairs", "", ""),
+        (
+            "0.00.031.972 E gguf_init_from_reader: failed to read key-value pairs",
+            "llama.cpp/ggml/src/gguf.cpp, gguf_init_from_reader",
+            "E",
+        ),
     ],
 )
 def test_a_line_is_traced_to_its_place_in_the_source(line: str, place: str, level: str) -> None:
@@ -100,6 +120,16 @@ def test_messages_are_read_from_the_sources_of_a_wheel() -> None:
     assert {one.function for one in reader.found} == {"Worker.request_memory"}
 
 
+def test_messages_are_read_from_sources_in_cpp() -> None:
+    """Guards texts in several pieces, formats of the preprocessor, and levels by the macro that is called."""
+    assert {(one.text, one.level, one.function) for one in cpp_messages("llama.cpp/src/cache.cpp", CPP_SOURCE)} == {
+        ("{}: failed to find {} free cells in the cache", "E", "cache::find"),
+        ("{}: cache of {} MiB was made", "I", "cache::find"),
+        ("the cache type '{}' is not known here", "Exception", "cache::find"),
+        ("cannot hold {} tokens", "E", "main"),
+    }
+
+
 def test_a_row_names_the_versions_that_have_it() -> None:
     """Guards since and until, and that a message that moved is one row with its newest place."""
     old, new = (Template("Cannot allocate the cache now", "E", file, "f") for file in ("a.py", "b.py"))
@@ -119,8 +149,9 @@ def test_every_program_whose_texts_ship_has_its_notice() -> None:
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in notice.splitlines() if "https://" in line]
     found = {name: (licence, owner) for name, _, licence, owner in rows}
     assert set(found) == set(PROGRAMS) == {path.name.removesuffix(".txt.gz") for path in folder.glob("*.txt.gz")}
-    assert {licence for licence, _ in found.values()} == {"Apache-2.0", "MIT"} and all(
+    assert {licence for licence, _ in found.values()} == {"Apache-2.0", "BSD-3-Clause", "MIT"} and all(
         owner for _, owner in found.values()
     )
     assert "Permission is hereby granted, free of charge" in notice
+    assert "Redistributions in binary form must reproduce the above copyright" in notice
     assert "Apache License" in (ROOT / "LICENSE").read_text("utf-8")
