@@ -45,6 +45,7 @@ _READ = 600  # bytes of a line that may show a phase
 _BY_THE_END = {"LIVE001", "LIVE002", "LIVE004", "LIVE014", "LIVE015"}  # of a log that just ends: it may go on
 _OF_THE_START = 0.6  # what is left of the confidence in a cause that rests on a line of a good start, too
 _BEHIND = 0.1  # by which a cause that no line of a failure shows stays behind one that such a line shows
+_RULED = 0.45  # confidence of a cause that a rule names: what the log only resembles stays behind it
 _GUESS = 0.45  # confidence in a cause where no line reports a failure
 # By the first letters of their codes: causes of which a node's kernel log may have more.
 _OF_MACHINES = {"LIVE", "LDRV", "LUMA", "LLNK", "LNIC", "LRDM", "LCLU", "LGRA", "LPRF"}
@@ -402,13 +403,23 @@ def _explained(
     found = replace(found, explanation=because.why)
     if not because.bad and not (described and because.described and not found.harmless):
         return found
-    sure = found.harmless and found.harmless[0].confidence >= LIKELY  # what looks bad is known
+    is_known = found.harmless and found.harmless[0].confidence >= LIKELY  # what looks bad
     out = impossible | {cause.key for cause in found.causes if cause.versions}
     near = cause_index().nearest(because)
-    if near is None or near.known.key in out or (sure and near.sure < POSSIBLE):
+    if near is None or near.known.key in out or (is_known and near.sure < POSSIBLE):
         return found
-    both = [fill_steps(near, near.sure, words), *(cause for cause in found.causes if cause.key != near.known.key)]
+    ruled = _ruled(found.causes, near, because)
+    sure = min(near.sure, ruled - _BEHIND) if ruled >= _RULED else near.sure
+    both = [fill_steps(near, sure, words), *(cause for cause in found.causes if cause.key != near.known.key)]
     return replace(found, causes=tuple(sorted(both, key=lambda cause: -cause.confidence)[:MOST]))
+
+
+def _ruled(causes: Iterable[Cause], near: FoundCause, because: Reason) -> float:
+    """The confidence that a rule has in another cause by the line that explains alone; 0.0 for none, and where that
+    line says more than that the program failed."""
+    line = because.why.line if because.why and because.generic else None
+    others = (one for one in causes if one.key != near.known.key and len(one.proof) == 1)
+    return max((one.confidence for one in others if one.proof[0] == line), default=0.0)
 
 
 def _advised(found: Diagnosis, engines: bool, several: bool) -> Diagnosis:

@@ -21,7 +21,7 @@ _RULER = re.compile(rb"([-=^@*_~])\1\1$")
 _RECORD = re.compile(
     rb"""\s|$|[-+*#$>|=~^@<]|\[\.\.\.|\d{4}[-/]\d\d|\d\d[:-]\d\d\b|\[(?:rank)?\d|\((?:APIServer|Engine|\w*Worker)|[IWEF]\d{4}\s
     |(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b|Traceback\b|Exception\signored\b|File\s"|[\w.]*(?:Error|Exception|Warning)\b:
-    |[a-z][\w.-]{1,40}(?:\[\d+\])?:\s\S|\w+:\s(?:\s|error)|[\w.-]+:\d+:\d+\s\[|\S{1,60}\s{3}|/dev/\w+\s\s|CONTAINER\sID\s|Filesystem\s|State\s\s""",
+    |\d{1,4}\.\d\d\.\d{3}\.\d{3}\s[A-Z]\s|(?=[/\w])\S{1,200}:\d{1,6}:\s|[a-z][\w.-]{1,40}(?:\[\d+\])?:\s\S|\w+:\s(?:\s|error)|[\w.-]+:\d+:\d+\s\[|\S{1,60}\s{3}|/dev/\w+\s\s|CONTAINER\sID\s|Filesystem\s|State\s\s""",
     re.VERBOSE,
 )
 _MARKS = (b'"MESSAGE"', b'"__REALTIME_TIMESTAMP"', b'"log":"', b'"log": "')

@@ -95,6 +95,10 @@ def test_a_message_that_a_terminal_wrapped_is_one_line_again() -> None:
         "vllm.service:4: Neither a valid executable name nor an absolute path: a b c d.\nService refused",
         "-" * 70 + "\nmpirun has detected an attempt to run as root",
         "x" * 90 + "\n2026-11-21 04:14:00 INFO a record of its own",
+        "0.00.034.405 I srv    load_model: loading model '/srv/models/new-model-of-26B-parameters/new-model.gguf'\n"
+        "/src/llama.cpp/src/llama-model-of-this-kind.cpp:1227: GGML_ASSERT(parameters.layers < parameters.all) failed",
+        "/src/llama.cpp/src/llama-model-of-this-kind.cpp:1227: GGML_ASSERT(parameters.layers < parameters.all) failed\n"
+        "0.00.034.405 I srv    load_model: loading model '/srv/models/new-model-of-26B-parameters/new-model.gguf'",
         "a" * 200 + "\nlong lines are not wrapped",
         "short\nlines",
         "",
