@@ -8,7 +8,7 @@ from functools import cache
 from sparkwright.causes.candidates import has_bad_word
 from sparkwright.causes.cause import LogCause, WholeLogRule, book_of
 from sparkwright.causes.evidence import are_before, harmless, is_listing, is_quiet
-from sparkwright.causes.explanation import FEW, Reason, reason, without_followers
+from sparkwright.causes.explanation import FEW, Reason, reason, ruled_by_the_line, without_followers
 from sparkwright.causes.fallback import ending
 from sparkwright.causes.judgement import SourceOutcome, has_failure, is_stated_end
 from sparkwright.causes.load import families, pattern_needs, whole_log
@@ -408,18 +408,10 @@ def _explained(
     near = cause_index().nearest(because)
     if near is None or near.known.key in out or (is_known and near.sure < POSSIBLE):
         return found
-    ruled = _ruled(found.causes, near, because)
+    ruled = ruled_by_the_line(found.causes, near.known.key, because)
     sure = min(near.sure, ruled - _BEHIND) if ruled >= _RULED else near.sure
     both = [fill_steps(near, sure, words), *(cause for cause in found.causes if cause.key != near.known.key)]
     return replace(found, causes=tuple(sorted(both, key=lambda cause: -cause.confidence)[:MOST]))
-
-
-def _ruled(causes: Iterable[Cause], near: FoundCause, because: Reason) -> float:
-    """The confidence that a rule has in another cause by the line that explains alone; 0.0 for none, and where that
-    line says more than that the program failed."""
-    line = because.why.line if because.why and because.generic else None
-    others = (one for one in causes if one.key != near.known.key and len(one.proof) == 1)
-    return max((one.confidence for one in others if one.proof[0] == line), default=0.0)
 
 
 def _advised(found: Diagnosis, engines: bool, several: bool) -> Diagnosis:

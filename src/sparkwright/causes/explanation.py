@@ -145,6 +145,14 @@ def without_followers(causes: Sequence[Cause], because: Reason) -> tuple[Cause, 
     return tuple(one for one in causes if one.confidence >= POSSIBLE or not _only_follows(one.proof, line))
 
 
+def ruled_by_the_line(causes: Iterable[Cause], near: str, because: Reason) -> float:
+    """The confidence that a rule has in another cause than `near` by the line that explains alone; 0.0 for none, and
+    where that line says more than that the program failed."""
+    line = because.why.line if because.why and because.generic else None
+    others = (one for one in causes if one.key != near and len(one.proof) == 1)
+    return max((one.confidence for one in others if one.proof[0] == line), default=0.0)
+
+
 def _only_follows(proof: Sequence[Proof], line: Proof) -> bool:
     """True if all of it reports the failure of something else, and the line that explains is not in it."""
     return line not in proof and all(is_line("follows", one.text) for one in proof)
