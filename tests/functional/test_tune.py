@@ -104,9 +104,12 @@ def test_what_serves_comes_back(user_shell: UserShell) -> None:
         if line.startswith("[2/"):
             break
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=CALL)
+    said = process.communicate(timeout=CALL)[1]
     assert process.returncode == 130
-    wait_until(lambda: read_live(user_shell)["phase"] == "ready", "serving again")
+    wait_until(
+        lambda: read_live(user_shell)["phase"] == "ready",
+        lambda: f"serving again; tune: {said}\nstatus: {user_shell.run('status')}\nlive: {read_live(user_shell)}",
+    )
     assert read_live(user_shell)["pid"] == before
 
 
