@@ -64,14 +64,8 @@ PROGRAMS = {
     "torch": (
         "torch",
         ("2.14.1",),
-        r"torch/(?:distributed/(?:elastic/|launcher/|checkpoint/|distributed_c10d|rendezvous|run|device_mesh)|cuda/|nn/parallel/"
-        r"|multiprocessing/|_utils|serialization|storage|hub|_inductor/(?:codecache|cpp_builder|async_compile|runtime/))",
-    ),
-    "litellm": (
-        "litellm",
-        ("1.110.2",),
-        r"litellm/(?:[a-z_]+\.py|proxy/[a-z_]+\.py|proxy/(?:auth|common_utils|db|health_endpoints|pass_through_endpoints|middleware)/"
-        r"|router_utils/|litellm_core_utils/|llms/(?:openai|hosted_vllm|vllm|ollama|ollama_chat|openai_like|base_llm|custom_httpx)/)",
+        r"torch/(?:distributed/(?:elastic/|launcher/|checkpoint/|distributed_c10d|rendezvous|run)|cuda/__init__"
+        r"|multiprocessing/|_utils|serialization|_inductor/(?:codecache|cpp_builder|async_compile))",
     ),
     "llama-cpp": (
         "llama_cpp_python",

@@ -45,7 +45,7 @@ def test_nothing_compiled_is_in_it(unpacked: Path) -> None:
     """A laptop with another processor sends the same program to an ARM node; and it is small enough to be sent."""
     files = [path for path in unpacked.rglob("*") if path.is_file()]
     assert not [path for path in files if path.suffix in (".so", ".pyc", ".pyd")]
-    assert len(Bundle().archive()) < 5_000_000 and len(files) > 300
+    assert len(Bundle().archive()) < 5_500_000 and len(files) > 300
 
 
 def test_all_of_it_works_without_what_is_installed_here(unpacked: Path) -> None:

@@ -11,7 +11,7 @@ from sparkwright.domain.values import dataclass
 
 PROGRAMS = (
     *("vllm", "sglang", "transformers", "flashinfer", "ray", "llama-cpp", "lmdeploy"),
-    *("mistral-common", "huggingface-hub", "compressed-tensors", "xgrammar", "torch", "litellm"),
+    *("mistral-common", "huggingface-hub", "compressed-tensors", "xgrammar", "torch"),
 )
 SLOT = "{}"
 _LONGEST_VALUE = 400  # characters
