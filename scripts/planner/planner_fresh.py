@@ -32,7 +32,8 @@ _SETTINGS = {
     "spec_decode", "attention_backend", "cuda_graphs", "notes", "own_memory",
 }  # fmt: skip
 _FAILED = {"fits", "failure"}  # false, and what the engine said
-_ROW = _SETTINGS | _RESULT | _FAILED | {"points", "prompts", "firsts", "gen"}
+_SPEEDS = {"points", "prompts", "firsts", "gen"}
+_ROW = _SETTINGS | _RESULT | _FAILED | _SPEEDS
 _START = {"what", "source", "engine", "nodes", "gb", "layers", "total", "files", "state", "flags"}
 _NEEDED = ("source", "engine", "nodes", "gb", "layers")
 
@@ -84,6 +85,8 @@ def _row(row: Any) -> Row:
         raise ValueError(f"a row needs id, source and model: {str(name)[:80]}")
     if odd := sorted(set(row) - _ROW):
         raise ValueError(f"{name}: unknown key {odd[0]}")
+    if row.get("own_memory") and (speeds := sorted(_SPEEDS & set(row))):
+        raise ValueError(f"{name}: {speeds[0]} of a machine with own_memory: speeds are planned for GB10 only")
     result: dict[str, Any] = {key: row[key] for key in _RESULT if key in row}
     result["decode_tps"] = [_point(name, point, row.get("gen", 0)) for point in row.get("points") or ()]
     result["prefill_tps"] = [{"prompt": tokens, "tps": tps} for tokens, tps in row.get("prompts") or ()]

@@ -121,7 +121,7 @@ class SourceOutcome:
     def _work(self) -> tuple[tuple[int, int], ...]:
         """The ordinary lines among the last ones, as (number, indentation)."""
         texts = ((line.number, self._kept.get(line.number, line.text)) for line in self._tail)
-        return tuple((number, indentation(text)) for number, text in texts if _is_ordinary(text))
+        return tuple((number, _depth(text)) for number, text in texts if _is_ordinary(text))
 
     @cached_property
     def _kept(self) -> dict[int, str]:
@@ -137,7 +137,7 @@ class SourceOutcome:
             return False
         if self._asked > number or self._survived(number):
             return True
-        depth = indentation(self._kept.get(number, ""))
+        depth = _depth(self._kept.get(number, ""))
         return sum(later > number and indented <= depth for later, indented in self._work) >= _WORK
 
     def has_failure(self, number: int, text: str, signed: bool) -> bool:
@@ -159,6 +159,11 @@ def is_stated_end(text: str) -> bool:
     return is_line("ends", text)
 
 
+def _depth(text: str) -> int:
+    """The indentation of what a line says, behind the name of its container."""
+    return indentation(text if text[:1].isspace() else split_prefix(text)[1])
+
+
 def _form(text: str) -> str:
     """The line without what differs each time: its time, numbers, paths and names in quotes."""
     return _VARIES.sub("", split_prefix(text)[1])
@@ -166,7 +171,8 @@ def _form(text: str) -> str:
 
 def _is_ordinary(text: str) -> bool:
     """True for a line of work: it says something, and neither complains nor is part of a traceback."""
-    if not _LETTER.search(text) or line_pattern("frame").search(text):
+    body = split_prefix(text)[1]
+    if not _LETTER.search(body) or line_pattern("frame").search(body):
         return False
     return not (has_bad_word(text) or is_stated_end(text))
 

@@ -14,6 +14,7 @@ _ROWS = 3  # rows in a row that have the same columns
 _NOWHERE = 1 << 20  # a column that no line reaches
 _HEAD = 60  # characters in which a record's time or level stands
 _FRAMES = 64  # lines of a traceback
+_GAP = "  "  # between two columns, at least once in a row
 _DEEP = 12  # blanks: a lone line that begins so far to the right continues one above it
 Line = tuple[int, str]
 
@@ -119,7 +120,7 @@ def _of_table(lines: Sequence[Line]) -> Iterator[int]:
     for number, text in lines:
         if line_pattern("header").match(text):
             least = len(text.split())
-        elif least and len(text.split()) >= least:
+        elif least and len(text.split()) >= least and _GAP in text.strip():
             if not is_line("ends", text):
                 yield number
         else:

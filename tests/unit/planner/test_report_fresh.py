@@ -47,6 +47,7 @@ def test_every_source_lies_in_one_half() -> None:
         (f"rows: [{ROW.replace('[0, 1, 13.1]', '[0, 13.1]')}]", "a point is [depth, streams"),
         ("rows: [{id: one, model: Qwen3-8B}]", "needs id, source and model"),
         (f"rows: [{ROW.replace('nodes', 'fits: false, nodes')}]", "has fits: false and failure"),
+        (f"rows: [{ROW.replace('nodes', 'own_memory: true, nodes')}]", "speeds are planned for GB10 only"),
         ("starts: [{what: x, source: y, engine: vllm, nodes: 1, gb: 9, layers: 3}]", "total or files"),
         ("[1, 2]", "expected rows and starts"),
     ],
