@@ -91,6 +91,7 @@ class Traits:
     rest_as_written: repositories whose images read what is no expert of an MXFP4 checkpoint in BF16; other builds, and
     all where there is none, in 8 bits.
     tables_off: options that leave tables of single rows (n-grams, PLE, Engram) on disk, where a version has them all.
+    converts: values of its option `quantization` and the format in which it then holds weights of files in 16 bits.
     gguf: reads GGUF files, others safetensors. plays: of a simulator, the engine whose figures it shows.
     Faults. faults: codes of the checks that are about this engine. timeout: the option for ranks that wait for others,
     and a good value, seconds. proven: memory fractions that hold on two nodes, and from where on it is a warning. fa3:
@@ -133,6 +134,7 @@ class Traits:
     refusals: Callable[[Parallelism], tuple[str, ...]] = lambda split: ()
     one_stage: str = ""
     by_layer: bool = False
+    converts: tuple[tuple[str, str], ...] = ()
     even_experts: bool = False
     blocks: bool = False
     paces: tuple[tuple[str, tuple[float, float, float]], ...] = (("packed", (1.0, 0.8, 0.4)),)

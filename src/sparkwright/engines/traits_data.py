@@ -139,6 +139,7 @@ _READERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "computed": ("computed", _timeout),
     "tables_off": ("tables_off", _options),
     "weights_alone": ("weights_alone", _options),
+    "converts": ("converts", _options),
     "rest_as_written": ("rest_as_written", _texts),
     "paces": ("paces", _paces),
     "overhead": ("whole", _range(OVERHEAD)),

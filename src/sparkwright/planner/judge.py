@@ -28,6 +28,7 @@ from sparkwright.planner.calibrate import holding, loading, source_of
 from sparkwright.planner.knobs import context_of
 from sparkwright.planner.kv_sglang import token_limit_bytes
 from sparkwright.planner.ledger import ledgers, simulated
+from sparkwright.planner.on_load import as_loaded, held_share
 from sparkwright.planner.parallelism import Checkpoints, known_shape
 from sparkwright.planner.speed import UNCACHED, estimate_speed, loader_costs, started
 from sparkwright.planner.speed_decode import TEXTS, drafted
@@ -86,7 +87,11 @@ class RealJudge:
         known = known_shape(recipe, self.ground.of(recipe))
         if known.shape is None:
             return None
-        found = estimate_speed(recipe, known.shape, checkpoint_size(recipe, known.checkpoint)[0], load)
+        size = checkpoint_size(recipe, known.checkpoint)[0]
+        found = estimate_speed(recipe, known.shape, size, load)
+        if (kept := held_share(recipe, known.shape)) < 1.0:  # the files are read as they are
+            held = estimate_speed(recipe, as_loaded(recipe, known.shape), int(size * kept), load)
+            found = replace(held, loading=found.loading, starts=found.starts)
         found = _widened(found) if known.shape.inferred else found
         if took := loading(holding(self.ground.calibrations.get(self.ground.nodes[0]), recipe)):
             return replace(found, loading=took)

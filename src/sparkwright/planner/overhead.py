@@ -35,6 +35,7 @@ from sparkwright.engines.traits import Range, Traits
 from sparkwright.engines.version import is_since
 from sparkwright.engines.weight_cache import keeps_weights
 from sparkwright.planner import limits
+from sparkwright.planner.on_load import held_share
 from sparkwright.planner.parts import Spread, drafter, drafts, missing, model_parts, part_share
 
 UNKNOWN_NEEDS = "not known: a start shows it; then write engine.memory into the recipe"
@@ -304,7 +305,8 @@ def load_peak(recipe: Recipe, shape: ModelShape | None, weights: LedgerLine) -> 
         f" + {gib(again)} repacked" if again else ""
     )
     low = (weights.low or weights.bytes) + least
-    high = (weights.high or weights.bytes) + most + 2 * again
+    # What is converted while it is loaded may be there in 16 bits first.
+    high = int((weights.high or weights.bytes) / held_share(recipe, shape)) + most + 2 * again
     return LedgerLine(LOADING, weights.bytes + buffers + again, Origin.ASSUMED, why, low, high)
 
 

@@ -10,6 +10,7 @@ from sparkwright.domain.plan import Advice, Split, SplitCost
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
+from sparkwright.planner.on_load import as_loaded, held_share
 from sparkwright.planner.parts import missing, settled
 from sparkwright.planner.split_cost import split_cost
 from sparkwright.planner.stated import disagreements
@@ -97,9 +98,8 @@ def _cost(recipe: Recipe, known: Known, split: Parallelism, batch: int) -> Split
     size, _ = checkpoint_size(recipe, known.checkpoint)
     run = replace(recipe, parallelism=split)
     # As the ledger counts them: with drafts, tables of positions and what kernels pad
-    return replace(
-        split_cost(run, known.shape, size, batch), weights=rank_weights(run, known.shape, known.checkpoint).bytes
-    )
+    cost = split_cost(run, as_loaded(recipe, known.shape), int(size * held_share(recipe, known.shape)), batch)
+    return replace(cost, weights=rank_weights(run, known.shape, known.checkpoint).bytes)
 
 
 def _uncounted(recipe: Recipe, known: Known) -> str:

@@ -19,6 +19,7 @@ from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag_value
 from sparkwright.engines.traits import Cache
 from sparkwright.planner.limits import batched_tokens
+from sparkwright.planner.on_load import LEFT, as_loaded, held_share
 from sparkwright.planner.packings import packed_bits
 from sparkwright.planner.parts import (
     ENCODER,
@@ -181,13 +182,26 @@ def rank_weights(
         tuple(part for part in loaded if part.name not in (DRAFT, ENCODER, REST, UNKNOWN_TABLES)), shape, p
     )
     copied = each - bytes_on_rank(tuple(part for part in loaded if part.spread is not Spread.COPY), shape, p)
-    return LedgerLine(
+    line = LedgerLine(
         WEIGHTS,
         int(each * ranks_here),
         Origin.ASSUMED if unsure or counted.off in (_UNTOLD, _LOOSE) else Origin.COMPUTED,
         _why(recipe, each, copied, ranks_here) + counted.source,
         low=int((least * (1 - below) - unsure * _LESS) * ranks_here),
         high=int((each * (1 + above) + unsure * _MORE) * ranks_here),
+    )
+    return _converted(line, recipe, shape)
+
+
+def _converted(line: LedgerLine, recipe: Recipe, shape: ModelShape) -> LedgerLine:
+    """The line with the weights as the engine converts them while it loads."""
+    if (kept := held_share(recipe, shape)) == 1.0:
+        return line
+    size = int(line.bytes * kept)
+    why = f"{gib(size)} in {as_loaded(recipe, shape).format}, to which they are converted while they load; {line.why}"
+    low, high = (int((edge or line.bytes) * kept) for edge in (line.low, line.high))
+    return replace(
+        line, bytes=size, origin=Origin.ASSUMED, why=why, low=int(low * (1 - LEFT[0])), high=int(high * (1 + LEFT[1]))
     )
 
 
