@@ -28,7 +28,7 @@ from sparkwright.planner.calibrate import holding, loading, source_of
 from sparkwright.planner.knobs import context_of
 from sparkwright.planner.kv_sglang import token_limit_bytes
 from sparkwright.planner.ledger import ledgers, simulated
-from sparkwright.planner.on_load import as_loaded, held_share
+from sparkwright.planner.on_load import as_loaded, held_share, unknown_method
 from sparkwright.planner.parallelism import Checkpoints, known_shape
 from sparkwright.planner.speed import UNCACHED, estimate_speed, loader_costs, started
 from sparkwright.planner.speed_decode import TEXTS, drafted
@@ -92,7 +92,7 @@ class RealJudge:
         if (kept := held_share(recipe, known.shape)) < 1.0:  # the files are read as they are
             held = estimate_speed(recipe, as_loaded(recipe, known.shape), int(size * kept), load)
             found = replace(held, loading=found.loading, starts=found.starts)
-        found = _widened(found) if known.shape.inferred else found
+        found = _widened(found) if known.shape.inferred or unknown_method(recipe, known.shape) else found
         if took := loading(holding(self.ground.calibrations.get(self.ground.nodes[0]), recipe)):
             return replace(found, loading=took)
         if not found.starts or not self._uncached(recipe):

@@ -12,12 +12,30 @@ _PLAIN = ("bf16", "fp16")
 LEFT = (0.05, 0.12)
 
 
+# What a method that is not known here may leave of 16 bits: 4 bits and their scales.
+LEAST = 0.25
+_NONE = ("", "none", "auto")
+
+
 def as_loaded(recipe: Recipe, shape: ModelShape) -> ModelShape:
     """The shape in the format in which the engine holds it; the same where it converts nothing."""
-    asked = str(flag_value(recipe, "quantization") or "").lower()
-    kind = dict(traits(recipe).converts).get(asked, "")
-    is_plain = shape.format in _PLAIN and not (shape.quantization or shape.expert_format)
-    return replace(shape, format=kind) if kind and is_plain else shape
+    kind = dict(traits(recipe).converts).get(_asked(recipe), "")
+    return replace(shape, format=kind) if kind and _is_plain(shape) else shape
+
+
+def unknown_method(recipe: Recipe, shape: ModelShape) -> str:
+    """The method by which files in 16 bits are converted to nobody knows here what; '' for none."""
+    asked = _asked(recipe)
+    known = asked in _NONE or asked in dict(traits(recipe).converts)
+    return "" if known or not _is_plain(shape) else asked
+
+
+def _asked(recipe: Recipe) -> str:
+    return str(flag_value(recipe, "quantization") or "").lower()
+
+
+def _is_plain(shape: ModelShape) -> bool:
+    return shape.format in _PLAIN and not (shape.quantization or shape.expert_format)
 
 
 def held_share(recipe: Recipe, shape: ModelShape | None) -> float:

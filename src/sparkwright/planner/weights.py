@@ -19,7 +19,7 @@ from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag_value
 from sparkwright.engines.traits import Cache
 from sparkwright.planner.limits import batched_tokens
-from sparkwright.planner.on_load import LEFT, as_loaded, held_share
+from sparkwright.planner.on_load import LEAST, LEFT, as_loaded, held_share, unknown_method
 from sparkwright.planner.packings import packed_bits
 from sparkwright.planner.parts import (
     ENCODER,
@@ -195,6 +195,9 @@ def rank_weights(
 
 def _converted(line: LedgerLine, recipe: Recipe, shape: ModelShape) -> LedgerLine:
     """The line with the weights as the engine converts them while it loads."""
+    if method := unknown_method(recipe, shape):
+        why = f"{line.why}; --quantization {method} converts them while they load, to what is not known here"
+        return replace(line, origin=Origin.ASSUMED, why=why, low=int((line.low or line.bytes) * LEAST))
     if (kept := held_share(recipe, shape)) == 1.0:
         return line
     size = int(line.bytes * kept)

@@ -7,7 +7,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB
 from sparkwright.domain.values import replace
-from sparkwright.planner.on_load import as_loaded, held_share
+from sparkwright.planner.on_load import as_loaded, held_share, unknown_method
 from sparkwright.planner.overhead import load_peak
 from sparkwright.planner.weights import rank_weights
 from unit.planner import memory_samples
@@ -29,6 +29,14 @@ def test_what_is_converted_takes_what_a_checkpoint_in_that_format_takes(engine: 
     assert line.low and line.high and line.low < 8.79 * GIB < line.high
     assert line.bytes == pytest.approx(8.79 * GIB, rel=0.05) and line.origin is Origin.ASSUMED
     assert plain.bytes == pytest.approx(FILES, rel=0.03)
+
+
+def test_a_method_that_is_not_known_leaves_the_weights_open() -> None:
+    """Guards a claim of exact weights: from four bits to the files as they are."""
+    line = rank_weights(recipe("bitsandbytes"), QWEN3_8B, None)
+    assert line.low and line.low < 0.3 * FILES < FILES < (line.high or 0)
+    assert line.origin is Origin.ASSUMED and "bitsandbytes" in line.why
+    assert not unknown_method(recipe("bitsandbytes"), replace(QWEN3_8B, format="int4", quantization="bitsandbytes"))
 
 
 def test_the_load_may_hold_the_files_as_they_are() -> None:
