@@ -1,5 +1,6 @@
 """An outer dockerd that is the testbed's alone: own data, own socket, no iptables rule, no change of forwarding."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -50,6 +51,7 @@ class Daemon:
             folder.mkdir(parents=True, exist_ok=True)
         self._log.unlink(missing_ok=True)
         self._pidfile.unlink(missing_ok=True)
+        self._drop_left_namespaces()
         with self._log.open("wb") as log:
             run_detached(self._command(), log)
         try:
@@ -64,6 +66,16 @@ class Daemon:
         paths += ["--pidfile", str(self._pidfile), "--host", f"unix://{self.socket}"]
         quiet = ["--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false", "--log-level=warn"]
         return ["dockerd", *paths, *quiet]
+
+    def _drop_left_namespaces(self) -> None:
+        """Drop the network namespaces of a dockerd that was killed.
+
+        The next dockerd does so after a minute only; until then their devices answer for the addresses of new nodes.
+        """
+        for path in (self._settings.run / "exec/netns").glob("*"):
+            with contextlib.suppress(TestbedError):  # not mounted any more
+                run(["umount", "--lazy", str(path)])
+            path.unlink(missing_ok=True)
 
     def stop(self) -> None:
         pid = self._pid()
