@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -18,8 +19,10 @@ def test_an_interrupt_ends_what_all_threads_wait_for(tmp_path: Path) -> None:
     """Guards `make test` that is stopped while the testbed is built: a pool waits for its threads, those for minutes
     of mmdebstrap."""
     ended = list[str]()
+    all_work = Barrier(4)  # work that has not begun is cancelled
 
     def work(kind: str) -> None:
+        all_work.wait()
         try:
             if kind == "interrupted":
                 read_pid(tmp_path / "pid")
