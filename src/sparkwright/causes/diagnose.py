@@ -12,6 +12,7 @@ from sparkwright.causes.explanation import FEW, Reason, reason, ruled_by_the_lin
 from sparkwright.causes.fallback import ending
 from sparkwright.causes.judgement import SourceOutcome, has_failure, is_stated_end
 from sparkwright.causes.load import families, pattern_needs, whole_log
+from sparkwright.causes.near_messages import message_index
 from sparkwright.causes.printed import Printed, differences, printed, stated
 from sparkwright.causes.ranking import (
     MOST,
@@ -405,7 +406,7 @@ def _explained(
         return found
     is_known = found.harmless and found.harmless[0].confidence >= LIKELY  # what looks bad
     out = impossible | {cause.key for cause in found.causes if cause.versions}
-    near = cause_index().nearest(because)
+    near = cause_index().nearest(because) or message_index().nearest(because)
     if near is None or near.known.key in out or (is_known and near.sure < POSSIBLE):
         return found
     ruled = ruled_by_the_line(found.causes, near.known.key, because)

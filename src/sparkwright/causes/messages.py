@@ -48,9 +48,14 @@ def _counting(message: Message | None, log: Callable[[], str]) -> StatedCause | 
     return stated
 
 
+def all_stated() -> Iterator[tuple[str, StatedCause]]:
+    """Template and cause of each message that states one."""
+    return stated_causes(_FILE.read_text(encoding="utf-8"))
+
+
 @cache
 def _by_template() -> Mapping[str, StatedCause]:
-    return dict(stated_causes(_FILE.read_text(encoding="utf-8")))
+    return dict(all_stated())
 
 
 def stated_causes(text: str) -> Iterator[tuple[str, StatedCause]]:
