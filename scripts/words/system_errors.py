@@ -1,4 +1,5 @@
-"""Writes src/sparkwright/logscan/system_errors.json: error texts of the C library in other languages, with the English.
+"""Writes src/sparkwright/logscan/system_errors.json: error texts of the C library, its loader and its resolver in other
+languages, with the English.
 
 system_errors.py [--check]. Read from the C library's own catalogues (/usr/share/locale/*/LC_MESSAGES/libc.mo; on Debian
 the package libc-l10n has them).
@@ -18,6 +19,11 @@ LANGUAGES = ("de", "es", "fr", "ja")
 OUT = Path(__file__).resolve().parents[2] / "src" / "sparkwright" / "logscan" / "system_errors.json"
 SHORTEST = 6  # characters; shorter ones are words of other sentences
 SIGNALS = ("Segmentation fault", "Aborted", "Killed", "Bus error", "Illegal instruction", "Floating point exception")
+LOADER = (
+    "error while loading shared libraries", "cannot open shared object file", "invalid ELF header", "file too short",
+    "symbol lookup error", "cannot allocate memory in static TLS block",
+)  # fmt: skip
+NAMES = ("Name or service not known", "Temporary failure in name resolution", "No address associated with hostname")
 
 
 def error_texts() -> dict[str, str]:
@@ -27,7 +33,7 @@ def error_texts() -> dict[str, str]:
     for language in LANGUAGES:
         with (CATALOGUES / language / "LC_MESSAGES" / "libc.mo").open("rb") as file:
             catalogue = gettext.GNUTranslations(file)
-        for text in (*english, *SIGNALS):
+        for text in (*english, *SIGNALS, *LOADER, *NAMES):
             other = catalogue.gettext(text)
             is_phrase = " " in other or not other.isascii()  # a single word may be one of another language
             if other != text and is_phrase and (len(other) >= SHORTEST or not other.isascii()):

@@ -41,7 +41,7 @@ def test_a_version_that_the_index_lacks_is_reported_in_one_line(tmp_path: Path) 
         pytest.skip("pip is not on the PATH")
     done = run_tool("sglang", "0.0.0.1", "--out", str(tmp_path))
     assert done.returncode == 1
-    assert done.stderr.startswith("no wheel of sglang 0.0.0.1 from the package index: ")
+    assert done.stderr.startswith("no sglang 0.0.0.1 from the package index: ")
 
 
 def test_what_no_index_has_reports_where_it_is() -> None:

@@ -190,9 +190,9 @@ def _later_first(found: Sequence[FoundCause], stories: Sequence[Story]) -> list[
 
 
 def _of_the_start(found: Sequence[FoundCause], stories: Sequence[Story]) -> list[FoundCause]:
-    """The causes whose lines all stand before their server was ready."""
+    """The causes whose lines of failure all stand before their server was ready."""
     ready = ready_lines(tuple(map(server_of, stories)))
-    return [one for one in found if one.known.severity is not Severity.INFO and are_before(one.proof, ready)]
+    return [one for one in found if one.known.severity is not Severity.INFO and are_before(_telling(one.proof), ready)]
 
 
 # How sure a cause must be to count as the end of an engine that had answered before.

@@ -34,7 +34,7 @@ def examined_text(examined: Examined) -> str:
     why = None if examined.serves else told.explanation
     nothing = f"no known cause{since}" + ("; what looks bad below is harmless" if told.harmless and not why else "")
     if not told.failure:
-        nothing = _state_text(told) or nothing
+        nothing = _state_text(told) or (nothing if since or why else f"no line reports a failure; {nothing}")
     title = f"causes{since}\n" if since else ""
     if told.causes and not told.failure and not since:
         title = f"{_state_text(told) or 'no line reports a failure'}\nif something is wrong nonetheless:\n"

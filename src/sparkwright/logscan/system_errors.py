@@ -1,6 +1,7 @@
 """System errors in other languages: the English text is added, as all signs and mechanisms are about that one."""
 
 import json
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 from sparkwright.logscan.multi_search import WordSearch
 
 _FILE = Path(__file__).with_name("system_errors.json")
+_NAME = re.compile(rb"[\w./+-]{1,200}: $")  # of a file, a library or a host: signs look for it with its error
+_BEFORE = 202
 
 
 @cache
@@ -23,13 +26,15 @@ def _search() -> WordSearch:
 
 
 def with_english(block: bytes) -> bytes:
-    """The block with ` (English text)` after each of them; it keeps its lines."""
+    """The block with ` (English text)` after each of them, and with the name that stands before it; it keeps its
+    lines."""
     longest: dict[int, tuple[int, int]] = {}  # where it begins -> its end, its number
     for number, start, end in _search().hits(block):
         longest[start] = max(longest.get(start, (0, 0)), (end, number))
     parts, at = list[bytes](), 0
     for start, (end, number) in sorted(longest.items()):
         if start >= at:
-            parts.append(b"%b (%b)" % (block[at:end], _texts()[number][1]))
+            name = _NAME.search(block[max(at, start - _BEFORE) : start])
+            parts.append(b"%b (%b%b)" % (block[at:end], name[0] if name else b"", _texts()[number][1]))
             at = end
     return b"".join((*parts, block[at:]))

@@ -128,6 +128,37 @@ def test_a_log_of_a_server_that_serves_again_is_healthy() -> None:
     assert "gpu-out-of-memory" in [cause.key for cause in found.notes]
 
 
+OUT_OF_MEMORY = (
+    "(EngineCore pid=41) ERROR 11-30 09:55:00 [core.py:900] EngineCore encountered a fatal error.\n"
+    "(EngineCore pid=41) ERROR 11-30 09:55:00 [core.py:900] torch.OutOfMemoryError: CUDA out of memory. Tried to "
+    "allocate 2.00 GiB. GPU 0 has a total capacity of 119.64 GiB of which 1.02 GiB is free.\n"
+)
+SERVES = (
+    "(APIServer pid=1) INFO 11-30 10:00:00 [api_server.py:1839] vLLM API server version 0.33.0\n"
+    "(EngineCore pid=41) INFO 11-30 10:00:40 [kv_cache_utils.py:2459] GPU KV cache size: 443,242 tokens\n"
+    "(APIServer pid=1) INFO:     Application startup complete.\n"
+    '(APIServer pid=1) INFO:     127.0.0.1:40210 - "POST /v1/chat/completions HTTP/1.1" 200 OK\n'
+)
+
+
+@for_each("log, first, state", [
+    (SERVES + OUT_OF_MEMORY, "runtime-oom-after-healthy-start", LogState.FAILED),
+    (OUT_OF_MEMORY + SERVES, "", LogState.SERVING),
+])  # fmt: skip
+def test_a_failure_is_of_the_run_that_it_ended(log: str, first: str, state: LogState) -> None:
+    """Guards the order: an error after good answers is theirs, and one before the server was started again is past."""
+    found = examine_logs(log)
+    named = [cause.key for cause in found.causes if cause.confidence >= BLAMED]
+    assert (found.state, named[:1]) == (state, [first] if first else [])
+
+
+def test_an_engine_that_reports_its_failed_start_has_failed() -> None:
+    """Guards a log that was cut off before the exception's own line: it ended with status 0."""
+    head = "(EngineCore pid=41) ERROR 11-30 10:00:41 [core.py:867] "
+    log = f"{head}EngineCore failed to start.\n{head}Traceback (most recent call last):\n"
+    assert examine_logs(SERVES.partition("(APIServer pid=1) INFO:")[0] + log).state is LogState.FAILED
+
+
 def test_a_start_that_goes_on_is_no_failure() -> None:
     """Guards a log that is read while the model loads."""
     lines = start(STARTS[0]).splitlines(keepends=True)
@@ -213,6 +244,19 @@ def test_more_memory_than_the_gpu_has_is_the_settings_fault(wants: str, is_own: 
         ("OSError: [Errno 13] Permission non accordée: '/models/x'", "permission-denied"),
         ("bind: La dirección ya se está usando: 0.0.0.0:8000", "port-already-in-use"),
         ("connect: 接続を拒否されました", "connection-refused"),
+        (
+            "x: Fehler beim Laden der Shared Libraries: libgomp.so.1: Kann die Shared-Object-Datei nicht öffnen: "
+            "Datei oder Verzeichnis nicht gefunden",
+            "shared-library-not-found",
+        ),
+        (
+            "x: error while loading shared libraries: libgomp.so.1: 共有オブジェクトファイルを開けません",
+            "shared-library-not-found",
+        ),
+        (
+            "ssh: Could not resolve hostname spark-2: Échec temporaire dans la résolution du nom",
+            "node-name-not-resolved",
+        ),
     ],
 )
 def test_system_errors_in_other_languages_are_known(line: str, mechanism: str) -> None:

@@ -64,6 +64,10 @@ def answered(line: bytes) -> str:
     return text
 
 
+def silence(peer: str, watch: Watch) -> str:
+    return f"{peer or 'the peer'} has acknowledged nothing for {watch.patience:.0f} s"
+
+
 class Pipe:
     """take.py on the other side, its stdin and stdout; it does nothing before `hello`."""
 
@@ -77,7 +81,7 @@ class Pipe:
         assert self._process.stdin and self._process.stdout and self._process.stderr
         self._stderr = self._process.stderr
         self.stdin, self._stdout = self._process.stdin, self._process.stdout.fileno()
-        self._came, self._searched = bytearray(), 0
+        self._came, self._searched, self._peer = bytearray(), 0, asked["peer"]
         self._lock, self._watch, self._owed = threading.Lock(), watch, 0
         self.made.append(self)
         widen_pipe(self.stdin.fileno())
@@ -130,6 +134,8 @@ class Pipe:
 
     def lost(self) -> Failed:
         """The reason why the peer is gone; the rest of the connection is ended."""
+        if self._watch.over:
+            return Failed(CUT_OFF, silence(self._peer, self._watch))
         try:
             code = self._process.wait(5)
         except subprocess.TimeoutExpired:
@@ -298,10 +304,9 @@ class Copy:
 
     def _give_up(self) -> None:
         """Ends this program: the peer is frozen, or nothing gets through to it any more."""
-        node = self.asked["peer"] or "the peer"
         for pipe in list(Pipe.made):
             pipe.kill()
-        put_line(sys.stdout.buffer, f"{node} has acknowledged nothing for {self.watch.patience:.0f} s")
+        put_line(sys.stdout.buffer, silence(self.asked["peer"], self.watch))
         os._exit(CUT_OFF)
 
     def deal(self) -> int:

@@ -127,6 +127,11 @@ class Watch:
     def start(self) -> None:
         threading.Thread(target=self._run, daemon=True).start()
 
+    @property
+    def over(self) -> bool:
+        """True if it has given up: that the connections end is its own doing."""
+        return self.silent >= self.patience
+
     def owe(self, change: int) -> None:
         """Counts the answers that the other side owes."""
         with self._lock:

@@ -5,6 +5,8 @@ from enum import StrEnum
 from sparkwright.domain.live import DeploymentState
 from sparkwright.domain.values import dataclass, fields, replace
 
+_LEAST_ANSWER = 5.0  # seconds for an answer on a busy machine
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -28,8 +30,10 @@ class Policy:
     allow_reboot: bool = False
 
     def scaled(self, by: float) -> "Policy":
-        """The same with every time multiplied: drills cannot wait for half an hour."""
+        """The same with every time multiplied: drills cannot wait for half an hour. An answer takes as long in a drill
+        as elsewhere, so that its limit stays above a few seconds."""
         times = {f.name: getattr(self, f.name) * by for f in fields(self) if isinstance(getattr(self, f.name), float)}
+        times["canary_limit"] = max(times["canary_limit"], min(self.canary_limit, _LEAST_ANSWER))
         backoffs = tuple(wait * by for wait in self.backoffs)
         return replace(self, backoffs=backoffs, windows=tuple((n, span * by) for n, span in self.windows), **times)
 
