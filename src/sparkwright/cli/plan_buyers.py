@@ -54,7 +54,7 @@ def _row(one: ComparisonRow) -> tuple[str, ...]:
     many = one.replicas
     users = f"{found.sequences * many:.{int(many == 1)}f} x {context:,}" if kv and context else ""
     alone, busy = _speeds(plan, many) if found.known and found.fit is not Fit.NOT else ("", "")
-    tokens = f"{kv.tokens * many:,}" if kv else ""
+    tokens = f"{found.tokens * many:,}" if kv else ""
     nodes = f"{one.nodes}: {many} x {plan.recipe.nodes}" if many > 1 else str(one.nodes)
     verdict = "refused" if _is_refused(plan) else str(found.fit)
     return (one.name, nodes, verdict, tokens, users, alone, busy, _short(plan))
@@ -78,7 +78,7 @@ def _short(plan: Plan) -> str:
     found = plan.verdict
     if found is None:
         return ""
-    if not found.known:
+    if not found.known and not found.short:
         return next(iter(found.missing), "")[:_LONG]
     other = ", ".join(_refusals(plan))
     if _is_refused(plan):

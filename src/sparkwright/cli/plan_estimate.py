@@ -140,22 +140,26 @@ def print_estimate(name: str, recipe: Recipe | None, options: PlanOptions) -> in
         from sparkwright.cli.plan_result import emit_stock
 
         emit_stock(found.plan, with_specs, options)
-        return int(bool(stopping(found.plan, options.force)))
+        return _exit(found.plan, options)
     others = _others(recipe, asked, found.plan, options)
     if options.as_json:
         from sparkwright.cli.plan_recipes import others_json
 
-        shared.print_json(_estimate_json(found) | {"other_recipes": others_json(others)})
+        shared.print_json(_estimate_json(found, options.commands) | {"other_recipes": others_json(others)})
     else:
         from sparkwright.cli.columns import echo_text
         from sparkwright.cli.plan_outlook import Shown
 
-        echo_text(estimate_text(found, Shown(options.why, options.splits)))
+        echo_text(estimate_text(found, Shown(options.why, options.splits, options.commands)))
         if others:
             from sparkwright.cli.plan_recipes import others_text
 
             echo_text(f"\n{others_text(others)}")
-    return int(bool(stopping(found.plan, options.force)) or not_known(found.plan))
+    return _exit(found.plan, options)
+
+
+def _exit(plan: Plan, options: PlanOptions) -> int:
+    return int(bool(stopping(plan, options.force)) or not_known(plan))
 
 
 def _others(recipe: Recipe | None, asked: Any, plan: Plan, options: PlanOptions) -> Sequence[Any]:
@@ -167,10 +171,13 @@ def _others(recipe: Recipe | None, asked: Any, plan: Plan, options: PlanOptions)
     return other_recipes(recipe, asked, plan.recipe.nodes, options.where)
 
 
-def _estimate_json(found: Any) -> dict[str, Any]:
+def _estimate_json(found: Any, commands: bool) -> dict[str, Any]:
+    """commands: with each rank's command line, in which folders and addresses are placeholders."""
+    from sparkwright.app.plan.estimate import with_specs
     from sparkwright.cli.plan_result import plan_json  # staging, and all that a plan of nodes prints
 
-    document = plan_json(found.plan, ()) | {"assumed": found.assumed, "longest_context": found.longest}
+    document = plan_json(with_specs(found.plan) if commands else found.plan, ())
+    document |= {"assumed": found.assumed, "longest_context": found.longest}
     return document | {"quantizations": [{"model": one[0], "bytes": one[1], "verdict": one[2]} for one in found.others]}
 
 
@@ -197,17 +204,17 @@ def _print_fleet(asked: Any, options: PlanOptions, replicas: int) -> int:
         from sparkwright.cli.plan_result import emit_stock
 
         emit_stock(plan, with_specs, options, found.replicas)
-        return int(bool(stopping(plan, options.force)))
+        return _exit(plan, options)
     rate = found.together
     groups: dict[str, Any] = {"replicas": found.replicas, "nodes": found.size, "left": found.left}
     groups |= {"sequences": found.sequences, "decode_tokens_s": rate and rate.value, "streams": found.streams}
-    document = _estimate_json(found.one) | {
+    document = _estimate_json(found.one, options.commands) | {
         "groups": groups,
         "other_groups": [_group_json(one) for one in found.others],
     }
-    text = f"{fleet_text(found)}\n\n{estimate_text(found.one, Shown(options.why, options.splits))}"
+    text = f"{fleet_text(found)}\n\n{estimate_text(found.one, Shown(options.why, options.splits, options.commands))}"
     shared.answer(options.as_json, document, text)
-    return int(bool(stopping(plan, options.force)) or not_known(plan))
+    return _exit(plan, options)
 
 
 def _group_json(one: Any) -> dict[str, Any]:
@@ -318,9 +325,19 @@ def estimate_text(found: Any, shown: Any) -> str:
         found_text(plan.findings, shown),
         remedies_text(plan.remedies) if plan.remedies else "",
         f"other checkpoints of the model, by their bytes\n{aligned(others)}" if others else "",
-        more_text(shown, plan),
+        _commands_text(plan) if shown.commands else "",
+        more_text(shown, plan, True),
     )
     return "\n\n".join(filter(None, parts))
+
+
+def _commands_text(plan: Plan) -> str:
+    """Each rank's command line with placeholders, as no node was asked."""
+    from sparkwright.app.plan.estimate import with_specs
+    from sparkwright.cli.plan_result import PLACEHOLDERS
+    from sparkwright.cli.text import ranks_text
+
+    return "\n".join((ranks_text(with_specs(plan).specs), *PLACEHOLDERS))
 
 
 @click.command("new", short_help="Write a recipe for a model, with comments.")

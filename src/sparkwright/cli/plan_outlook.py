@@ -11,7 +11,7 @@ from sparkwright.domain.ledger import IN_USE, KV_POOL, STATES, WEIGHTS, KvCapaci
 from sparkwright.domain.plan import Advice, Plan, Range, Split, SplitCost, split_text, stopping
 from sparkwright.domain.units import GIB, duration, gib
 from sparkwright.domain.values import dataclass
-from sparkwright.domain.verdict import Estimate, Remedy, Speed
+from sparkwright.domain.verdict import Estimate, Remedy, Speed, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ def found_text(findings: Sequence[Finding], shown: Shown) -> str:
     return "\n".join(filter(None, (findings_text(told) if told else "", line)))
 
 
-def more_text(shown: Shown, plan: Plan) -> str:
-    """The options that show what is left out; '' when nothing is."""
+def more_text(shown: Shown, plan: Plan, has_commands: bool) -> str:
+    """The options that show what is left out; '' when nothing is. has_commands: whether command lines can be shown."""
     asked = (
         ("--why", "the arithmetic", shown.why),
         ("--splits", "other ways to split it", shown.splits or plan.advice is None or len(plan.advice.splits) < 2),
-        ("--commands", "what each rank runs", shown.commands or not plan.specs),
+        ("--commands", "what each rank runs", shown.commands or not has_commands),
     )
     left = [f"{option} ({what})" for option, what, done in asked if not done]
     return f"more: {', '.join(left)}" if left else ""
@@ -76,8 +76,9 @@ def answers(plan: Plan) -> Iterator[str]:
         count = f"{found.sequences:.1f} users of" if found.sequences >= 1 else f"{found.sequences:.2f} of one user's"
         low, high = _kv_ends(plan, found.kv)
         tokens = f" ({_round(low * found.kv.tokens)} to {_round(high * found.kv.tokens)})" if low != high else ""
-        users = _users_range(found.kv, low, high)
-        yield f"{found.kv.tokens:,} tokens of KV cache{tokens}: {count} {length} at once{users}"
+        users = _users_range(found, low, high)
+        each = f" in each of {found.pools} data-parallel ranks" if found.pools > 1 else ""
+        yield f"{found.kv.tokens:,} tokens of KV cache{tokens}{each}: {count} {length} at once{users}"
     if found.kv and found.kv.context:
         yield f"context by `max-model-len: auto`: about {found.kv.context:,} tokens; vLLM takes what fits"
     if not found.fits:
@@ -142,9 +143,9 @@ def _round(tokens: float) -> str:
     return f"{int(float(f'{tokens:.3g}')):,}"
 
 
-def _users_range(kv: KvCapacity, low: float, high: float) -> str:
+def _users_range(found: Verdict, low: float, high: float) -> str:
     """The counts are no more exact than the pool is."""
-    few, many = f"{low * kv.sequences:.1f}", f"{high * kv.sequences:.1f}"
+    few, many = f"{low * found.sequences:.1f}", f"{high * found.sequences:.1f}"
     return f" ({few} to {many})" if few != many else ""
 
 

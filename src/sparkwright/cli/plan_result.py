@@ -21,6 +21,7 @@ from sparkwright.domain.errors import Refused, UsageError
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding, Severity, prevented
 from sparkwright.domain.homes import resolved_paths
+from sparkwright.domain.ledger import Fit
 from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.replica import replica_name
 from sparkwright.domain.values import replace
@@ -31,7 +32,7 @@ from sparkwright.engines.catalog import engine_of
 # A hub model of which no node has a snapshot yet; its folder will be called by the commit.
 _UNNAMED = "/snapshots/main"
 _STATE = "/home/user/state"
-_PLACEHOLDERS = (
+PLACEHOLDERS = (
     "no node was asked: replace the folders below /home/user, the addresses 192.168.100.N, the interface enp1s0f0np0",
     "and its RDMA device rocep1s0f0 by those of your nodes (on each: ip -br address; ls /sys/class/infiniband)",
 )
@@ -68,7 +69,7 @@ def print_groups(model: str, outcomes: Sequence[Outcome], options: PlanOptions) 
     for one in outcomes:
         plan = without_ports_in_use(one.plan)
         found = [finding for finding in plan.findings if finding.severity is not Severity.INFO]
-        told |= dict.fromkeys([findings_text(found)] if found else [])
+        told |= dict.fromkeys([*unsettled(plan), *([findings_text(found)] if found else [])])
         told |= dict.fromkeys(still_to_copy(one.plan, staging_text(one.plan, one.cluster_state)))
     for line in told:
         echo_text(line, err=True)
@@ -82,6 +83,12 @@ def _print_files(model: str, sources: Sequence[DeploymentSource], options: PlanO
         shared.print_json({"files": [asdict(file) for file in files]})
     else:
         deliver(files, options.out)
+
+
+def unsettled(plan: Plan) -> list[str]:
+    """A warning where nobody can say whether the plan fits."""
+    found = plan.verdict
+    return [f"not known whether it fits: {'; '.join(found.missing)}"] if found and found.fit is Fit.UNKNOWN else []
 
 
 def without_ports_in_use(plan: Plan) -> Plan:
@@ -161,7 +168,7 @@ def emit_stock(plan: Plan, with_specs: Callable[[Plan, int], Plan], options: Pla
         made = with_specs(own, 1 + (number - 1) * len(plan.placement.nodes))
         sources.append(DeploymentSource(made, stop.signal, stop.grace, dict.fromkeys(made.placement.nodes, _STATE)))
     _print_files(plan.deployment, sources, options)
-    for line in _PLACEHOLDERS:
+    for line in (*unsettled(plan), *PLACEHOLDERS):
         echo_text(line, err=True)
 
 

@@ -51,7 +51,7 @@ def plan_text(plan: Plan, staging: Sequence[str], shown: Shown) -> str:
         ranks if shown.commands or not plan.specs else "",
         found_text([one for one in plan.findings if not _of_a_node(plan, one)], shown),
         remedies_text(plan.remedies) if plan.remedies else "",
-        more_text(shown, plan),
+        more_text(shown, plan, bool(plan.specs)),
         _verdict(plan),
     ]
     return "\n\n".join(filter(None, parts))

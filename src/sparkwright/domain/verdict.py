@@ -83,6 +83,8 @@ class Verdict:
     doubt: what would be in the way at the low end of a pool's range where it starts at the high end.
     kv: of the rank with the smallest pool, None when it is unknown. known: False where a node's memory, or
     what a line of its ledger takes, is not. missing: `what: why` of each, without repetition.
+    pools: how many ranks have such a KV pool of their own (data parallelism); a request has all its tokens in one of
+    them.
     """
 
     fits: bool
@@ -94,6 +96,7 @@ class Verdict:
     known: bool = True
     doubt: Lack | None = None
     missing: tuple[str, ...] = ()
+    pools: int = 1
 
     @property
     def fit(self) -> Fit:
@@ -105,8 +108,14 @@ class Verdict:
 
     @property
     def sequences(self) -> float:
-        """The number of sequences of full length that fit at once; 0 if unknown."""
-        return self.kv.sequences if self.kv else 0.0
+        """The number of sequences of full length that fit at once in all pools; 0 if unknown."""
+        each = self.kv.sequences if self.kv else 0.0
+        return each * self.pools if each >= 1 else each
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all pools together; 0 if unknown."""
+        return self.kv.tokens * self.pools if self.kv else 0
 
 
 class ActionKind(StrEnum):

@@ -81,7 +81,8 @@ class RealJudge:
 
     def verdict(self, recipe: Recipe, actions: Sequence[Action] = ()) -> Verdict:
         ground = self.ground
-        return verdict(replace(ground, facts=facts_after(ground.facts, actions)).ledgers(recipe))
+        after = replace(ground, facts=facts_after(ground.facts, actions))
+        return verdict(after.ledgers(recipe), recipe.parallelism.dp)
 
     def speed(self, recipe: Recipe, load: Load) -> Speed | None:
         known = known_shape(recipe, self.ground.of(recipe))
@@ -124,8 +125,11 @@ def _widened(found: Speed) -> Speed:
     return replace(found, **{name: replace(one, low=one.low / 2, high=one.high * 2) for name, one in each.items()})
 
 
-def verdict(found: Sequence[MemoryLedger]) -> Verdict:
-    """Judge all nodes together: the worst of them decides. A node of unknown memory makes the verdict unknown."""
+def verdict(found: Sequence[MemoryLedger], ranks: int = 1) -> Verdict:
+    """Judge all nodes together: the worst of them decides. A node of unknown memory makes the verdict unknown.
+
+    ranks: data-parallel ones, each with a KV pool of its own.
+    """
     known = [ledger for ledger in found if ledger.pool.bytes]
     lacks = [(ledger, ledger.lack) for ledger in known]  # a search asks for dozens of verdicts: each reason once
     lacking = [(_WORST.index(lack), -ledger.short_of(lack), ledger) for ledger, lack in lacks if lack]
@@ -142,6 +146,7 @@ def verdict(found: Sequence[MemoryLedger]) -> Verdict:
         known=len(known) == len(found) and not any(ledger.unknown for ledger in known),
         doubt=doubtful[0][1] if doubtful else None,
         missing=tuple(dict.fromkeys(_missing(found))),
+        pools=ranks,
     )
 
 
@@ -283,7 +288,7 @@ def speeds(recipe: Recipe, judge: RealJudge, found: Verdict) -> tuple[Speed, ...
     depth = context_of(recipe, judge.ground.shape(recipe))
     prompt = min(PROMPT, max(1, depth // 2)) if depth else PROMPT  # the answer is in the context, too
     half = min(BUSY, prompt)
-    held = found.kv.tokens // (2 * half) if found.kv else 1
+    held = found.tokens // (2 * half) if found.kv else 1
     loads = [Load(prompt=prompt)]
     # What is written decides how many drafts are accepted: three times as fast for a list than for a story.
     loads += [Load(prompt=prompt, text=text) for text in TEXTS] if drafted(recipe.speculation) else []

@@ -156,7 +156,7 @@ def _scored(search: _Search, goal: Goal, variant: Variant) -> Choice:
     recipe, verdict = changed(search.recipe, variant), search.ask(variant)
     alone = search.judge.speed(recipe, Load(prompt=PROMPT))
     # Requests of that prompt and answer that the KV pool holds at once
-    busy = max(1, min(limits.sequences(recipe), verdict.kv.tokens // (PROMPT + ANSWER) if verdict.kv else 1))
+    busy = max(1, min(limits.sequences(recipe), verdict.tokens // (PROMPT + ANSWER) if verdict.kv else 1))
     together = search.judge.speed(recipe, Load(depth=PROMPT, concurrency=busy, prompt=PROMPT)) if busy > 1 else alone
     score = float(context_of(recipe, search.world.shape))
     if goal is Goal.LATENCY:

@@ -292,8 +292,8 @@ def _dearest(found: _Found) -> float:
 def _remedy(now: Verdict, recipe: Recipe, way: _Way, judge: Judge, world: Surroundings) -> Remedy:
     after, keys, verdict = changed(recipe, way.variant), way.variant.keys, way.verdict
     lost = [*list_costs(recipe, after, judge, world)]
-    if now.kv and verdict.kv and 0 < verdict.kv.tokens < now.kv.tokens:
-        lost.append(f"KV pool {now.kv.tokens:,} -> {verdict.kv.tokens:,} tokens")
+    if 0 < verdict.tokens < now.tokens:
+        lost.append(f"KV pool {now.tokens:,} -> {verdict.tokens:,} tokens")
     # A larger share for the engine is taken from all else on the node.
     if "serving.memory_fraction" in keys or "serving.kv_cache_bytes" in keys:
         lost.append(f"{gib(verdict.room)} stay free on the fullest node")

@@ -33,8 +33,8 @@ def predicted(recipe: Recipe, judge: Judge, verdict: Verdict | None, goal: TuneG
         busy = max(1, min(AGENTS, most))
         load = Load(depth=PROMPT, concurrency=busy, prompt=PROMPT, cached=PROMPT - _NOT_CACHED)
         return answers(judge.speed(recipe, load), busy)
-    kv = verdict.kv if verdict else None
-    busy = max(1, min(most, kv.tokens // (PROMPT + ANSWER)) if kv else most)
+    held = verdict.tokens // (PROMPT + ANSWER) if verdict and verdict.kv else most
+    busy = max(1, min(most, held))
     return answers(judge.speed(recipe, Load(depth=PROMPT, concurrency=busy, prompt=PROMPT)), busy)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.facts import GpuProcess, Memory, NodeFacts, RankStatus, Unknown
-from sparkwright.domain.ledger import KV_POOL, Lack, LedgerLine, MemoryLedger, Origin
+from sparkwright.domain.ledger import KV_POOL, KvCapacity, Lack, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import ActionKind, Goal, Load
@@ -16,6 +16,7 @@ from sparkwright.planner.optimize import BUDGET, optimize
 from sparkwright.planner.pool import actions
 from sparkwright.planner.remedies import changed, remedies
 from sparkwright.planner.speed import UNCACHED
+from unit.for_each import for_each
 from unit.planner.memory_samples import gb10_node, model_shape, recipe
 
 NVFP4 = model_shape("minimax-m2.7-nvfp4")
@@ -188,3 +189,12 @@ def test_a_search_asks_within_its_budget_and_finds_what_fits(goal: Goal) -> None
     found = optimize(minimax(), made, around(made), goal)
     assert found.judged <= BUDGET
     assert all(entry.lack is None for entry in made.ground.ledgers(found.best.recipe))
+
+
+@for_each("each, ranks, sequences, tokens", [(21.1, 2, 42.2, 2000), (0.6, 2, 0.6, 2000), (21.1, 1, 21.1, 1000)])
+def test_data_parallel_ranks_have_a_pool_each(each: float, ranks: int, sequences: float, tokens: int) -> None:
+    """Guards the count of users: what all ranks hold together, but a request lies in one of them."""
+    held = replace(ledger("a", 10), capacity=KvCapacity(10 * GIB, 1000, 1000, each))
+    found = verdict((held, held), ranks)
+    assert (found.sequences, found.tokens) == (pytest.approx(sequences), tokens)
+    assert found.kv and found.kv.tokens == 1000

@@ -288,7 +288,7 @@ def _plan(recipe: Recipe, judge: RealJudge, library: FlagLibrary, file: Recipe |
     own = file is not None
     facts = judge.ground.facts
     counted = judge.ground.ledgers(recipe)
-    found, checkpoints = verdict(counted), judge.ground.checkpoints
+    found, checkpoints = verdict(counted, recipe.parallelism.dp), judge.ground.checkpoints
     world = Surroundings(
         nodes=len(facts),
         shape=judge.ground.shape(recipe),

@@ -102,7 +102,7 @@ async def estimate_fleet(
     compared: plan the same nodes in groups of other sizes, too, unless a number of replicas is asked for.
     Raises UsageError if the nodes are too few.
     """
-    sizes: tuple[int, ...] = (asked.recipe.nodes,) if asked.recipe else _SIZES
+    sizes = (asked.recipe.nodes,) if asked.recipe and replicas else _sizes(asked)
     if replicas and asked.nodes:
         sizes = tuple(size for size in sizes if size * replicas <= asked.nodes)
         if not sizes:
@@ -110,7 +110,7 @@ async def estimate_fleet(
             raise UsageError(f"too few for {counted(replicas, 'replica')}{own}: {counted(asked.nodes, 'node')}")
     size, one = sizes[0], await estimate(services, replace(asked, nodes=sizes[0]))
     for larger in sizes[1:]:
-        if one.plan.verdict and one.plan.verdict.fit is Fit.FITS:
+        if _is_large_enough(asked, one.plan):
             break
         size, one = larger, await estimate(services, replace(asked, nodes=larger))
     count = replicas or asked.nodes // size
@@ -118,6 +118,17 @@ async def estimate_fleet(
         raise UsageError(f"too few for one replica of {counted(size, 'node')}: {counted(asked.nodes, 'node')}")
     others = await _other_sizes(services, asked, GroupSize(count, size, one.plan)) if compared and not replicas else ()
     return FleetEstimate(count, size, max(asked.nodes - count * size, 0), one, others)
+
+
+def _sizes(asked: EstimateRequest) -> tuple[int, ...]:
+    """Sizes of a group, the smallest first: a recipe's own, and larger ones if that does not fit."""
+    least = asked.recipe.nodes if asked.recipe else 1
+    return (least, *(size for size in _SIZES if size > least))
+
+
+def _is_large_enough(asked: EstimateRequest, plan: Plan) -> bool:
+    """True where a model surely fits; a recipe's own size is left only where it does not fit."""
+    return plan.verdict is not None and (plan.verdict.fit is Fit.FITS or bool(asked.recipe and plan.verdict.fits))
 
 
 async def _other_sizes(services: Services, asked: EstimateRequest, own: GroupSize) -> tuple[GroupSize, ...]:
@@ -138,12 +149,11 @@ def _as_groups(asked: EstimateRequest) -> list[EstimateRequest]:
     """One request for each size of a group that may be chosen."""
     if not wants_groups(asked.nodes, asked.tp, 0):
         return [asked]
-    sizes = (asked.recipe.nodes,) if asked.recipe else _SIZES
-    return [replace(asked, nodes=size) for size in sizes if size <= asked.nodes] or [asked]
+    return [replace(asked, nodes=size) for size in _sizes(asked) if size <= asked.nodes] or [asked]
 
 
 def _chosen(asked: EstimateRequest, rows: Sequence[ComparisonRow]) -> ComparisonRow:
-    fitting = (row for row in rows if row.plan and row.plan.verdict and row.plan.verdict.fit is Fit.FITS)
+    fitting = (row for row in rows if row.plan and _is_large_enough(asked, row.plan))
     row = next(fitting, rows[-1])
     count = asked.nodes // row.nodes if wants_groups(asked.nodes, asked.tp, 0) else 1
     return replace(row, nodes=asked.nodes or row.nodes, replicas=count)

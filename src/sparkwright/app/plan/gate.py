@@ -115,7 +115,7 @@ def weighed(
     """Judge the recipe by the nodes' ledgers and search what could be changed; without `refusal` search nothing."""
     judge = judge_of(request, cluster_state, nodes)
     counted = judge.ground.ledgers(request.recipe)
-    found = verdict(counted)
+    found = verdict(counted, request.recipe.parallelism.dp)
     sought = found.fit is not Fit.FITS and found.known and not unreal(services.cluster, request.recipe)
     if refusal is None:
         return Weighed(counted, found, (), (), False)

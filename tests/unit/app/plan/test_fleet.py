@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sparkwright.app.plan.estimate import EstimateRequest
-from sparkwright.app.plan.fleet import estimate_fleet, wants_groups
+from sparkwright.app.plan.fleet import compare_fleets, estimate_fleet, wants_groups
 from sparkwright.cli.plan_estimate import fleet_text
 from sparkwright.domain.errors import UsageError
 from unit.app.scene import make_scene, recipe
@@ -64,3 +64,12 @@ async def test_the_same_nodes_in_groups_of_other_sizes() -> None:
 async def test_a_number_of_replicas_is_not_compared() -> None:
     found = await estimate_fleet(make_scene().services, EstimateRequest(recipe=MINIMAX, nodes=16), 2, compared=True)
     assert not found.others
+
+
+async def test_a_recipe_too_large_for_its_own_nodes_gets_larger_groups() -> None:
+    """Guards the answer for 16 nodes: a model that is too large for one of them was never judged on several."""
+    small = replace(MINIMAX, nodes=1, parallelism=replace(MINIMAX.parallelism, tp=1, pp=1, dp=1))
+    found = await estimate_fleet(make_scene().services, EstimateRequest(recipe=small, nodes=16))
+    assert found.size > 1 and found.replicas == 16 // found.size
+    (row,) = await compare_fleets(make_scene().services, [EstimateRequest(recipe=small, nodes=16)])
+    assert row.replicas == found.replicas and row.plan and row.plan.verdict == found.one.plan.verdict
