@@ -96,7 +96,7 @@ def unknown_hints(plan: Plan) -> Iterator[str]:
     if any(WEIGHTS in ledger.unknown for ledger in plan.ledgers):
         asks = f" (the hub is asked for it: sparkwright plan {model.id})" if model.id else ""
         yield f"hint: give the recipe the bytes of the weights, as in `model.size: 160 GiB`{asks}"
-    elif any(KV_POOL in ledger.unknown for ledger in plan.ledgers):
+    elif any(KV_POOL in ledger.unknown or (ledger.uncounted and not ledger.capacity) for ledger in plan.ledgers):
         yield "hint: give the folder with the model's config.json: sparkwright plan ./FOLDER"
     if any(not ledger.pool.bytes for ledger in plan.ledgers):
         yield "hint: `sparkwright check` shows why the memory of a node could not be read"
@@ -309,8 +309,10 @@ def verdict_text(ledger: MemoryLedger) -> str:
     if ledger.lack:
         least = " at least" if ledger.too_much_at_least else ""
         return f"DOES NOT FIT, {gib(ledger.short)} short{least}: {_LACKS[ledger.lack]}"
-    if ledger.unknown:
-        return f"NOT KNOWN whether it fits, without {' and '.join(ledger.unknown)}"
+    if ledger.unknown or (ledger.uncounted and not ledger.doubt):
+        return (
+            f"NOT KNOWN whether it fits, without {' and '.join(ledger.unknown) or 'the size of a token in its cache'}"
+        )
     if ledger.doubt:
         return f"MAY NOT FIT: at the low end of the estimate {_LACKS[ledger.doubt]}"
     return "fits"

@@ -167,6 +167,7 @@ class MemoryLedger:
     outside: names of the engine's own lines that come on top of the claim. capacity: what the KV pool holds, None when
     nothing shows it; kv_needed: bytes of one sequence of full length, without which the engine does not start, by the
     costliest release that its version may be, kv_least by the cheapest (None: the same).
+    uncounted: why nobody knows whether the KV pool holds one sequence of full length, where the engine asks for that.
     loading: the most that is taken while weights are read, None where nothing is. seen: the node's memory as it is
     now, None where it is not known or the GPU has its own.
     """
@@ -181,6 +182,7 @@ class MemoryLedger:
     loading: LedgerLine | None = None
     kv_least: int | None = None
     seen: FreeMemory | None = None
+    uncounted: str = ""
 
     @property
     def kv_tokens(self) -> int | None:
@@ -340,7 +342,7 @@ class MemoryLedger:
     def fit(self) -> Fit:
         if self.lack:
             return Fit.NOT
-        if self.unknown or not self.pool.bytes:
+        if self.unknown or not self.pool.bytes or (self.uncounted and not self.doubt):
             return Fit.UNKNOWN
         return Fit.MAY if self.doubt else Fit.FITS
 

@@ -143,7 +143,7 @@ def verdict(found: Sequence[MemoryLedger], ranks: int = 1) -> Verdict:
         node=next((ledger.node for ledger in (worst, *(one for one, _ in doubtful)) if ledger), ""),
         room=min((ledger.left for ledger in known), default=0),
         kv=min(pools, key=lambda capacity: capacity.tokens, default=None),
-        known=len(known) == len(found) and not any(ledger.unknown for ledger in known),
+        known=len(known) == len(found) and not any(one.unknown or (one.uncounted and not doubtful) for one in known),
         doubt=doubtful[0][1] if doubtful else None,
         missing=tuple(dict.fromkeys(_missing(found))),
         pools=ranks,
@@ -155,6 +155,8 @@ def _missing(found: Sequence[MemoryLedger]) -> Iterator[str]:
         if not ledger.pool.bytes:
             yield f"memory of {ledger.node}: {ledger.pool.why}"
         yield from (f"{line.name}: {line.why}" for line in ledger.lines if not line.known)
+        if ledger.uncounted:
+            yield f"tokens of the {KV_POOL}: {ledger.uncounted}"
 
 
 def facts_after(facts: Mapping[str, NodeFacts], actions: Sequence[Action]) -> Mapping[str, NodeFacts]:
@@ -219,6 +221,7 @@ def _one(found: MemoryLedger, recipe: Recipe, shape: ModelShape | None, said: Ca
     pool = made.line(KV_POOL)
     if said.kv is None or pool is None:
         return _pool_follows(made, found, recipe, shape)
+    made = replace(made, uncounted="")  # it has started with that pool
     capacity = kv_cache.capacity(recipe, shape, pool.bytes) if shape else None
     if capacity and said.kv_tokens:
         capacity = replace(capacity, reported=said.kv_tokens, low=None, high=None, doubts=())

@@ -33,6 +33,7 @@ from sparkwright.engines.traits import Cache, Claim
 from sparkwright.planner import kv_cache
 from sparkwright.planner.kv_layout import layers
 from sparkwright.planner.kv_sglang import token_limit_bytes, token_pool
+from sparkwright.planner.kv_stated import stated_capacity, stated_needed
 from sparkwright.planner.limits import batched_tokens
 from sparkwright.planner.once import compute_once
 from sparkwright.planner.overhead import UNKNOWN_NEEDS, before, load_peak, overhead
@@ -130,13 +131,15 @@ def _counted(recipe: Recipe, node: str, here: Pool, checkpoint: Found) -> Memory
     taken, known = fixed.taken, fixed.taken[0].known
     kv = _limited(recipe, shape, here.sharing, _cut(recipe, shape, _kv_line(recipe, shape, here, taken)))
     tier = _tier(recipe, here, kv)
+    capacity = _capacity(recipe, shape, kv[0].bytes // here.sharing) if known or traits(recipe).opaque else None
     return MemoryLedger(
         node,
         here.total,
         (here.used, *taken, *kv, *tier),
         claim=_claim(recipe, here),
         outside=(*traits(recipe).outside(recipe), KEEPER, *(line.name for line in tier)),
-        capacity=_capacity(recipe, shape if known else None, kv[0].bytes // here.sharing),
+        capacity=capacity,
+        uncounted=_uncounted(recipe, kv[0], capacity),
         kv_needed=fixed.kv_needed and fixed.kv_needed[1],
         kv_least=fixed.kv_needed and fixed.kv_needed[0],
         seen=here.seen,
@@ -147,7 +150,14 @@ def _counted(recipe: Recipe, node: str, here: Pool, checkpoint: Found) -> Memory
 def _capacity(recipe: Recipe, shape: ModelShape | None, size: int) -> KvCapacity | None:
     if traits(recipe).opaque:
         return KvCapacity(0, unknown=f"{recipe.engine.name} may print it when it starts")
-    return kv_cache.capacity(recipe, shape, size) if shape else None
+    return kv_cache.capacity(recipe, shape, size) if shape else stated_capacity(recipe, size)
+
+
+def _uncounted(recipe: Recipe, pool: LedgerLine, capacity: KvCapacity | None) -> str:
+    """The reason why nobody knows whether the pool holds one sequence, if the engine asks for that; '' without one."""
+    if not (pool.known and pool.bytes and traits(recipe).checks_context) or fits_context(recipe):
+        return ""
+    return capacity.unknown if capacity else "the model's dimensions are not known"
 
 
 def simulated(recipe: Recipe) -> bool:
@@ -293,9 +303,9 @@ def _tier(recipe: Recipe, here: Pool, kv: Sequence[LedgerLine]) -> tuple[LedgerL
 def _needed(recipe: Recipe, shape: ModelShape | None) -> tuple[int, int] | None:
     """The KV bytes that vLLM checks before it starts, unless it shortens the context to what fits. SGLang starts with
     less than one full context, and refuses long requests."""
-    if shape is None or not traits(recipe).checks_context or fits_context(recipe):
+    if not traits(recipe).checks_context or fits_context(recipe):
         return None
-    return kv_cache.start(recipe, shape)
+    return kv_cache.start(recipe, shape) if shape else stated_needed(recipe)
 
 
 def _nothing(line: LedgerLine) -> LedgerLine:
