@@ -43,6 +43,8 @@ _FARTHEST = 1024.0
 _SHOWN = 200
 MOST_LAYERS = 10_000  # they are counted one by one
 _SHOWN_DIGITS = 40
+_MOST_POSITIONS = 2**30
+_UNLIMITED = "model_max_length"  # a tokenizer's key: 10**30 says that it knows no limit
 
 
 @cache
@@ -54,6 +56,7 @@ def _largest() -> dict[str, int]:
         **dict.fromkeys((*spellings("hidden"), *spellings("ffn"), *spellings("expert_ffn"), "head_dim"), 2**24),
         **dict.fromkeys(spellings("experts"), 2**20),
         "vocab_size": 2**32,
+        **dict.fromkeys((key for key in spellings("positions") if key != _UNLIMITED), _MOST_POSITIONS),
     }
 
 
@@ -319,12 +322,15 @@ def _common(top: Config) -> Config:
 def _positions(config: Config) -> int:
     """The positions as vLLM derives them: if the scaling starts from a length of its own, that times its factor."""
     plain = number_of(config, "positions")
+    if not 0 <= plain <= _MOST_POSITIONS:
+        return 0
     scaling = first_mapping(config, "rope_scaling") or first_mapping(config, "rope_parameters")
     factor = scaling.get("factor")
     kind = scaling.get("rope_type", scaling.get("type"))
     if kind not in _STRETCHING or not isinstance(factor, int | float) or not factor > 1:
         return plain
-    return max(plain, int((number(scaling, "original_max_position_embeddings") or plain) * min(factor, _FARTHEST)))
+    began = number(scaling, "original_max_position_embeddings") or plain
+    return min(_MOST_POSITIONS, max(plain, int(began * min(factor, _FARTHEST))))
 
 
 def _architecture(top: Config) -> str:

@@ -68,7 +68,7 @@ def advise(recipe: Recipe, checkpoints: Checkpoints, priced: bool = True) -> Adv
         splits=(chosen, *rest),
         why=known.why or _uncounted(recipe, known),
         other_nodes=_other_nodes(recipe, shape) if not any(s.possible for s in judged) else (),
-        contradictions=tuple(disagreements(recipe.model.stated, shape, recipe.model.size)),
+        contradictions=tuple(disagreements(recipe.model.stated, shape, recipe.model.size, recipe.model.label)),
         too_small=tuple(
             (node, why)
             for node, c in checkpoints.items()

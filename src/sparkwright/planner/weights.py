@@ -20,7 +20,6 @@ from sparkwright.engines.options import flag_value
 from sparkwright.engines.traits import Cache
 from sparkwright.planner.limits import batched_tokens
 from sparkwright.planner.on_load import LEAST, LEFT, as_loaded, held_share, unknown_method
-from sparkwright.planner.packings import packed_bits
 from sparkwright.planner.parts import (
     ENCODER,
     STREAMS,
@@ -36,12 +35,13 @@ from sparkwright.planner.parts import (
     settled,
 )
 from sparkwright.planner.split_cost import bytes_on_rank
-from sparkwright.planner.stated import WeightClaim, bits_of, claims, fewest_bits
+from sparkwright.planner.stated import CONTRADICTS, LEAST_BITS, WeightClaim, bits_of, claims, count_by_name, least_known
 
 DRAFT = "draft model"
 # A draft model of its own, in layers of the target's width: DFlash and plain drafts have several, EAGLE one.
 _DRAFT_LAYERS = {"eagle": 1.5, "medusa": 1.0}
 _DRAFT_OTHERS = 6.0
+_WHOLE_DRAFTERS = ("draft_model", "standalone")  # vLLM's and SGLang's words
 
 # The first pattern that a name has decides. Every rank makes the latents of MLA, routes and normalizes for itself.
 _SPREADS = (
@@ -82,9 +82,6 @@ _MORE_DRAFTS = 4.0
 # Tables that a config names and nobody can count: n-grams and Engram are 0.7 to 1.3 times the rest of their models.
 _UNTOLD = (0.05, 1.5)
 REST = "what the dimensions do not explain"
-# `550B` and `1.5B`, but neither `A3B` (active parameters) nor a part of a word.
-_COUNT_IN_NAME = re.compile(r"(?<![A-Za-z0-9.])(\d{1,4}(?:\.\d{1,3})?)[Bb](?![A-Za-z0-9])")
-_LEAST_BITS = 1.5
 _LESS, _MORE = 0.8, 0.5  # of a part whose dimensions are not known: how much smaller and larger it may be
 _NO_DRAFTS = 0.925  # of model and drafts: so small a checkpoint lacks the draft layers, or has lighter ones
 
@@ -276,7 +273,7 @@ def _least_bytes(shape: ModelShape) -> int:
     if missing(shape) or shape.loose:
         return 0
     bits = max(bits_of(shape.format), bits_of(shape.expert_format)) or 16.0
-    return int(sum(part.bytes for part in main(shape)) * _LEAST_BITS / bits)
+    return int(sum(part.bytes for part in main(shape)) * LEAST_BITS / bits)
 
 
 def _too_little(recipe: Recipe, checkpoint: Checkpoint, ranks_here: int) -> LedgerLine:
@@ -290,11 +287,13 @@ def too_little(recipe: Recipe, checkpoint: Checkpoint) -> str:
     """Files that are smaller than their config.json says, and the command that completes them; '' if they are not."""
     if not holds_too_little(checkpoint):
         return ""
-    name = recipe.model.id or "ORG/MODEL"
+    one_file = checkpoint.path.endswith(".gguf")
+    described = "its header describes" if one_file else "their config.json describes"
+    where = checkpoint.path.rpartition("/")[0] if one_file else checkpoint.root or checkpoint.path
     return (
-        f"the files at {checkpoint.path} hold {checkpoint.weights:,} bytes, and their config.json describes a model "
-        f"of at least {gib(_described_least(checkpoint))}: part of it, or another's config.json; `hf download {name} "
-        f"--local-dir {checkpoint.root or checkpoint.path}` completes them"
+        f"the files at {checkpoint.path} hold {checkpoint.weights:,} bytes, and {described} a model of at least "
+        f"{gib(_described_least(checkpoint))}: a part of it, an adapter, or another's description; `hf download "
+        f"{recipe.model.id or 'ORG/MODEL'} --local-dir {where}` completes them"
     )
 
 
@@ -331,39 +330,28 @@ def _times(parts: Sequence[Weights], factor: float) -> tuple[Weights, ...]:
     return tuple(replace(part, bytes=part.bytes * factor) for part in parts)
 
 
-def least_by_name(name: str) -> tuple[int, str]:
-    """Bytes that a model takes at least by its name (`550B`, `BF16`), and the sentence for it; (0, '') without a hint.
-
-    A name proves nothing, so this can only make a verdict worse: the count is rounded down by a tenth (a fifth for a
-    packing, whose mixes have less than their name says), of several formats the smallest counts, and a name without a
-    format is taken at 1.5 bits per parameter, less than any published quantization (IQ1_S has 1.6).
-    """
-    counts = [float(found) for found in _COUNT_IN_NAME.findall(name)]
-    if not counts:
-        return 0, ""
-    bits = fewest_bits(name) or _LEAST_BITS
-    sure = 1 - _NAMED[0] if packed_bits(name) else 0.9
-    least = int(sure * max(counts) * 1e9 * bits / 8)
-    return least, f"; by its name at least {gib(least)} ({max(counts):g}B parameters at {bits:g} bits)"
-
-
 def _even(recipe: Recipe, found: tuple[int, str], ranks_here: int, shape: ModelShape | None) -> LedgerLine:
     """Evenly split, by a size and its source; without one by what the recipe's author states, in its range."""
     p, (size, source) = recipe.parallelism, found
-    if not size:
-        if stated := claims(recipe.model.stated):
-            return _as_stated(recipe, stated[0], ranks_here)
+    stated, (least, hint) = claims(recipe.model.stated, recipe.model.label), least_known(recipe)
+    said = size if size == recipe.model.size else 0  # by a person, not by files
+    if not size and stated and least <= CONTRADICTS * stated[0].high:
+        return _as_stated(recipe, stated[0], ranks_here)
+    if not size or (said and least > CONTRADICTS * said):
         why = "size not known: no complete checkpoint on this node, and the recipe gives no model.size"
+        if size or stated:
+            why = f"size not known: {f'model.size {gib(size)}' if size else stated[0].why} contradicts its name"
         why += f"; the dimensions lack the {missing(shape)}" if shape and missing(shape) else ""
-        least, hint = max(map(least_by_name, (recipe.model.label, recipe.name)))
         low = least * ranks_here // (p.tp * p.pp) if least else None
-        return LedgerLine(WEIGHTS, 0, Origin.ASSUMED, f"{why}{hint}", low=low, known=False)
+        return LedgerLine(WEIGHTS, 0, Origin.ASSUMED, f"{why}; {hint}" if hint else why, low=low, known=False)
     here = f" x {ranks_here} ranks here" if ranks_here > 1 else ""
     why = f"{gib(size)} ({source}) / (tp {p.tp} x pp {p.pp}){here}, split evenly: the model's dimensions are not known"
-    each = size * ranks_here // (p.tp * p.pp)
-    return LedgerLine(
-        WEIGHTS, each, Origin.ASSUMED, why, low=int(each * (1 - _EVEN[0])), high=int(each * (1 + _EVEN[1]))
-    )
+    share = ranks_here / (p.tp * p.pp)
+    each, high = int(size * share), int(size * share * (1 + _EVEN[1]))
+    larger = [one for one in stated if said and one.low > CONTRADICTS * said]
+    if larger:  # nobody knows which of the statements is wrong
+        high, why = max(high, *(int(one.high * share) for one in larger)), f"{why}; but {larger[0].why}"
+    return LedgerLine(WEIGHTS, each, Origin.ASSUMED, why, low=int(each * (1 - _EVEN[0])), high=high)
 
 
 def _as_stated(recipe: Recipe, claim: WeightClaim, ranks_here: int) -> LedgerLine:
@@ -393,6 +381,10 @@ def uncounted(recipe: Recipe, shape: ModelShape, unified: bool = True) -> tuple[
         if draft and not missing(draft):
             # Its own vocabulary is the target's
             return (*found, *(replace(p, name=f"{DRAFT} {p.name}") for p in main(draft) if not p.ends))
+        # A whole model; a drafter made for one bears that model's size in its name.
+        name = str(recipe.speculation.options.get("model") or "")
+        if method in _WHOLE_DRAFTERS and (count := count_by_name(name)):
+            return (*found, Weights(DRAFT, count * (bits_of(name) or 16.0) / 8, Spread.HEADS, ends=True))
         layers = next((n for word, n in _DRAFT_LAYERS.items() if word in method), _DRAFT_OTHERS)
         found.append(Weights(DRAFT, layers * 16 * shape.hidden**2 * 2.0, Spread.HEADS, ends=True))
     return tuple(found)

@@ -102,7 +102,8 @@ def test_a_list_of_layers_that_is_too_short() -> None:
 @for_each(
     "key, value",
     (("hidden_size", 10**18), ("num_hidden_layers", -4), ("vocab_size", -1), ("num_experts", 10**12),
-     ("intermediate_size", 10**30), ("num_attention_heads", -16)),
+     ("intermediate_size", 10**30), ("num_attention_heads", -16), ("max_position_embeddings", 10**18),
+     ("max_position_embeddings", -1)),
 )  # fmt: skip
 def test_absurd_numbers_are_named(key: str, value: int) -> None:
     found = parse(json.dumps(PLAIN | {key: value}))

@@ -6,7 +6,7 @@ from sparkwright.domain.ledger import Origin
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Model, Stated
 from sparkwright.domain.units import GIB
-from sparkwright.planner.stated import bits_of, claims, disagreements
+from sparkwright.planner.stated import bits_of, claims, count_by_name, disagreements
 from sparkwright.planner.weights import rank_weights
 from unit.for_each import for_each
 from unit.planner.memory_samples import model_shape, recipe
@@ -63,3 +63,63 @@ def test_statements_that_cannot_all_be_right(stated: Stated | None, size: int, a
     dims: ModelShape = model_shape("qwen3-8b")
     found = list(disagreements(stated, dims, size))
     assert bool(found) is not agree
+
+
+@for_each(
+    "name, count",
+    (
+        ("org/Thing-550B-BF16", 550e9),
+        ("Qwen3-30B-A3B", 30e9),
+        ("Mixtral-8x22B", 132e9),
+        ("glm-4.6", 0),
+        ("m-7B-1T", 7e9),
+    ),
+)
+def test_parameters_by_a_name(name: str, count: float) -> None:
+    assert count_by_name(name) == count
+
+
+@for_each(
+    "name, said, size, known, least",
+    (
+        ("acme/Thing", None, 30 * 10**9, True, None),
+        ("acme/Thing-550B-BF16", None, 30 * 10**9, False, 990 * 10**9),
+        ("acme/Thing-550B", Stated(parameters=13 * 10**9, dtype="bf16"), 0, False, int(0.9 * 550e9 * 1.5 / 8)),
+        ("acme/Thing", Stated(parameters=900 * 10**9, dtype="qtip"), 0, False, int(0.9 * 900e9 * 1.5 / 8)),
+        ("acme/Thing-EXL3-4.0bpw", Stated(parameters=32 * 10**9), 0, True, None),
+        ("acme/Thing-14B-BF16", None, 30 * 10**9, True, None),
+    ),
+)
+def test_a_name_or_a_count_makes_an_impossible_size_unknown(
+    name: str, said: Stated | None, size: int, known: bool, least: int | None
+) -> None:
+    """Guards `fits` for 0.44 bits per parameter: what a person wrote loses against the least that is possible."""
+    made = replace(recipe(model_shape("qwen3-8b")), model=Model(id=name, stated=said, size=size))
+    line = rank_weights(made, None, None)
+    assert line.known is known and (known or line.low == least)
+
+
+def test_statements_that_contradict_the_size_widen_it() -> None:
+    """Guards `fits` by one of two figures of which nobody knows which is wrong."""
+    made = replace(
+        recipe(model_shape("qwen3-8b")), model=Model(id="x", stated=Stated(weights=500 * 10**9), size=30 * 10**9)
+    )
+    line = rank_weights(made, None, None)
+    assert line.bytes == 30 * 10**9 and (line.high or 0) >= 500 * 10**9
+
+
+@for_each(
+    "method, draft, gib",
+    (
+        ("draft_model", "acme/Llama-70B-BF16", 130.4),
+        ("draft_model", "Qwen/Qwen3-8B", 14.9),
+        ("eagle3", "x-EAGLE3-70B", 0.1),
+    ),
+)
+def test_a_drafter_that_is_a_whole_model_has_the_size_of_its_name(method: str, draft: str, gib: float) -> None:
+    """A head made for one model bears that model's size in its name, and is small."""
+    dims = model_shape("qwen3-8b")
+    made = recipe(dims)
+    spec = replace(made.speculation, method=method, tokens=3, options={"model": draft})
+    more = rank_weights(replace(made, speculation=spec), dims, None).bytes - rank_weights(made, dims, None).bytes
+    assert abs(more / GIB - gib) < 1

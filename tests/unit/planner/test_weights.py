@@ -18,7 +18,8 @@ from sparkwright.planner.kv_cache import capacity
 from sparkwright.planner.ledger import ledger
 from sparkwright.planner.parts import by_bytes, draft_layers, main, settled
 from sparkwright.planner.speed import estimate_speed
-from sparkwright.planner.weights import WeightFactors, checkpoint_size, fitted, least_by_name, rank_weights, whole_size
+from sparkwright.planner.stated import least_by_name
+from sparkwright.planner.weights import WeightFactors, checkpoint_size, fitted, rank_weights, whole_size
 from unit.checks.samples import ABSENT, WHOLE
 from unit.for_each import for_each
 from unit.planner.memory_samples import gb10_node, model_shape, recipe

@@ -39,6 +39,7 @@ from sparkwright.planner.weights import holds_too_little, whole_size
 from sparkwright.recipes.vocabulary import in_recipe
 from sparkwright.remote import staging
 
+_GGUF = ".gguf"
 _SEQUENCES, _BATCHED = 8, 8192  # of a few agents, where nobody gives limits
 _CONTEXT = 131072
 _FRACTION = 0.8  # 97.4 GiB, which are free on all published nodes but one (planner/nodes.toml)
@@ -223,6 +224,8 @@ async def _with_draft(services: Services, recipe: Recipe) -> Recipe:
 def _sound(found: Checkpoint | Unknown, name: str) -> Checkpoint:
     if isinstance(found, Unknown):
         raise UsageError(f"{name}: {found.why}")
+    if name.endswith(_GGUF) and isinstance(found.shape, Unknown):
+        raise UsageError(f"{name}: {found.shape.why}", "llama.cpp reads that header, too: get the file again")
     if found.weights and not isinstance(found.shape, ModelShape):
         return _inferred(found)
     if found.shape is None and not found.files:
@@ -246,10 +249,13 @@ def _inferred(found: Checkpoint) -> Checkpoint:
 def _drafted(asked: EstimateRequest, found: Checkpoint | None) -> Recipe:
     """A recipe for the model as somebody would begin it."""
     shape = found.shape if found and isinstance(found.shape, ModelShape) else None
-    packed = shape.quantization == "gguf" if shape else asked.folder.endswith(".gguf")
+    packed = shape.quantization == "gguf" if shape else asked.folder.endswith(_GGUF)
     name = asked.engine or next(name for name, engine in ENGINES.items() if engine.traits.gguf is packed)
     if name not in ENGINES:
         raise UsageError(f"--engine {name}: not known", f"known are {', '.join(sorted(ENGINES))}")
+    if ENGINES[name].traits.gguf and shape and not packed:
+        hint = "leave out --engine, or convert it first: llama.cpp's convert_hf_to_gguf.py"
+        raise UsageError(f"{asked.model or asked.folder}: has no GGUF file, and {name} reads nothing else", hint)
     version = (versions(name) or ("",))[-1]
     whole = found and not (found.damaged or found.partial or holds_too_little(found))
     size = found.weights if found and whole else 0
