@@ -86,7 +86,8 @@ def ledger(recipe: Recipe, facts: NodeFacts, checkpoint: Found, world: int, depl
         found = _counted(real, facts.node, here, checkpoint)
         lines = [_nothing(line) for line in found.lines if line.name in (WEIGHTS, KV_POOL)]
         own = overhead(recipe, None) if traits(recipe).plays else ()
-        return replace(found, lines=(found.lines[0], lines[0], *own, *lines[1:]), claim=0, loading=None)
+        lines = [found.lines[0], lines[0], *own, *lines[1:]]
+        return replace(found, lines=tuple(lines), claim=0, loading=None, uncounted="")
     return _counted(recipe, facts.node, here, checkpoint)
 
 

@@ -11,7 +11,7 @@ from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Action, Load, Remedy, Speed, Variant, Verdict
 from sparkwright.planner import limits
-from sparkwright.planner.knobs import TOO_LOW, Knob, Surroundings, context_of, list_knobs
+from sparkwright.planner.knobs import TOO_LOW, Knob, Surroundings, context_of, list_knobs, setting
 
 _SIZES = ("serving.kv_cache_bytes", "model.size", "model.on_disk")
 _OWN = ("model", "engine", "parallelism", "serving", "speculation", "parsers")
@@ -204,8 +204,10 @@ def remedies(
     asked = ask(Variant())
     if asked.fit is Fit.FITS or not asked.known:
         return (), ()
-    now = _Way(Variant(), 0.0, _surely(asked))
-    every = list_knobs(recipe, world)
+    now = _possible(ask, recipe, world) or _Way(Variant(), 0.0, _surely(asked))
+    if now.verdict.fits:
+        return (_remedy(asked, recipe, now, judge, world),), ()
+    every = [knob for knob in list_knobs(changed(recipe, now.variant), world) if knob.kind not in now.kinds]
     single: list[_Way] = []
     for knob in every:  # what costs more than three that fit is not shown, so nobody need ask
         if knob.steps and knob.steps[0].loss <= _dearest(_fitting(single)) and (way := _turned(ask, knob, now)):
@@ -213,10 +215,19 @@ def remedies(
     found = _fitting(single)
     if len(found) < WANTED:
         weak = [way for way in single if way.kinds not in found]
-        _add_pairs(ask, [knob for knob in every if frozenset({knob.kind}) not in found], weak, found)
+        _add_pairs(ask, [knob for knob in every if now.kinds | {knob.kind} not in found], weak, found)
     cheapest = sorted(found.values(), key=lambda way: way.loss)[:WANTED]
-    made = tuple(_remedy(now.verdict, recipe, way, judge, world) for way in cheapest)
+    made = tuple(_remedy(asked, recipe, way, judge, world) for way in cheapest)
     return made, tuple(ask.obstacles)
+
+
+def _possible(ask: Tries, recipe: Recipe, world: Surroundings) -> _Way | None:
+    """The recipe with the model's longest context, where it asks for more: whatever else is changed, this has to be."""
+    most = world.shape.positions if world.shape else 0
+    if not 0 < most < recipe.serving.context:
+        return None
+    variant = setting(context=most)
+    return _Way(variant, 1 - most / recipe.serving.context, ask(variant), frozenset({"context"}))
 
 
 def _fitting(ways: Sequence[_Way]) -> _Found:

@@ -66,5 +66,8 @@ def test_a_context_of_unknown_size_is_no_fit(said: Stated | None, serving: dict[
 
 
 def test_an_engine_that_starts_with_any_pool_fits() -> None:
-    """SGLang does not ask at its start whether one whole context fits."""
+    """SGLang does not ask at its start whether one whole context fits, and a simulator has no pool."""
+    played = unread()
+    played = replace(played, model=replace(played.model, simulated=True))
+    assert verdict((ledger(played, gb10_node(6.0), None, 1),)).fit is Fit.FITS
     assert verdict((ledger(unread(engine="sglang"), gb10_node(6.0), None, 1),)).fit is Fit.FITS

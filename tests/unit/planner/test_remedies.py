@@ -14,7 +14,7 @@ from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Action, ActionKind, Remedy, Verdict
 from sparkwright.planner.knobs import contexts
 from sparkwright.planner.remedies import BUDGET, SPARE, WANTED, remedies
-from unit.planner.toy import RECIPE, SHAPE, WORLD, Toy, recipe
+from unit.planner.toy import POSITIONS, RECIPE, SHAPE, WORLD, Toy, recipe
 
 STOP = Action("spark-1", ActionKind.STOP, "sudo kill 7", 30 * GIB, "comfy (pid 7) ends: 30.0 GiB", (7,))
 SMALL = Stored("spark-2", "org/toy-nvfp4", "", "nvfp4", Checkpoint("/m", "/m", "", 30 * GIB, 4, shape=SHAPE))
@@ -147,3 +147,13 @@ def test_a_recipe_that_is_known_not_to_work_is_searched_no_further_than_its_refu
 def test_nothing_is_proposed_where_nothing_helps() -> None:
     """A model far too large for four nodes has no remedy here."""
     assert remedies(RECIPE, Toy(weights=900.0), EVERYTHING) == ((), ())
+
+
+@pytest.mark.parametrize(("used", "more"), [(8.0, set()), (30.0, {"serving.memory_fraction"})])
+def test_a_context_above_the_model_s_gets_that_maximum_first(used: float, more: set[str]) -> None:
+    """Guards `nothing fits` for a recipe that fits at the longest context that there is; other changes come on top."""
+    wanted = recipe(context=16 * POSITIONS)
+    (first, *_), _ = remedies(wanted, Toy(used=used, token=20.0), WORLD)
+    assert (
+        first.variant.keys["serving.context"] == POSITIONS and first.variant.keys.keys() - {"serving.context"} == more
+    )
