@@ -14,6 +14,7 @@ from sparkwright.engines.catalog import traits
 _FILES_SHOWN = 3
 _OTHER_CHECKS = frozenset({Defect.SHORT, Defect.POINTER, Defect.REF})  # MODEL005, MODEL006
 _DIFFERENCES_SHOWN = 4
+_OWN_DRAFTS = ("mtp", "nextn")  # by layers of the model itself
 _LONGER_BY_ENV = ("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN")
 _LONGER_BY_FLAG = (
     *("hf-overrides", "rope-scaling", "rope-parameters", "json-model-override-args"),
@@ -154,11 +155,26 @@ def context_over_model(context: Context) -> Iterator[Found]:
 
 
 def _longest(context: Context, recipe: Recipe) -> tuple[int, str]:
-    """The files' word before the recipe's."""
+    shape, source = _shape(context, recipe)
+    return shape.positions if shape else 0, source
+
+
+def _shape(context: Context, recipe: Recipe) -> tuple[ModelShape | None, str]:
+    """The files' word before the recipe's, and whose it is."""
     for node, found in context.checkpoints.items():
         if isinstance(found, Checkpoint) and isinstance(found.shape, ModelShape):
-            return found.shape.positions, f"{'the file' if found.path.endswith('.gguf') else 'config.json'} on {node}"
-    return (recipe.model.shape.positions, "model.shape of the recipe") if recipe.model.shape else (0, "")
+            return found.shape, f"{'the file' if found.path.endswith('.gguf') else 'config.json'} on {node}"
+    return recipe.model.shape, "model.shape of the recipe"
+
+
+def drafts_missing(context: Context) -> Iterator[Found]:
+    """Drafts by layers of the model itself (MTP), of which its dimensions name none."""
+    recipe = context.recipe
+    if recipe is None or played(recipe) or recipe.speculation.method.lower() not in _OWN_DRAFTS:
+        return
+    shape, source = _shape(context, recipe)
+    if shape and not shape.inferred and not shape.mtp_layers:
+        yield Found(f"no layers for drafts in {source}; the plan assumes one", subject="speculation.method")
 
 
 CHECKS = explained(
@@ -171,4 +187,5 @@ CHECKS = explained(
     Check("MODEL013", OVERRIDE, "context longer than the model supports", context_over_model),
     Check("MODEL014", WARN, "statements about the model's size contradict each other", size_contradicted),
     Check("MODEL015", WARN, "files on a node are too small for the model", files_too_small),
+    Check("MODEL016", WARN, "model has no layers for the drafts that are asked for", drafts_missing),
 )

@@ -20,7 +20,7 @@ from sparkwright.domain.facts import (
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.plan import Advice, Split
-from sparkwright.domain.recipe import EngineChoice, Parallelism, Recipe, RecipeState, Runtime, Serving
+from sparkwright.domain.recipe import EngineChoice, Parallelism, Recipe, RecipeState, Runtime, Serving, Speculation
 from sparkwright.domain.units import GIB, MIB
 from sparkwright.planner.ledger import ledger
 from unit.checks.samples import (
@@ -95,6 +95,12 @@ def beyond(**changes: object) -> Recipe:
     return replace(RECIPE, model=model, serving=Serving(context=262144), **changes)  # type: ignore[arg-type]
 
 
+def drafting(layers: int, method: str = "mtp") -> Recipe:
+    """Drafts of a model with so many layers for them."""
+    model = replace(RECIPE.model, shape=replace(DENSE, mtp_layers=layers))
+    return replace(RECIPE, model=model, speculation=Speculation(method=method, tokens=2))
+
+
 def cached(mount: str, total: int, free: int) -> Context:
     """A KV cache of 200 GiB in /data/kv, on a disk of so many GiB."""
     serving = replace(RECIPE.serving, disk_cache="/data/kv", disk_cache_size=200 * GIB)
@@ -137,6 +143,7 @@ FIRING = {
     "MODEL013": context(recipe=beyond(), checkpoints={}),
     "MODEL014": context(advice=Advice(contradictions=("model.size 16 GiB; at least 1,229 GiB of GPU memory",))),
     "MODEL015": context(recipe=SIZED, advice=TOO_SMALL),
+    "MODEL016": context(recipe=drafting(0), checkpoints={}),
     "PAR001": split_context(3, "tp 3 does not divide 32 query heads"),
     "DISK001": context({"disks": (make_disk("~/.cache/huggingface/hub", 100),)}, checkpoints={"spark-1": ABSENT}),
     "DISK005": cached("/data", 500, 150),
@@ -327,6 +334,8 @@ SILENT = [
     ("MODEL014", "the statements agree", context(advice=Advice())),
     ("MODEL015", "no stated size: the weights are not known", context(recipe=UNSIZED, advice=TOO_SMALL)),
     ("MODEL015", "the files are whole", context(recipe=SIZED, advice=Advice())),
+    ("MODEL016", "it has such layers", context(recipe=drafting(1), checkpoints={})),
+    ("MODEL016", "another model drafts", context(recipe=drafting(0, "eagle3"), checkpoints={})),
     ("PAR001", "it works", split_context(2)),
     ("PAR001", "nothing was compared", context()),
     ("DISK001", "it is there", context({"disks": (make_disk("~/.cache/huggingface/hub", 1),)})),

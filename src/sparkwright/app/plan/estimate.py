@@ -224,7 +224,7 @@ async def _with_draft(services: Services, recipe: Recipe) -> Recipe:
 def _sound(found: Checkpoint | Unknown, name: str) -> Checkpoint:
     if isinstance(found, Unknown):
         raise UsageError(f"{name}: {found.why}")
-    if name.endswith(_GGUF) and isinstance(found.shape, Unknown):
+    if name.endswith(_GGUF) and isinstance(found.shape, Unknown) and not found.flaws:
         raise UsageError(f"{name}: {found.shape.why}", "llama.cpp reads that header, too: get the file again")
     if found.weights and not isinstance(found.shape, ModelShape):
         return _inferred(found)
