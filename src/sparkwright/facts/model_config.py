@@ -41,6 +41,7 @@ _SENSES = re.compile(r"(vision|audio|visual|speech|sound)(_tower|_encoder)?(_con
 _STRETCHING = ("yarn", "linear", "dynamic", "deepseek_yarn")
 _FARTHEST = 1024.0
 _SHOWN = 200
+_MOST_KEYS = 2000  # several times the most of any published model
 MOST_LAYERS = 10_000  # they are counted one by one
 _SHOWN_DIGITS = 40
 _MOST_POSITIONS = 2**30
@@ -276,7 +277,11 @@ def mapping(text: str) -> Config | Unknown:
         top = json.loads(text)
     except (ValueError, RecursionError):
         return Unknown(text[:_SHOWN], "config.json is no JSON")
-    return top if isinstance(top, Mapping) else Unknown(text[:_SHOWN], "config.json is no mapping")
+    if not isinstance(top, Mapping):
+        return Unknown(text[:_SHOWN], "config.json is no mapping")
+    if len(top) > _MOST_KEYS:
+        return Unknown(text[:_SHOWN], f"config.json has {len(top):,} keys; no model has so many")
+    return top
 
 
 def _shape(top: Config, config: Config, layers: Layers, count: int) -> ModelShape:

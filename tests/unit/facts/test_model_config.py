@@ -189,6 +189,12 @@ def test_unknown_stays_unknown(text: str, why: str) -> None:
     assert why in shape.why
 
 
+def test_a_config_with_more_keys_than_any_model_has_is_not_read() -> None:
+    """Guards ten seconds of searching in what nobody meant as a config."""
+    shape = parse(json.dumps(LLAMA | {f"key {n}": n for n in range(3000)}))
+    assert isinstance(shape, Unknown) and "keys; no model has so many" in shape.why
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

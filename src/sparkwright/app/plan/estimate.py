@@ -231,10 +231,19 @@ def _sound(found: Checkpoint | Unknown, name: str) -> Checkpoint:
     if found.shape is None and not found.files:
         raise UsageError(f"{name}: nothing is there", "give a hub id, org/model, or a folder with a config.json")
     if isinstance(found.shape, Unknown):
-        raise UsageError(f"{name}: {found.shape.why}", "its config.json needs at least layers, heads and hidden size")
+        raise UsageError(f"{name}: {found.shape.why}", _mended(found.shape.why))
     if found.shape is None:
         raise UsageError(f"{name}: neither config.json nor weights", "give a hub id or folder that has them")
     return found
+
+
+def _mended(why: str) -> str:
+    """A hint for a config.json that nobody can plan with."""
+    if "neither" in why:
+        return "it needs at least layers, heads and hidden size"
+    if "not known here" in why:
+        return "a newer sparkwright may know it; else plan a recipe that gives model.size and model.shape"
+    return "correct it, or get the model's own again"
 
 
 def _inferred(found: Checkpoint) -> Checkpoint:
