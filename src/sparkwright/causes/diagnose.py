@@ -5,12 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
 
-from sparkwright.causes.candidates import has_bad_word
 from sparkwright.causes.cause import LogCause, WholeLogRule, book_of
 from sparkwright.causes.evidence import are_before, harmless, is_listing, is_quiet
 from sparkwright.causes.explanation import FEW, Reason, reason, ruled_by_the_line, without_followers
 from sparkwright.causes.fallback import ending
-from sparkwright.causes.judgement import SourceOutcome, has_failure, is_stated_end
+from sparkwright.causes.judgement import SourceOutcome, has_failure, is_loud, is_stated_end, telling
 from sparkwright.causes.load import families, pattern_needs, whole_log
 from sparkwright.causes.near_messages import message_index
 from sparkwright.causes.printed import Printed, differences, printed, stated
@@ -192,7 +191,7 @@ def _later_first(found: Sequence[FoundCause], stories: Sequence[Story]) -> list[
 def _of_the_start(found: Sequence[FoundCause], stories: Sequence[Story]) -> list[FoundCause]:
     """The causes whose lines of failure all stand before their server was ready."""
     ready = ready_lines(tuple(map(server_of, stories)))
-    return [one for one in found if one.known.severity is not Severity.INFO and are_before(_telling(one.proof), ready)]
+    return [one for one in found if one.known.severity is not Severity.INFO and are_before(telling(one.proof), ready)]
 
 
 # How sure a cause must be to count as the end of an engine that had answered before.
@@ -340,12 +339,14 @@ def _concluded(
 ) -> Diagnosis:
     """The diagnosis with the server's state and a failure mark; a cause without a line of a failure is a guess.
 
-    A request that a server refused is no failure of the server.
+    A request that a server refused is no failure of the server, nor is what makes it slower without an error.
     """
     servers = tuple(map(server_of, stories))
     serves = any(one.state in (LogState.SERVING, LogState.STOPPED) and one.ready for one in servers)
     refused = [cause for cause in told.causes if serves and cause.code in _of_requests()]
-    shown = [one for one in told.causes if one not in refused and _shows_failure(one, because, outcomes, len(servers))]
+    slow = [one for one in told.causes if serves and not one.severity.stops and not any(map(is_loud, one.proof))]
+    asked = (one for one in told.causes if one not in refused and one not in slow)
+    shown = [one for one in asked if _shows_failure(one, because, outcomes, len(servers))]
     own = {(proof.source, proof.number) for cause in refused for proof in cause.proof}
     line = because.why.line if because.why else None
     failed = bool(shown) or (because.fails and line is not None and (line.source, line.number) not in own)
@@ -387,12 +388,7 @@ def _shows_failure(cause: Cause, because: Reason, outcomes: Mapping[str, SourceO
         return False
     if cause.confidence <= HINT:
         return any(is_stated_end(proof.text) for proof in cause.proof)
-    return cause.code.startswith("LIVE") or any(has_failure(outcomes, proof) for proof in _telling(cause.proof))
-
-
-def _telling(proofs: Sequence[Proof]) -> Sequence[Proof]:
-    """The lines that decide whether a sign of several lines is a failure: those that report something bad, if any."""
-    return [one for one in proofs if has_bad_word(one.text) or is_stated_end(one.text)] or proofs
+    return cause.code.startswith("LIVE") or any(has_failure(outcomes, proof) for proof in telling(cause.proof))
 
 
 def _explained(

@@ -34,7 +34,7 @@ def is_quiet(text: str) -> bool:
 
 def is_logged_as_fine(body: str) -> bool:
     """True if an engine logs that message as information or a warning, though the line does not show its level."""
-    if is_exception(body) or is_line("ends", body):
+    if is_exception(body) or is_line("ends", body) or is_line("fatal", body):  # the same text may be raised
         return False
     message = message_of(body)
     return message is not None and message.level in ("I", "W")

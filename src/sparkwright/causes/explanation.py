@@ -192,8 +192,8 @@ def _has_failure(of_source: SourceOutcome, one: LineCandidate) -> bool:
 
 
 def _ends_in_error(one: LineCandidate) -> bool:
-    """True if a program reports as an error that it or a part of it failed, though another line may say why."""
-    return one.strong and one.reports and (is_line("ends", one.text) or is_line("follows", one.body))
+    """True if a program reports that what it was asked for failed, though another line may say why."""
+    return one.strong and one.reports and is_line("ends", one.text)
 
 
 def _title(text: str, slots: Mapping[str, str]) -> str:

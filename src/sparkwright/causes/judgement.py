@@ -17,7 +17,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cached_property
 
-from sparkwright.causes.candidates import has_bad_word, is_line, line_pattern, split_prefix
+from sparkwright.causes.candidates import has_bad_word, is_exception, is_line, line_pattern, split_prefix
 from sparkwright.causes.evidence import is_quiet
 from sparkwright.causes.passages import indentation, is_record, passages, table_rows
 from sparkwright.domain.diagnosis import Proof
@@ -157,6 +157,17 @@ class SourceOutcome:
 def is_stated_end(text: str) -> bool:
     """True if the line says that a process, a build, a unit or a machine ended badly."""
     return is_line("ends", text)
+
+
+def is_loud(proof: Proof) -> bool:
+    """True if the line is an error by its level or its form, and not only by what it says."""
+    level = line_pattern("level").search(proof.text)
+    return bool(level and level["bad"]) or is_exception(split_prefix(proof.text)[1]) or is_stated_end(proof.text)
+
+
+def telling(proofs: Sequence[Proof]) -> Sequence[Proof]:
+    """The lines that decide whether a sign of several lines is a failure: those that report something bad, if any."""
+    return [one for one in proofs if has_bad_word(one.text) or is_stated_end(one.text)] or proofs
 
 
 def _depth(text: str) -> int:

@@ -159,6 +159,29 @@ def test_an_engine_that_reports_its_failed_start_has_failed() -> None:
     assert examine_logs(SERVES.partition("(APIServer pid=1) INFO:")[0] + log).state is LogState.FAILED
 
 
+def test_a_setting_that_an_engine_raises_is_a_failure_though_it_also_warns_of_it() -> None:
+    """Guards vLLM's refusals: the same text is a warning elsewhere, and the log ended with status 0."""
+    found = examine_logs(
+        "(APIServer pid=1) pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n"
+        "(APIServer pid=1)   Value error, User-specified max_model_len (300000) is greater than the derived "
+        "max_model_len (max_position_embeddings=262144 or model_max_length=None in model's config.json). To allow "
+        "overriding this maximum, set the env var VLLM_ALLOW_LONG_MAX_MODEL_LEN=1. [type=value_error]\n"
+    )
+    assert found.state is LogState.FAILED and found.causes[0].key == "max-model-len-above-model-limit"
+
+
+def test_what_makes_a_server_slower_is_no_failure_of_it() -> None:
+    """Guards a server that takes requests back for want of KV cache, and goes on."""
+    found = examine_logs(
+        "[2026-11-30 10:01:20] The server is fired up and ready to roll!\n"
+        "[2026-11-30 10:05:25 TP0] KV cache pool is full. Retract requests. #retracted_reqs: 1, #new_tokens: 3584\n"
+        "[2026-11-30 10:05:26 TP0] Decode batch. #running-req: 1, #token: 100, token usage: 0.90, #queue-req: 1,\n"
+    )
+    assert (
+        found.state is LogState.SERVING and not blamed(found) and found.causes[0].key == "kv-pool-exhausted-at-runtime"
+    )
+
+
 def test_a_start_that_goes_on_is_no_failure() -> None:
     """Guards a log that is read while the model loads."""
     lines = start(STARTS[0]).splitlines(keepends=True)
