@@ -357,8 +357,8 @@ def _concluded(
         return told
     if state in (LogState.SERVING, LogState.STOPPED):
         return replace(told, causes=_as_guesses(told.causes), explanation=None)
-    kept = told.explanation and not is_quiet(told.explanation.line.text)
-    return replace(told, causes=_as_guesses(told.causes), explanation=told.explanation if kept else None)
+    kept = told.explanation if told.explanation and not is_quiet(told.explanation.line.text) else None
+    return replace(told, causes=_as_guesses(told.causes, likeness=kept is not None), explanation=kept)
 
 
 @cache
@@ -375,8 +375,10 @@ def _with_fitting_steps(causes: Sequence[Cause], engines: Mapping[str, str]) -> 
     )
 
 
-def _as_guesses(causes: Iterable[Cause]) -> tuple[Cause, ...]:
-    return tuple(replace(cause, confidence=min(cause.confidence, _GUESS)) for cause in causes)
+def _as_guesses(causes: Iterable[Cause], likeness: bool = False) -> tuple[Cause, ...]:
+    """The causes where nothing failed. likeness: with hints that rest on mere likeness, too."""
+    kept = (cause for cause in causes if likeness or not cause.resembles or cause.confidence > HINT)
+    return tuple(replace(cause, confidence=min(cause.confidence, _GUESS)) for cause in kept)
 
 
 def _shows_failure(cause: Cause, because: Reason, outcomes: Mapping[str, SourceOutcome], sources: int) -> bool:

@@ -131,14 +131,17 @@ class SourceOutcome:
         """True if the program went on after that line, or after an earlier one of its form, or until somebody asked it
         to stop, and nothing behind it says that it ended badly.
 
-        Lines that are indented more than it belong to it.
+        Lines that are indented more than it belong to it, as do the next ones behind an exception that ends with a
+        colon.
         """
         if self._stated or self._end >= number:
             return False
         if self._asked > number or self._survived(number):
             return True
-        depth = _depth(self._kept.get(number, ""))
-        return sum(later > number and indented <= depth for later, indented in self._work) >= _WORK
+        text = self._kept.get(number, "")
+        its = _FEW if text.rstrip().endswith(":") and is_exception(split_prefix(text)[1].lstrip()) else 0
+        depth = _depth(text)
+        return sum(later > number + its and indented <= depth for later, indented in self._work) >= _WORK
 
     def has_failure(self, number: int, text: str, signed: bool) -> bool:
         """True if the line is a failure by the table above. signed: a sign of a cause is in it."""

@@ -38,6 +38,10 @@ def examined(text: str) -> Diagnosis:
         ),
         ("kex_exchange_identification: Connection closed by remote host\n", True),
         (WORK + f"error: {PLAIN}", True),
+        (
+            "ValueError: none of these could be made: \n(1) a file, \n(2) a slow one or \n(3) a fast one \nof it.\n",
+            True,
+        ),
         (WORK + f"error: {PLAIN}" + WORK, False),
         (WORK + f"error: {PLAIN}" + WORK + "make: *** [Makefile:7: all] Error 2\n", True),
         (WORK + f"error: {PLAIN}" + "usage: tool [-h] FILE\n  -h  show this\n  FILE  what to read\n", True),

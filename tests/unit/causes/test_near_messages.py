@@ -53,3 +53,14 @@ def test_the_hint_is_named_where_nothing_else_is(monkeypatch: pytest.MonkeyPatch
     found = examine([("a.log", [log.encode()])], 2026, {})
     assert [(cause.key, cause.confidence) for cause in found.causes] == [("ollama-model-lacks-capability", HINT)]
     assert found.explanation
+
+
+def test_a_log_in_which_nothing_failed_gets_no_hint_of_likeness() -> None:
+    """Guards healthy services: a refused request logged as information resembled a cause of another program."""
+    log = (
+        'logger=http.server t=2026-11-30T10:00:01Z level=info msg="HTTP Server Listen" address=[::]:3000\n'
+        'logger=context t=2026-11-30T10:01:01Z level=info msg="Request Completed" path=/api/live/ws status=401 '
+        'error="Unauthorized"\n'
+    )
+    found = examine([("a.log", [log.encode()])], 2026, {})
+    assert not found.failure and not found.causes
