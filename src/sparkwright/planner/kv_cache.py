@@ -43,7 +43,7 @@ def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
     # SGLang keeps a draft's rows in a pool of its own.
     if doubt and traits(recipe).cache is not Cache.TOKENS:
         found = _drafted(recipe, shape, found, doubt)
-    return _inferred(found) if shape.inferred and not found.unknown else found
+    return _guessed(found, shape) if (shape.inferred or shape.loose) and not found.unknown else found
 
 
 def _fitted(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
@@ -63,10 +63,12 @@ def _of_context(recipe: Recipe, context: int) -> Recipe:
     return replace(recipe, serving=replace(recipe.serving, context=context))
 
 
-def _inferred(found: KvCapacity) -> KvCapacity:
-    """The capacity with the range that tensor sizes leave open: windows and shared caches keep less, copies more."""
+def _guessed(found: KvCapacity, shape: ModelShape) -> KvCapacity:
+    """The capacity with the range that tensor sizes, or a family that is not known, leave open: windows and shared
+    caches keep less, copies more."""
     low, high = (found.low or found.tokens) // 2, (found.high or found.tokens) * _HIDDEN
-    why = f"dimensions by the tensors' sizes alone: {low:,} to {high:,} tokens"
+    known = "dimensions by the tensors' sizes alone" if shape.inferred else "what such a model keeps is not known"
+    why = f"{known}: {low:,} to {high:,} tokens"
     return replace(found, low=low, high=high, doubts=(*found.doubts, why))
 
 
@@ -143,7 +145,7 @@ def start(recipe: Recipe, shape: ModelShape) -> tuple[int, int] | None:
     whole = kept_whole(recipe, shape)
     runs = (*_around(recipe, shape), *((whole,) if whole else ()))
     sizes = [own, *(size for run in runs if isinstance(size := needed(run, shape), int))]
-    return min(sizes) // (_HIDDEN if shape.inferred else 1), max(sizes)
+    return min(sizes) // (_HIDDEN if shape.inferred or shape.loose else 1), max(sizes)
 
 
 def needed(recipe: Recipe, shape: ModelShape, sequences: float = 1) -> int | Unknown:

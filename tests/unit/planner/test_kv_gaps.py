@@ -32,3 +32,10 @@ def test_a_whole_config_leaves_no_gap(path) -> None:
     """Guards the remedies against crying wolf: what is read from a config is complete, but for V4.1's ratios."""
     missing = missing_value(model_shape(path.name.removesuffix(".config.json")))
     assert missing == "" or ("v4.1" in path.name and "its pages are not known" in missing)
+
+
+def test_a_family_that_is_not_known_has_a_wide_range() -> None:
+    """Guards a width of zero for a model of which nobody knows what it keeps."""
+    known = model_shape("qwen3-8b")
+    exact, wide = (capacity(recipe(32768), shape, 10 << 30) for shape in (known, replace(known, loose=True)))
+    assert exact.tokens == wide.tokens and (wide.low or 0) <= exact.tokens // 2 and (wide.high or 0) >= 4 * exact.tokens
